@@ -1,0 +1,28 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test format bench clean
+
+test: .venv/ready  ## formatting, lint, strict types, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 -rs
+
+demo: .venv/ready  ## the main job, end to end, on a log it makes
+	$(BIN)/clickmix demo
+
+bench: .venv/ready  ## the benchmarks; figures go to benchmarks/results/
+	$(BIN)/python benchmarks/run.py
+
+format: .venv/ready  ## write the formatting instead of checking it
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv demo bench
+
+.venv/ready: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@

@@ -1,0 +1,20 @@
+"""The closed list of what a user can do wrong.
+
+Every message says what, where, what was found, and what to do next.
+"""
+
+
+class ClickmixError(Exception):
+    """Anything a user can put right; the command prints it without a stack trace and exits with 2."""
+
+
+class InputError(ClickmixError):
+    """A log, a collection or a features file that cannot be read as what it should be."""
+
+
+class FormatError(ClickmixError):
+    """A file written by clickmix that is damaged, of another kind or of another version."""
+
+
+class SettingError(ClickmixError, ValueError):
+    """An argument outside what it may be."""

@@ -1,0 +1,141 @@
+"""Writing files: the only module that does. A file is either as it was, or whole and new."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from clickmix.errors import FormatError, InputError
+
+LARGEST_DOCUMENT = 256 * 1024 * 1024
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A temporary path beside `path`: write there; on leaving, it becomes `path`, or on an error it is gone.
+
+    A process killed before the rename leaves the old file whole and one dot-file `.NAME.*.tmp` beside it.
+    """
+    path = Path(path)
+    check_writable(path)
+    # Several dots may matter to whoever writes there: DuckDB chooses compression by the last suffix.
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}.tmp"
+    try:
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)
+        _sync(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: str | Path) -> None:
+    """Complain now, not after an hour of work, when `path` cannot be written."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(
+            f"{path}: the folder {path.parent} does not exist. Make it first, or choose another path."
+        )
+    if path.is_dir():
+        raise InputError(f"{path}: this is a folder. Give the name of a file to write.")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path}: the folder {path.parent} cannot be written. Choose another path.")
+
+
+def write_atomically(path: str | Path, data: bytes) -> None:
+    """Replace `path` with `data`, or leave it as it was."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_document(path: str | Path, *, kind: str, version: int, payload: dict[str, Any]) -> None:
+    """Write a JSON document that names its kind and version and carries a checksum of its payload."""
+    write_atomically(path, document_text(kind=kind, version=version, payload=payload).encode())
+
+
+def document_text(*, kind: str, version: int, payload: dict[str, Any]) -> str:
+    """The text of such a document: sorted keys, no NaN, the same payload always gives the same text.
+
+    >>> print(document_text(kind="x", version=1, payload={"b": 1, "a": 0.5}))  # doctest: +ELLIPSIS
+    {
+     "checksum": "...",
+     "kind": "x",
+     "payload": {
+      "a": 0.5,
+      "b": 1
+     },
+     "version": 1
+    }
+    <BLANKLINE>
+    """
+    document = {"kind": kind, "version": version, "payload": payload, "checksum": _checksum(payload)}
+    return json.dumps(document, sort_keys=True, allow_nan=False, indent=1, ensure_ascii=False) + "\n"
+
+
+def read_document(path: str | Path, *, kind: str, version: int) -> dict[str, Any]:
+    """The payload of a document of this kind and version; a damaged or foreign file is refused."""
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"{path}: no such file. Expected a {kind}.")
+    if not path.is_file():
+        raise InputError(f"{path}: not a file. Expected a {kind}.")
+    if path.stat().st_size > LARGEST_DOCUMENT:
+        raise FormatError(f"{path}: larger than {LARGEST_DOCUMENT // 1024**2} MiB, so not a {kind}.")
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}: damaged, or not a {kind}: not UTF-8 text.") from None
+    return parse_document(text, kind=kind, version=version, where=str(path))
+
+
+def parse_document(text: str, *, kind: str, version: int, where: str) -> dict[str, Any]:
+    """The payload of a document given as text; `where` names it in messages."""
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+    except (ValueError, RecursionError):
+        raise FormatError(f"{where}: damaged, or not a {kind}: not a JSON document.") from None
+    if not isinstance(document, dict) or set(document) != {"kind", "version", "payload", "checksum"}:
+        raise FormatError(f"{where}: damaged, or not a {kind}: expected kind, version, payload and checksum.")
+    if document["kind"] != kind:
+        raise FormatError(f"{where}: found a {document['kind']!r}, expected a {kind!r}.")
+    if document["version"] != version:
+        raise FormatError(
+            f"{where}: format version {document['version']!r}, this clickmix reads version {version}. "
+            "Make the file again with this clickmix, or use the one that wrote it."
+        )
+    payload = document["payload"]
+    if not isinstance(payload, dict) or document["checksum"] != _checksum(payload):
+        raise FormatError(f"{where}: damaged: the checksum does not fit the contents. Make the file again.")
+    return payload
+
+
+def _checksum(payload: dict[str, Any]) -> str:
+    canonical = json.dumps(payload, sort_keys=True, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(text)  # NaN and Infinity are no JSON
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
+
+
+def _sync(path: Path) -> None:
+    """Have the system put `path` (a file, or a folder's entries) on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
