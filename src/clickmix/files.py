@@ -41,9 +41,7 @@ def check_writable(path: str | Path) -> None:
     """Complain now, not after an hour of work, when `path` cannot be written."""
     path = Path(path)
     if not path.parent.is_dir():
-        raise InputError(
-            f"{path}: the folder {path.parent} does not exist. Make it first, or choose another path."
-        )
+        raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first, or choose another path.")
     if path.is_dir():
         raise InputError(f"{path}: this is a folder. Give the name of a file to write.")
     if not os.access(path.parent, os.W_OK):
