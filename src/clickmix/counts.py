@@ -1,0 +1,194 @@
+"""Counts: how often each document of each query was shown, and clicked, at each position.   log -> counts -> groups
+
+The cells (query, document, position, context) live in the engine's table and never need to fit in memory; what later
+stages take from them is small: a histogram of (impressions, clicks), or the documents of a sample of queries.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+import numpy as np
+
+from clickmix.engines.duckdb import Columns, DuckDB, Progress
+from clickmix.errors import InputError, SettingError
+from clickmix.log import Log, Source, kind_of, open_log, unreadable
+from clickmix.rows import Example, Refused, counting_query, find_refused
+from clickmix.sql import listed, name
+
+BadRows = Literal["fail", "skip"]
+CANONICAL_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
+_table_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Impressions and clicks per query, document, position and context, exact, in a table of the engine."""
+
+    engine: DuckDB = field(repr=False)
+    table: str
+    context: tuple[str, ...] = ()
+    refused: tuple[Refused, ...] = ()
+
+    @classmethod
+    def from_arrays(
+        cls,
+        query_id: Sequence[Any] | np.ndarray[Any, Any],
+        doc_id: Sequence[Any] | np.ndarray[Any, Any],
+        position: Sequence[int] | np.ndarray[Any, Any],
+        impressions: Sequence[int] | np.ndarray[Any, Any],
+        clicks: Sequence[int] | np.ndarray[Any, Any],
+        **context: Sequence[Any] | np.ndarray[Any, Any],
+    ) -> Counts:
+        """Counts from columns at hand; context columns by name."""
+        engine = DuckDB()
+        given = (query_id, doc_id, position, impressions, clicks)
+        named = zip(("query_id", "doc_id", "position", "impressions", "clicks"), given, strict=True)
+        engine.register("given", {key: np.asarray(value) for key, value in (*named, *context.items())})
+        source = Source("frame", (), engine.types("given"), frame="given")
+        return _scanned(Log((source,), {}, tuple(context)), engine, bad_rows="fail", progress=None)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that name a cell's place: position, then the context columns."""
+        return ("position", *self.context)
+
+    def cells(self) -> Columns:
+        """All cells as numpy columns, in order. For logs that fit in memory."""
+        return self.engine.fetch(self.query())
+
+    def query(self) -> str:
+        """The SQL query for all cells, in order."""
+        columns = ["query_id", "doc_id", *map(name, self.keys)]
+        return f"SELECT {listed(columns)}, impressions, clicks FROM {self.table} ORDER BY {listed(columns)}"
+
+    def totals(self) -> tuple[int, int]:
+        """Impressions and clicks of the whole log."""
+        ((impressions, clicks),) = self.engine.rows(
+            f"SELECT CAST(sum(impressions) AS BIGINT), CAST(sum(clicks) AS BIGINT) FROM {self.table}"
+        )
+        return impressions, clicks
+
+    def write(self, path: str | Path) -> None:
+        """Write a counts file, which is itself a log."""
+        self.engine.write(self.query(), path)
+
+
+def count(
+    log: object,
+    *,
+    columns: Mapping[str, str] | None = None,
+    context: Sequence[str] = (),
+    bad_rows: BadRows = "fail",
+    memory: str | None = None,
+    progress: Progress | None = None,
+) -> Counts:
+    """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow or DuckDB."""
+    if bad_rows not in ("fail", "skip"):
+        raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
+    engine = DuckDB(memory=memory)
+    opened = open_log(log, engine=engine, columns=columns, context=context)
+    return _scanned(opened, engine, bad_rows=bad_rows, progress=progress)
+
+
+def _scanned(log: Log, engine: DuckDB, *, bad_rows: BadRows, progress: Progress | None) -> Counts:
+    counts = Counts(engine, f"cells_{next(_table_numbers)}", log.context)
+    skip = bad_rows == "skip"
+    try:
+        engine.run(f"CREATE TEMP TABLE {counts.table} AS {_scan(log, skip=skip)}", progress=progress)
+    except duckdb.ConversionException:
+        raise InputError("impressions or clicks of one cell add up to more than 9223372036854775807.") from None
+    except duckdb.Error as error:
+        raise unreadable(", ".join(map(str, log.sources)), error) from None
+    refused = _refuse(counts, log, skip=skip)
+    engine.run(f"DELETE FROM {counts.table} WHERE impressions = 0")
+    if not engine.rows(f"SELECT 1 FROM {counts.table} LIMIT 1"):
+        every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
+        raise InputError(
+            f"{', '.join(map(str, log.sources))}: the log is empty.{every} Expected one row per impression."
+        )
+    _restore_integers(counts, log)
+    return Counts(engine, counts.table, log.context, refused)
+
+
+def _scan(log: Log, *, skip: bool) -> str:
+    """The query that counts all sources together; ids become text where sources disagree."""
+    text_ids = {
+        role: len({kind_of(source.types[log.column(role)]) for source in log.sources}) > 1
+        for role in ("query_id", "doc_id")
+    }
+    queries = [counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
+    keys = listed(["query_id", "doc_id", "position", *map(name, log.context)])
+    sums = listed(f"CAST(sum({column}) AS BIGINT) AS {column}" for column in ("impressions", "clicks", "refused"))
+    united = queries[0] if len(queries) == 1 else f"SELECT {keys}, {sums} FROM ({_union(queries)}) GROUP BY {keys}"
+    context = listed(["", *map(name, log.context)]) if log.context else ""
+    return (
+        f"SELECT query_id, doc_id, CAST(position AS BIGINT) AS position{context}, impressions, clicks, refused "
+        f"FROM ({united})"
+    )
+
+
+def _union(queries: Sequence[str]) -> str:
+    return " UNION ALL ".join(f"({query})" for query in queries)
+
+
+def _refuse(counts: Counts, log: Log, *, skip: bool) -> tuple[Refused, ...]:
+    """Look for refused rows in the counted table; only when there are some, read the log again to name them."""
+    bad_key = "query_id IS NULL OR doc_id IS NULL OR position IS NULL OR position < 1"
+    any_bad = counts.engine.rows(f"SELECT 1 FROM {counts.table} WHERE refused > 0 OR {bad_key} LIMIT 1")
+    refused = [*_rejected_lines(counts.engine)] if skip else []
+    if any_bad:
+        refused += [r for source in log.sources for r in find_refused(source, log, counts.engine)]
+        if not skip:
+            raise _refusal(refused)
+        counts.engine.run(f"DELETE FROM {counts.table} WHERE {bad_key}")
+    return tuple(refused)
+
+
+def _refusal(refused: Sequence[Refused]) -> InputError:
+    first, rows = refused[0], sum(r.rows for r in refused)
+    others = f" {rows:,} rows are bad in all." if rows > 1 else ""
+    return InputError(
+        f"{first.examples[0]}: {first.reason}.{others} Mend the log, or leave bad rows out with --bad-rows skip "
+        "(in Python bad_rows='skip')."
+    )
+
+
+def _rejected_lines(engine: DuckDB) -> list[Refused]:
+    """Lines of CSV files that could not be cut into columns, as the reader noted them."""
+    if not engine.rows("SELECT 1 FROM duckdb_tables() WHERE table_name = 'reject_errors'"):
+        return []
+    rows = engine.rows(
+        "SELECT DISTINCT ON (s.file_path, e.line) s.file_path, e.line, e.csv_line FROM reject_errors e "
+        "JOIN reject_scans s USING (scan_id, file_id) ORDER BY s.file_path, e.line"
+    )
+    if not rows:
+        return []
+    examples = tuple(Example(file, line, "whole line", text) for file, line, text in rows[:3])
+    return [Refused("the line cannot be cut into the file's columns", len(rows), examples)]
+
+
+def _restore_integers(counts: Counts, log: Log) -> None:
+    """Ids from text formats become integers again when every one of them is written as a plain integer.
+
+    Only then does nothing get lost: 007 or +7 would not come back as they were.
+    """
+    for role in ("query_id", "doc_id"):
+        types = [source.types[log.column(role)] for source in log.sources]
+        could_be = all(
+            kind_of(type) == "integer" or source.format == "csv"
+            for source, type in zip(log.sources, types, strict=True)
+        )
+        stored = counts.engine.types(counts.table)[role]
+        if could_be and stored == "VARCHAR" and _all_match(counts, role):
+            counts.engine.run(f"ALTER TABLE {counts.table} ALTER {role} TYPE BIGINT")
+
+
+def _all_match(counts: Counts, column: str) -> bool:
+    query = f"SELECT 1 FROM {counts.table} WHERE NOT regexp_matches({column}, '{CANONICAL_INTEGER}') LIMIT 1"
+    return not counts.engine.rows(query)

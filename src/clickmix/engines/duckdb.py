@@ -1,0 +1,125 @@
+"""DuckDB, embedded: runs statements within a bound of memory, hands small results over, writes big ones."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from clickmix.errors import SettingError
+from clickmix.files import replacing
+from clickmix.sql import literal
+
+Columns = dict[str, np.ndarray[Any, Any]]
+Progress = Callable[[float], None]
+
+# By the name of the file to be written: what COPY must be told.
+OUTPUT_OPTIONS: Mapping[str, str] = {
+    ".parquet": "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880",
+    ".csv": "FORMAT csv, HEADER true",
+    ".csv.gz": "FORMAT csv, HEADER true, COMPRESSION gzip",
+    ".ndjson": "FORMAT json",
+    ".ndjson.gz": "FORMAT json, COMPRESSION gzip",
+}
+
+
+class DuckDB:
+    """One embedded database; tables larger than `memory` go to a temporary folder by themselves."""
+
+    def __init__(self, *, memory: str | None = None, threads: int | None = None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="clickmix-", ignore_cleanup_errors=True)
+        self._connection = duckdb.connect()
+        self._connection.execute(f"SET temp_directory = {literal(self._folder.name)}")
+        # Row order in our tables means nothing; every result that is handed out is ordered explicitly.
+        self._connection.execute("SET preserve_insertion_order = false")
+        if memory is not None:
+            self._connection.execute(f"SET memory_limit = {literal(checked_memory(memory))}")
+        if threads is not None:
+            self._connection.execute(f"SET threads = {int(threads)}")
+
+    def run(self, statement: str, *, progress: Progress | None = None) -> None:
+        """Execute a statement; `progress` is called with the share done, a few times a second."""
+        if progress is None:
+            self._connection.execute(statement)
+        else:
+            self._run_watched(statement, progress)
+
+    def fetch(self, query: str) -> Columns:
+        """A result small enough for memory, as numpy columns; missing texts are None, missing numbers masked."""
+        return dict(self._connection.execute(query).fetchnumpy())
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """A very small result, as rows."""
+        return self._connection.execute(query).fetchall()
+
+    def write(self, query: str, path: str | Path, *, progress: Progress | None = None) -> None:
+        """Write a result of any size to a file, whole or not at all; the format follows the name."""
+        options = output_options(path)
+        with replacing(path) as temporary:
+            # Several threads would cut the rows into files and row groups differently from run to run.
+            self._connection.execute("SET preserve_insertion_order = true")
+            try:
+                self.run(f"COPY ({query}) TO {literal(str(temporary))} ({options})", progress=progress)
+            finally:
+                self._connection.execute("SET preserve_insertion_order = false")
+
+    def register(self, name: str, frame: object) -> None:
+        """Make a frame, or a dictionary of numpy columns, readable as a table."""
+        self._connection.register(name, frame)
+
+    def types(self, table: str) -> dict[str, str]:
+        """The columns of a table expression with their SQL types."""
+        return {row[0]: str(row[1]) for row in self.rows(f"DESCRIBE SELECT * FROM {table}")}
+
+    def close(self) -> None:
+        """Give memory and temporary files back."""
+        self._connection.close()
+        self._folder.cleanup()
+
+    def _run_watched(self, statement: str, progress: Progress) -> None:
+        """Execute in another thread, so that progress can be asked for and Ctrl-C is heard."""
+        failures: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                self._connection.execute(statement)
+            except BaseException as failure:  # handed to the caller's thread below
+                failures.append(failure)
+
+        # The bar itself is drawn by whoever passed `progress`.
+        self._connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        try:
+            while worker.is_alive():
+                worker.join(timeout=0.1)
+                progress(max(0.0, self._connection.query_progress() / 100))
+        except BaseException:
+            self._connection.interrupt()
+            worker.join()
+            raise
+        if failures:
+            raise failures[0]
+        progress(1.0)
+
+
+def checked_memory(text: str) -> str:
+    """A bound of memory such as 4GB or 800MB, as DuckDB takes it."""
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?\s*([KMGT]i?B)", text):
+        raise SettingError(f"memory {text!r} is not an amount of memory. Write for instance 4GB or 800MB.")
+    return text
+
+
+def output_options(path: str | Path) -> str:
+    """What COPY must be told to write the format that the file's name asks for."""
+    lower = Path(path).name.lower()
+    for suffix, options in OUTPUT_OPTIONS.items():
+        if lower.endswith(suffix):
+            return options
+    raise SettingError(f"{path}: unknown kind of file. Expected a name ending in {', '.join(OUTPUT_OPTIONS)}.")

@@ -1,0 +1,102 @@
+"""The EM loop: climb a likelihood by EM steps, with a quasi-Newton climb between them.
+
+Plain EM needs thousands of steps where components overlap: the likelihood is a long curved ridge. EM's own quantities
+give the gradient (Fisher's identity), and the curvature of complete data a scale for it, so that L-BFGS can walk the
+ridge (Jamshidian & Jennrich 1997). EM has the last word: the climb has ended when an EM step gains nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.optimize import minimize
+
+Vector = np.ndarray[Any, Any]
+
+ROUNDING = 1e-14  # a likelihood is a sum of many terms: smaller relative differences are noise
+EM_STEPS = 6  # of every start, and between quasi-Newton climbs
+CLIMBS = 20
+QUASI_NEWTON_STEPS = 200
+
+
+class Hill(Protocol):
+    """What is climbed."""
+
+    def step(self, x: Vector) -> tuple[float, Vector]:
+        """The log-likelihood at x, and the point after one EM step from x."""
+
+    def slope(self, x: Vector) -> tuple[float, Vector]:
+        """The log-likelihood at x, and its gradient there."""
+
+    def curvature(self, x: Vector) -> Vector:
+        """How fast the slope changes in each direction if relevance were known: positive, a scale for steps."""
+
+    def bounds(self) -> Sequence[tuple[float | None, float | None]]:
+        """Between what each coordinate must stay."""
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Where the climb ended, the log-likelihood at every point taken, and whether it had stopped rising."""
+
+    parameters: Vector
+    log_likelihoods: tuple[float, ...]
+    converged: bool
+
+
+def climb(hill: Hill, starts: Sequence[Vector], *, tolerance: float) -> Climb:
+    """A few EM steps from every start, then the best one to the top: where an EM step gains at most `tolerance`."""
+    path = max((_em(hill, x, (), tolerance) for x in starts), key=lambda path: path.log_likelihoods[-1])
+    for _ in range(CLIMBS):
+        if path.converged:
+            break
+        path = _em(hill, *_quasi_newton(hill, path), tolerance)
+    return path
+
+
+def _em(hill: Hill, x: Vector, before: tuple[float, ...], tolerance: float) -> Climb:
+    """EM steps from x; `before` are the log-likelihoods on the way to x."""
+    trace = list(before)
+    value, image = hill.step(x)
+    trace.append(value)
+    for _ in range(EM_STEPS):
+        new_value, new_image = hill.step(image)
+        gain = new_value - value
+        if gain < 0:  # an EM step can lose only by rounding
+            return Climb(x, tuple(trace), True)
+        x, value, image = image, new_value, new_image
+        trace.append(value)
+        if gain <= max(tolerance, ROUNDING * abs(value)):
+            return Climb(x, tuple(trace), True)
+    return Climb(x, tuple(trace), False)
+
+
+def _quasi_newton(hill: Hill, path: Climb) -> tuple[Vector, tuple[float, ...]]:
+    """Where L-BFGS comes from the end of a path, and the trace so far; the path's own end if it came no higher."""
+    scale = 1 / np.sqrt(np.maximum(hill.curvature(path.parameters), 1e-6))
+    values = []
+
+    def descent(y: Vector) -> tuple[float, Vector]:
+        value, gradient = hill.slope(y * scale)
+        return -value, -gradient * scale
+
+    found = minimize(
+        descent,
+        path.parameters / scale,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[
+            (None if low is None else low / s, None if high is None else high / s)
+            for (low, high), s in zip(hill.bounds(), scale, strict=True)
+        ],
+        callback=lambda intermediate_result: values.append(-intermediate_result.fun),
+        options={"maxiter": QUASI_NEWTON_STEPS, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20},
+    )
+    end, trace = found.x * scale, path.log_likelihoods
+    # Priors and rates are put in order only by EM, so the value that counts is the one EM sees.
+    if not hill.step(end)[0] > trace[-1]:
+        return path.parameters, trace[:-1]
+    return end, (*trace, *np.maximum.accumulate(values)[:-1].tolist())

@@ -1,0 +1,164 @@
+"""Two ways clicks may scatter around a component's rate: binomial (clicks are counts) and Gaussian (rates are numbers).
+
+A family's parameters are an array: kind of parameter x component x group. It gives the log density of every cell
+under every component, the parameters that fit weighted cells best, and the same without bounds, for long steps.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+import numpy as np
+from scipy.special import expit, logit
+
+from clickmix.mixtures.observations import Floats, Observations
+
+LOWEST_RATE = 1e-12  # a rate of exactly 0 or 1 would make one click, or one skip, an infinite proof
+LEAST_CLICKS = 0.15  # added to a document's clicks for the least variance; labels hardly change from .1 to .2
+
+
+class Family(Protocol):
+    """What the EM needs to know of a distribution."""
+
+    name: ClassVar[str]
+    parameters_per_component: ClassVar[int]
+
+    def log_density(self, parameters: Floats, seen: Observations) -> Floats:
+        """Component x cell: log density, up to `constant`."""
+
+    def constant(self, seen: Observations) -> float:
+        """What every log-likelihood lacks, whatever the parameters."""
+
+    def maximise(self, weights: Floats, seen: Observations) -> Floats:
+        """The parameters that fit best when cell i belongs to component k with weight `weights[k, i]`."""
+
+    def score(self, parameters: Floats, weights: Floats, seen: Observations) -> tuple[Floats, Floats]:
+        """Slope and curvature (made positive) of the weighted log density in each unbounded parameter."""
+
+    def unbounded(self, parameters: Floats) -> Floats:
+        """The parameters on a scale without bounds."""
+
+    def bounded(self, values: Floats, seen: Observations, *, in_order: bool = True) -> Floats:
+        """Back from that scale, within their bounds."""
+
+    def lowest(self, seen: Observations) -> Floats:
+        """The lowest value of each unbounded parameter."""
+
+
+class Binomial:
+    """clicks ~ Binomial(impressions, rate): parameters[0, k, g] is the rate of component k in group g."""
+
+    name: ClassVar[str] = "binomial"
+    parameters_per_component: ClassVar[int] = 1
+
+    def log_density(self, parameters: Floats, seen: Observations) -> Floats:
+        """c log p + (n - c) log(1 - p)."""
+        p = parameters[0]  # logarithms of a few rates, not of a rate per cell
+        return np.asarray(seen.clicks * np.log(p)[:, seen.group] + seen.skips * np.log1p(-p)[:, seen.group])
+
+    def constant(self, seen: Observations) -> float:
+        """Sum of log C(n, c)."""
+        return seen.log_choose
+
+    def maximise(self, weights: Floats, seen: Observations) -> Floats:
+        """Ratio of sums, sum r c / sum r n, never the mean of ratios; a relevant rate below the other is not allowed.
+
+        Where the order is broken the best fit in order has both rates equal.
+        """
+        clicks = np.array([seen.per_group(w * seen.clicks) for w in weights])
+        shown = np.array([seen.per_group(w * seen.impressions) for w in weights])
+        p = _ratio(clicks, shown)
+        pooled = _ratio(clicks.sum(axis=0), shown.sum(axis=0))
+        p = np.where(p[0] <= p[-1], p, pooled)
+        return np.asarray(np.clip(p, LOWEST_RATE, 1 - LOWEST_RATE))[None]
+
+    def score(self, parameters: Floats, weights: Floats, seen: Observations) -> tuple[Floats, Floats]:
+        """In the logit of p: sum r (c - n p), and sum r n p (1 - p)."""
+        p = parameters[0]
+        clicks = np.array([seen.per_group(w * seen.clicks) for w in weights])
+        shown = np.array([seen.per_group(w * seen.impressions) for w in weights])
+        return (clicks - shown * p)[None], (shown * p * (1 - p))[None]
+
+    def unbounded(self, parameters: Floats) -> Floats:
+        """Logits of the rates."""
+        return np.asarray(logit(parameters))
+
+    def bounded(self, values: Floats, seen: Observations, *, in_order: bool = True) -> Floats:
+        """Rates of the logits; in order means that the last is not below the first."""
+        p = np.asarray(np.clip(expit(values), LOWEST_RATE, 1 - LOWEST_RATE))
+        if not in_order:
+            return p
+        return np.asarray(np.where(p[:, :1] <= p[:, -1:], p, p.mean(axis=1, keepdims=True)))
+
+    def lowest(self, seen: Observations) -> Floats:
+        """The logit of the lowest rate; the highest is its mirror image."""
+        return np.full((1, 2, seen.groups), logit(LOWEST_RATE))
+
+
+class Gaussian:
+    """rate ~ Normal(mean, variance): parameters[0] are means, parameters[1] variances, each component x group."""
+
+    name: ClassVar[str] = "gaussian"
+    parameters_per_component: ClassVar[int] = 2
+
+    def log_density(self, parameters: Floats, seen: Observations) -> Floats:
+        """-(x - mu)^2 / (2 s^2) - log(2 pi s^2) / 2."""
+        mean, variance = parameters
+        level = -np.log(2 * np.pi * variance) / 2
+        precision = -1 / (2 * variance)
+        squares = (seen.rates - mean[:, seen.group]) ** 2
+        return np.asarray(squares * precision[:, seen.group] + level[:, seen.group])
+
+    def constant(self, seen: Observations) -> float:
+        """Nothing is left out."""
+        return 0.0
+
+    def maximise(self, weights: Floats, seen: Observations) -> Floats:
+        """Weighted mean and variance of the rates, the variance with a floor."""
+        total = np.array([seen.per_group(w) for w in weights])
+        mean = _ratio(np.array([seen.per_group(w * seen.rates) for w in weights]), total)
+        spread = (seen.rates - mean[:, seen.group]) ** 2
+        variance = _ratio(np.array([seen.per_group(w * s) for w, s in zip(weights, spread, strict=True)]), total)
+        return np.array([mean, np.maximum(variance, self._floor(seen))])
+
+    def _floor(self, seen: Observations) -> Floats:
+        """Per group: how much rates of documents with the group's mean rate, and a little, must scatter as counts do.
+
+        Without a floor the documents that were never clicked become a component without variance, which beats every
+        other fit; and rates that are all equal have no variance at all.
+        """
+        documents = np.maximum(seen.per_group(np.ones_like(seen.clicks)), 1)
+        shown = np.maximum(seen.per_group(seen.impressions), 1)
+        p = np.minimum((seen.per_group(seen.clicks) + LEAST_CLICKS * documents) / shown, 0.5)
+        return np.asarray(p * (1 - p) * np.maximum(seen.per_group(1 / seen.impressions) / documents, 1e-12))
+
+    def score(self, parameters: Floats, weights: Floats, seen: Observations) -> tuple[Floats, Floats]:
+        """In the mean: sum r (x - mu) / v, and sum r / v; in log v: sum r ((x - mu)^2 / v - 1) / 2, and sum r / 2."""
+        mean, variance = parameters
+        total = np.array([seen.per_group(w) for w in weights])
+        off = seen.rates - mean[:, seen.group]
+        first = np.array([seen.per_group(w * d) for w, d in zip(weights, off, strict=True)])
+        second = np.array([seen.per_group(w * d * d) for w, d in zip(weights, off, strict=True)])
+        slope = np.array([first / variance, (second / variance - total) / 2])
+        return slope, np.array([total / variance, total / 2])
+
+    def unbounded(self, parameters: Floats) -> Floats:
+        """Means as they are, logarithms of variances."""
+        return np.array([parameters[0], np.log(parameters[1])])
+
+    def bounded(self, values: Floats, seen: Observations, *, in_order: bool = True) -> Floats:
+        """Back to variances, with their floor."""
+        return np.array([values[0], np.maximum(np.exp(values[1]), self._floor(seen))])
+
+    def lowest(self, seen: Observations) -> Floats:
+        """Means may be anything, the logarithms of variances have their floor."""
+        floor = np.broadcast_to(np.log(self._floor(seen)), (2, seen.groups))
+        return np.array([np.full((2, seen.groups), -np.inf), floor])
+
+
+FAMILIES: dict[str, Family] = {"binomial": Binomial(), "gaussian": Gaussian()}
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """above / below, and 0 where nothing was seen."""
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)

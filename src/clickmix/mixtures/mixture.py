@@ -1,0 +1,180 @@
+"""Mixture: what was fitted to one group, and a verdict on it from a closed list.   groups -> mixtures -> labels"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from clickmix.mixtures.evidence import Evidence, binomial_evidence, gaussian_evidence, no_evidence
+from clickmix.mixtures.families import FAMILIES, Family
+from clickmix.mixtures.fit import Fit, Prior, fit_mixture
+from clickmix.mixtures.information import rate_errors
+from clickmix.mixtures.observations import Floats, Observations
+
+SEPARATED_FROM = 0.8  # share of the uncertainty about relevance that the clicks must remove
+
+
+class Verdict(enum.StrEnum):
+    """What can be said of a group; the closed list."""
+
+    SEPARATED = "separated"
+    OVERLAPPING = "overlapping"  # fitted, but labels are unsure
+    ONE_RATE = "one rate"
+    NO_CLICKS = "no clicks"
+    ALL_CLICKED = "all clicked"
+    TOO_FEW_DOCUMENTS = "too few documents"  # joined to a neighbour
+    NOT_CONVERGED = "not converged"
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The components of one group, lowest rate first: two, or a single one where clicks say nothing of relevance.
+
+    `standard_errors` are those of the rates on the logit scale, where the information matrix allows them;
+    `separation` is the share of the uncertainty about relevance that clicks in this group remove (0 none, 1 all).
+    """
+
+    family: str
+    verdict: Verdict
+    weights: tuple[float, ...]
+    rates: tuple[float, ...]
+    variances: tuple[float, ...] | None = None
+    standard_errors: tuple[float, ...] | None = None
+    separation: float = 0.0
+    log_likelihoods: tuple[float, ...] = ()
+    bic: float | None = None
+    bic_one_rate: float | None = None
+
+    @property
+    def informative(self) -> bool:
+        """Whether clicks in this group count as evidence."""
+        return len(self.rates) > 1
+
+    @property
+    def evidence(self) -> Evidence:
+        """What a click and a skip in this group say about relevance."""
+        if not self.informative:
+            return no_evidence(self.family)
+        if self.variances is None:
+            return binomial_evidence(self.rates)
+        return gaussian_evidence(self.rates, self.variances)
+
+    def relevance(self, impressions: Any, clicks: Any) -> Floats:
+        """Posterior of the better component for a document seen in this group only."""
+        prior = logit(self.weights[-1]) if self.informative else 0.0
+        return np.asarray(expit(prior + self.evidence.log_ratio(impressions, clicks)))
+
+
+def fit_group(seen: Observations, family: str) -> Mixture:
+    """Fit one group by itself, from its histogram."""
+    silent = _silent(family, float(seen.clicks @ seen.multiplicity), float(seen.impressions @ seen.multiplicity))
+    if silent is not None:
+        return silent
+    kind = FAMILIES[family]
+    fit = _in_order(fit_mixture(seen, kind))
+    log_documents = float(np.log(seen.multiplicity.sum()))
+    k = kind.parameters_per_component
+    bic = -2 * fit.log_likelihoods[-1] + (2 * k + 1) * log_documents
+    bic_one_rate = -2 * _one_rate_log_likelihood(seen, kind) + k * log_documents
+    errors = rate_errors(seen, fit) if family == "binomial" else None
+    return _described(
+        seen, kind, fit, 0, errors, one_rate=bic >= bic_one_rate, trace=fit.log_likelihoods, bics=(bic, bic_one_rate)
+    )
+
+
+def fit_jointly(seen: Observations, family: str, *, prior: Prior) -> tuple[tuple[Mixture, ...], Fit]:
+    """Fit all groups at once, each document having one relevance wherever it was shown.
+
+    A group has one rate when two do not describe its clicks better, by BIC, given how relevant the documents are.
+    """
+    kind = FAMILIES[family]
+    fit = fit_mixture(seen, kind, prior=prior)
+    errors = rate_errors(seen, fit) if family == "binomial" else None
+    one_rate = _gains(seen, kind, fit) <= kind.parameters_per_component * np.log(
+        np.maximum(seen.per_group(np.ones_like(seen.clicks)), 1)
+    )
+    clicks, shown = seen.per_group(seen.clicks), seen.per_group(seen.impressions)
+    mixtures = tuple(
+        _silent(family, clicks[g], shown[g]) or _described(seen, kind, fit, g, errors, one_rate=bool(one_rate[g]))
+        for g in range(seen.groups)
+    )
+    return mixtures, fit
+
+
+def _silent(family: str, clicks: float, impressions: float) -> Mixture | None:
+    """A group in which everything, or nothing, was clicked: EM would give equal rates and any weights at all."""
+    if clicks == 0:
+        return Mixture(family, Verdict.NO_CLICKS, (1.0,), (0.0,))
+    if clicks == impressions:
+        return Mixture(family, Verdict.ALL_CLICKED, (1.0,), (1.0,))
+    return None
+
+
+def _described(
+    seen: Observations,
+    family: Family,
+    fit: Fit,
+    group: int,
+    errors: Floats | None,
+    *,
+    one_rate: bool,
+    trace: tuple[float, ...] = (),
+    bics: tuple[float | None, float | None] = (None, None),
+) -> Mixture:
+    """The fit of one group as a mixture with a verdict."""
+    cells = seen.group == group
+    n, c, m = seen.impressions[cells], seen.clicks[cells], seen.multiplicity[seen.document[cells]]
+    if one_rate or fit.parameters[0, 0, group] >= fit.parameters[0, 1, group]:
+        rate = float(m @ c / (m @ n))
+        return Mixture(family.name, Verdict.ONE_RATE, (1.0,), (rate,), None, None, 0.0, trace, *bics)
+    weight = float(expit(fit.prior[min(group, len(fit.prior) - 1)]))
+    values = [tuple(row.tolist()) for row in fit.parameters[:, :, group]]
+    variances = values[1] if len(values) > 1 else None
+    plain = Mixture(family.name, Verdict.OVERLAPPING, (1 - weight, weight), values[0], variances)
+    separation = _separation(plain.relevance(n, c), m)
+    verdict = Verdict.SEPARATED if separation >= SEPARATED_FROM else Verdict.OVERLAPPING
+    standard_errors = None if errors is None or np.isnan(errors[:, group]).any() else tuple(errors[:, group].tolist())
+    return Mixture(
+        family.name,
+        verdict if fit.converged else Verdict.NOT_CONVERGED,
+        plain.weights,
+        plain.rates,
+        variances,
+        standard_errors,
+        separation,
+        trace,
+        *bics,
+    )
+
+
+def _separation(relevance: Floats, documents: Floats) -> float:
+    """1 - mean r(1-r) / (mean r)(1 - mean r): by the law of total variance, what clicks tell of relevance."""
+    mean = float(documents @ relevance / documents.sum())
+    left = float(documents @ (relevance * (1 - relevance)) / documents.sum())
+    return max(0.0, 1 - left / (mean * (1 - mean))) if 0 < mean < 1 else 0.0
+
+
+def _in_order(fit: Fit) -> Fit:
+    """The component with the higher rate second; a Gaussian's EM may end with them the other way round."""
+    if fit.parameters[0, 0, 0] <= fit.parameters[0, 1, 0]:
+        return fit
+    return Fit(-fit.prior, fit.parameters[:, ::-1], 1 - fit.relevance, fit.log_likelihoods, fit.converged)
+
+
+def _one_rate_log_likelihood(seen: Observations, family: Family) -> float:
+    """The best a single component can do in a single group."""
+    weights = np.ones((2, len(seen.clicks)))
+    density = family.log_density(family.maximise(weights, seen), seen)[0]
+    return float(seen.multiplicity @ density) + family.constant(seen)
+
+
+def _gains(seen: Observations, family: Family, fit: Fit) -> Floats:
+    """Per group, twice what two components gain over one in the expected complete log-likelihood."""
+    r = fit.relevance[seen.document]
+    two = family.log_density(fit.parameters, seen)
+    one = family.log_density(family.maximise(np.ones((2, len(r))), seen), seen)[0]
+    return 2 * seen.per_group((1 - r) * two[0] + r * two[1] - one)

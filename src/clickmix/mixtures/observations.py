@@ -1,0 +1,81 @@
+"""Observations: what was seen of documents that each have one relevance nobody sees.   groups -> mixtures"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from scipy.special import betaln
+
+Floats = np.ndarray[Any, Any]
+Ints = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Parallel columns of cells: which document, in which group, how often shown and clicked.
+
+    `multiplicity` says how many documents were seen exactly so: one entry per document. A group's histogram is a set
+    of documents with one cell each; documents that move have several cells and the multiplicity 1.
+    """
+
+    document: Ints
+    group: Ints
+    impressions: Floats
+    clicks: Floats
+    multiplicity: Floats
+    groups: int
+
+    @classmethod
+    def histogram(cls, impressions: Any, clicks: Any, documents: Any) -> Observations:
+        """One group: distinct (impressions, clicks) and how many documents have them."""
+        n, c, m = (np.asarray(column, dtype=np.float64) for column in (impressions, clicks, documents))
+        return cls(np.arange(len(n)), np.zeros(len(n), dtype=np.int64), n, c, m, 1)
+
+    @cached_property
+    def one_cell_each(self) -> bool:
+        """Whether every document has exactly its own cell, so that sums over its cells can be left out."""
+        return len(self.document) == len(self.multiplicity) and bool(
+            (self.document == np.arange(len(self.document))).all()
+        )
+
+    @cached_property
+    def skips(self) -> Floats:
+        """Impressions without a click."""
+        return self.impressions - self.clicks
+
+    @cached_property
+    def rates(self) -> Floats:
+        """Click-through rate of each cell."""
+        return self.clicks / self.impressions
+
+    @cached_property
+    def log_choose(self) -> float:
+        """Sum of log C(n, c): the part of a binomial likelihood that no parameter changes."""
+        n, c = self.impressions, self.clicks
+        log_choose = -np.log1p(n) - betaln(n - c + 1, c + 1)  # C(n, c) itself overflows beyond n = 1030
+        return float(self.multiplicity[self.document] @ log_choose)
+
+    @cached_property
+    def shares(self) -> scipy.sparse.csr_matrix:
+        """Documents x groups: the share of a document's impressions in each group."""
+        total = self.per_document(self.impressions)
+        shape = (len(self.multiplicity), self.groups)
+        values = self.impressions / total[self.document]
+        return scipy.sparse.csr_matrix((values, (self.document, self.group)), shape=shape)
+
+    def per_document(self, cells: Floats) -> Floats:
+        """Sums over the cells of each document."""
+        if self.one_cell_each:
+            return cells
+        return np.bincount(self.document, weights=cells, minlength=len(self.multiplicity))
+
+    def per_group(self, cells: Floats) -> Floats:
+        """Sums over the cells of each group, each cell as often as its document was seen."""
+        weighted = cells * self.multiplicity[self.document]
+        if self.groups == 1:
+            return np.array([weighted.sum()])
+        return np.bincount(self.group, weights=weighted, minlength=self.groups)
