@@ -1,1 +1,71 @@
-"""clickmix."""
+"""clickmix turns a biased click log into relevance labels a ranker can be trained on, and shows how sure it is.
+
+>>> import clickmix as cm
+>>> counts = cm.Counts.from_arrays(["q"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
+>>> cm.debias(counts, correction="none").relevance.tolist()
+[0.6, 0.02]
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clickmix.corrections import Explanation, Group, Labels, MixtureCorrection, MixtureFit, NoCorrection
+    from clickmix.counts import Counts, count
+    from clickmix.errors import ClickmixError, FormatError, InputError, SettingError
+    from clickmix.mixtures import Mixture, Observations, Verdict, fit_group, fit_jointly
+    from clickmix.pipeline import debias
+
+__version__ = "0.1.0"
+
+# The public names in the order of the walk, each with its module: imported when first asked for, so that the command
+# answers at once.
+_MODULES = {
+    "count": "clickmix.counts",
+    "Counts": "clickmix.counts",
+    "Observations": "clickmix.mixtures",
+    "fit_group": "clickmix.mixtures",
+    "fit_jointly": "clickmix.mixtures",
+    "Mixture": "clickmix.mixtures",
+    "Verdict": "clickmix.mixtures",
+    "MixtureCorrection": "clickmix.corrections",
+    "MixtureFit": "clickmix.corrections",
+    "Group": "clickmix.corrections",
+    "Explanation": "clickmix.corrections",
+    "NoCorrection": "clickmix.corrections",
+    "Labels": "clickmix.corrections",
+    "debias": "clickmix.pipeline",
+    "ClickmixError": "clickmix.errors",
+    "InputError": "clickmix.errors",
+    "FormatError": "clickmix.errors",
+    "SettingError": "clickmix.errors",
+}
+
+__all__ = [
+    "ClickmixError",
+    "Counts",
+    "Explanation",
+    "FormatError",
+    "Group",
+    "InputError",
+    "Labels",
+    "Mixture",
+    "MixtureCorrection",
+    "MixtureFit",
+    "NoCorrection",
+    "Observations",
+    "SettingError",
+    "Verdict",
+    "count",
+    "debias",
+    "fit_group",
+    "fit_jointly",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'clickmix' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value

@@ -74,9 +74,9 @@ class Counts:
         )
         return impressions, clicks
 
-    def write(self, path: str | Path) -> None:
-        """Write a counts file, which is itself a log."""
-        self.engine.write(self.query(), path)
+    def write(self, path: str | Path) -> int:
+        """Write a counts file, which is itself a log; says how many cells it has."""
+        return self.engine.write(self.query(), path)
 
 
 def count(

@@ -58,16 +58,18 @@ class DuckDB:
         """A very small result, as rows."""
         return self._connection.execute(query).fetchall()
 
-    def write(self, query: str, path: str | Path, *, progress: Progress | None = None) -> None:
-        """Write a result of any size to a file, whole or not at all; the format follows the name."""
+    def write(self, query: str, path: str | Path, *, progress: Progress | None = None) -> int:
+        """Write a result of any size to a file, whole or not at all, and say how many rows it has."""
         options = output_options(path)
         with replacing(path) as temporary:
             # Several threads would cut the rows into files and row groups differently from run to run.
             self._connection.execute("SET preserve_insertion_order = true")
             try:
                 self.run(f"COPY ({query}) TO {literal(str(temporary))} ({options})", progress=progress)
+                ((rows,),) = self._connection.fetchall()
             finally:
                 self._connection.execute("SET preserve_insertion_order = false")
+        return int(rows)
 
     def register(self, name: str, frame: object) -> None:
         """Make a frame, or a dictionary of numpy columns, readable as a table."""
@@ -76,6 +78,10 @@ class DuckDB:
     def types(self, table: str) -> dict[str, str]:
         """The columns of a table expression with their SQL types."""
         return {row[0]: str(row[1]) for row in self.rows(f"DESCRIBE SELECT * FROM {table}")}
+
+    def sample(self, column: str, share: float) -> str:
+        """SQL that is true for about this share of the column's values, the same ones every time."""
+        return f"hash({column}) % 1000000 < {round(share * 1_000_000)}"
 
     def close(self) -> None:
         """Give memory and temporary files back."""

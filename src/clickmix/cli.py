@@ -1,0 +1,244 @@
+"""The command: parse, call, print. Heavy modules are imported inside commands, so that --help answers at once."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+import typer
+
+import clickmix
+from clickmix.errors import ClickmixError, InputError, SettingError
+
+if TYPE_CHECKING:
+    from clickmix.corrections import MixtureFit
+    from clickmix.counts import Counts
+
+app = typer.Typer(
+    name="clickmix",
+    help="Turn a biased click log into relevance labels a ranker can be trained on.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Log = Annotated[list[str], typer.Argument(help="Files, folders or globs: Parquet, CSV, NDJSON, gzipped or not.")]
+Output = Annotated[Path, typer.Option("-o", "--output", help="The file to write; its name says the format.")]
+Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_term,doc_id=sku.")]
+Context = Annotated[str, typer.Option(help="Columns that change what is examined: device,layout.")]
+BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
+Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
+Mixture = Annotated[Literal["binomial", "gaussian"], typer.Option(help="How clicks scatter around a rate.")]
+Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
+
+
+@app.command()
+def debias(
+    log: Log,
+    output: Output,
+    correction: Annotated[Literal["mixture", "none"], typer.Option(help="How clicks become relevance.")] = "mixture",
+    mixture: Mixture = "binomial",
+    prior: Prior = "position",
+    context: Context = "",
+    model: Annotated[Path | None, typer.Option(help="Also write the fitted model here.")] = None,
+    columns: Columns = "",
+    bad_rows: BadRows = "fail",
+    memory: Memory = None,
+) -> None:
+    """From a click log to relevance labels: counts, fit and label in one."""
+    from clickmix.corrections import MixtureFit
+    from clickmix.pipeline import choose_correction
+
+    chosen = choose_correction(correction, mixture=mixture, prior=prior)
+    _check_outputs(log, output, model)
+    counts = _count(log, columns, context, bad_rows, memory)
+    with _progress("fitting") as progress:
+        fit = chosen.fit(counts, progress=progress)
+    _write_labels(fit, counts, output)
+    if isinstance(fit, MixtureFit):
+        if model is not None:
+            fit.write(model)
+        _print_fit(fit)
+
+
+@app.command()
+def counts(
+    log: Log,
+    output: Output,
+    context: Context = "",
+    columns: Columns = "",
+    bad_rows: BadRows = "fail",
+    memory: Memory = None,
+) -> None:
+    """Count a log once; counts files are logs too, and several of them add up."""
+    _check_outputs(log, output)
+    counted = _count(log, columns, context, bad_rows, memory)
+    rows = counted.write(output)
+    _say(f"{rows:,} cells (query, document, position) in {output}.")
+
+
+@app.command()
+def fit(
+    log: Log,
+    output: Output,
+    mixture: Mixture = "binomial",
+    prior: Prior = "position",
+    context: Context = "",
+    columns: Columns = "",
+    bad_rows: BadRows = "fail",
+    memory: Memory = None,
+) -> None:
+    """Fit the correction and write it as a model file."""
+    from clickmix.corrections import MixtureCorrection
+
+    _check_outputs(log, output)
+    counted = _count(log, columns, context, bad_rows, memory)
+    with _progress("fitting") as progress:
+        fitted = MixtureCorrection(mixture, prior).fit(counted, progress=progress)
+    fitted.write(output)
+    _say(f"Model in {output}.")
+    _print_fit(fitted)
+
+
+@app.command()
+def label(
+    log: Log,
+    model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
+    output: Output,
+    columns: Columns = "",
+    bad_rows: BadRows = "fail",
+    memory: Memory = None,
+) -> None:
+    """Label a log with a model that was fitted before."""
+    from clickmix.corrections import MixtureFit
+
+    _check_outputs(log, output)
+    fitted = MixtureFit.read(model)
+    counted = _count(log, columns, ",".join(fitted.context), bad_rows, memory)
+    _write_labels(fitted, counted, output)
+
+
+@app.command()
+def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> None:
+    """Show a model: its groups, their rates and weights, and what to think of them."""
+    from clickmix.corrections import MixtureFit
+
+    _print_fit(MixtureFit.read(model))
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"clickmix {clickmix.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> NoReturn:
+    """Run the command; what a user can put right is told in one line, without a stack trace."""
+    try:
+        app(standalone_mode=True)
+    except ClickmixError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename or 'file'}: {error.strerror or error}. Nothing was written.")
+    except MemoryError as error:
+        _fail(f"out of memory: {error}. Give more with --memory, or free some.")
+    sys.exit(0)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo("clickmix: " + "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in message), err=True)
+    sys.exit(2)
+
+
+def _count(log: list[str], columns: str, context: str, bad_rows: Literal["fail", "skip"], memory: str | None) -> Counts:
+    from clickmix.counts import count
+
+    with _progress("reading") as progress:
+        counted = count(
+            log,
+            columns=_pairs(columns),
+            context=_words(context),
+            bad_rows=bad_rows,
+            memory=memory,
+            progress=progress,
+        )
+    impressions, clicks = counted.totals()
+    _say(f"Read {impressions:,} impressions and {clicks:,} clicks.")
+    for refused in counted.refused:
+        _say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
+    return counted
+
+
+def _write_labels(fitted: Any, counted: Counts, output: Path) -> None:
+    with _progress("labelling") as progress:
+        rows = fitted.label(counted).write(output, progress=progress)
+    _say(f"{rows:,} labels in {output}.")
+
+
+def _check_outputs(log: list[str], *outputs: Path | None) -> None:
+    """Before any work: outputs can be written, and none of them is an input."""
+    from clickmix.files import check_writable
+    from clickmix.log import find_files
+
+    inputs = {file.resolve() for file in find_files(log)}
+    for output in outputs:
+        if output is not None:
+            check_writable(output)
+            if output.resolve() in inputs:
+                raise InputError(f"{output}: would replace a file of the log. Choose another name for the output.")
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """query_id=a,doc_id=b as a dictionary."""
+    parts = _words(text)
+    for part in parts:
+        if "=" not in part:
+            raise SettingError(f"--columns {part!r}: expected name=column, for instance query_id=search_term.")
+    return dict(part.split("=", 1) for part in parts)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _say(text: str) -> None:
+    typer.echo("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+
+
+@contextlib.contextmanager
+def _progress(title: str) -> Iterator[Callable[[float], None] | None]:
+    """A bar on the terminal for work over two seconds, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _print_fit(fitted: MixtureFit) -> None:
+    from rich.console import Console
+
+    from clickmix.summary import fit_sentences, fit_table
+
+    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    console.print(fit_table(fitted))
+    for sentence in fit_sentences(fitted):
+        console.print(sentence, markup=False)

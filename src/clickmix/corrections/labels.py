@@ -1,0 +1,91 @@
+"""Labels: one relevance per query and document, with the evidence it rests on.   corrections -> rankers"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import numpy as np
+
+from clickmix.counts import Counts
+from clickmix.engines.duckdb import Columns, Progress
+from clickmix.sql import listed
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """query_id, doc_id, relevance, impressions, clicks: one row per query and document, in order.
+
+    The columns are computed when they are first asked for; `write` never brings them into memory.
+    """
+
+    counts: Counts = field(repr=False)
+    query: str = field(repr=False)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """All columns, as numpy arrays."""
+        return self.counts.engine.fetch(self.query)
+
+    @property
+    def query_id(self) -> Array:
+        """Queries, as they came."""
+        return self.columns["query_id"]
+
+    @property
+    def doc_id(self) -> Array:
+        """Documents, as they came."""
+        return self.columns["doc_id"]
+
+    @property
+    def relevance(self) -> Array:
+        """Between 0 and 1."""
+        return self.columns["relevance"]
+
+    @property
+    def impressions(self) -> Array:
+        """How often the document was shown for the query, wherever."""
+        return self.columns["impressions"]
+
+    @property
+    def clicks(self) -> Array:
+        """How often it was clicked there."""
+        return self.columns["clicks"]
+
+    def __len__(self) -> int:
+        return len(self.relevance)
+
+    def write(self, path: str | Path, *, progress: Progress | None = None) -> int:
+        """Write a labels file: Parquet, CSV or NDJSON by its name, whole or not at all; says how many labels."""
+        return self.counts.engine.write(self.query, path, progress=progress)
+
+    def to_pandas(self) -> Any:
+        """As a pandas frame."""
+        return self._to("pandas")
+
+    def to_polars(self) -> Any:
+        """As a polars frame."""
+        return self._to("polars")
+
+    def to_arrow(self) -> Any:
+        """As an arrow table."""
+        return self._to("pyarrow")
+
+    def like(self, frame: Any) -> Any:
+        """As the same kind of frame as `frame`; a DuckDB relation comes back on its own connection."""
+        if isinstance(frame, duckdb.DuckDBPyRelation):
+            labels = dict(self.columns)  # DuckDB finds it by this name
+            return frame.query("log", f"SELECT {listed(labels)} FROM labels")
+        native = nw.from_native(frame)
+        made = self._to(native.implementation)
+        return made.lazy() if isinstance(native, nw.LazyFrame) else made
+
+    def _to(self, backend: Any) -> Any:
+        columns = {key: values.tolist() if values.dtype == object else values for key, values in self.columns.items()}
+        return nw.from_dict(columns, backend=backend).to_native()

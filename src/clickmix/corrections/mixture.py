@@ -1,0 +1,129 @@
+"""Mixture-based correction, the paper's MBC: fit a mixture of two click rates to every group.   Counts -> MixtureFit"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.group import Group, PlaceCounts
+from clickmix.counts import Counts
+from clickmix.engines.duckdb import Progress
+from clickmix.errors import SettingError
+from clickmix.groups import Histogram, Sample, join_small, nearest, read_histogram, read_sample
+from clickmix.mixtures import Mixture, Observations, fit_group, fit_jointly
+from clickmix.mixtures.families import FAMILIES
+from clickmix.mixtures.fit import Prior
+
+MOVING_FROM = 0.1  # share of documents at several places from which the groups are fitted jointly
+LARGEST_PRIOR = 30.0
+
+Ints = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class MixtureCorrection:
+    """Settings of the correction: which mixture, and whether better positions hold more relevant documents."""
+
+    mixture: str = "binomial"
+    prior: Prior = "position"
+
+    def __post_init__(self) -> None:
+        if self.mixture not in FAMILIES:
+            raise SettingError(f"mixture {self.mixture!r}: expected one of {', '.join(FAMILIES)}.")
+        if self.prior not in ("position", "flat"):
+            raise SettingError(f"prior {self.prior!r}: expected 'position' or 'flat'.")
+
+    def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
+        """Fit every group by itself, or all together where documents move between them."""
+        histogram = read_histogram(counts)
+        sample = read_sample(counts, histogram)
+        group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
+        jointly = sample.moving >= MOVING_FROM
+        fitted = self._together(sample, group) if jointly else self._separately(histogram, group, progress)
+        priors = _filled(fitted.priors, histogram, group)
+        groups = tuple(
+            Group(places, mixture, float(expit(prior)))
+            for places, mixture, prior in zip(_members(histogram, group), fitted.mixtures, priors, strict=True)
+        )
+        return MixtureFit(self.mixture, self.prior, counts.context, groups, jointly, sample.moving, fitted.trace)
+
+    def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
+        """Each group from its histogram; a flat prior is the mean over groups, weighted by their documents."""
+        row_group, last = group[histogram.place], int(group.max())
+        mixtures = []
+        for g in range(last + 1):
+            rows = row_group == g
+            seen = Observations.histogram(
+                histogram.impressions[rows], histogram.clicks[rows], histogram.documents[rows]
+            )
+            mixtures.append(fit_group(seen, self.mixture))
+            if progress is not None:
+                progress((g + 1) / (last + 1))
+        weights = [m.weights[-1] if m.informative else None for m in mixtures]
+        if self.prior == "flat":
+            documents = np.bincount(group, weights=_documents(histogram))
+            known = [(w, d) for w, d in zip(weights, documents, strict=True) if w is not None]
+            weights = [sum(w * d for w, d in known) / sum(d for _, d in known) if known else None] * len(mixtures)
+        return _Fitted(mixtures, [None if w is None else float(logit(w)) for w in weights], ())
+
+    def _together(self, sample: Sample, group: Ints) -> _Fitted:
+        """All groups at once, from the documents of a sample of queries."""
+        seen = Observations(
+            sample.document,
+            group[sample.place],
+            sample.impressions.astype(float),
+            sample.clicks.astype(float),
+            np.ones(int(sample.document.max()) + 1),
+            int(group.max()) + 1,
+        )
+        mixtures, fit = fit_jointly(seen, self.mixture, prior=self.prior)
+        return _Fitted(mixtures, np.broadcast_to(fit.prior, (len(mixtures),)).tolist(), fit.log_likelihoods)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A mixture and a prior logit per group, the prior missing where nothing could be fitted; a joint fit's trace."""
+
+    mixtures: Sequence[Mixture]
+    priors: Sequence[float | None]
+    trace: tuple[float, ...]
+
+
+def _members(histogram: Histogram, group: Ints) -> list[tuple[PlaceCounts, ...]]:
+    """The places of each group with what was seen there."""
+    totals = (_documents(histogram), histogram.total(histogram.impressions), histogram.total(histogram.clicks))
+    places = [
+        PlaceCounts(place, int(d), int(n), int(c)) for place, d, n, c in zip(histogram.places, *totals, strict=True)
+    ]
+    return [
+        tuple(place for place, member_of in zip(places, group, strict=True) if member_of == g)
+        for g in range(int(group.max()) + 1)
+    ]
+
+
+def _documents(histogram: Histogram) -> Ints:
+    return histogram.total(np.ones_like(histogram.documents))
+
+
+def _filled(priors: Sequence[float | None], histogram: Histogram, group: Ints) -> list[float]:
+    """A group that could not be fitted takes the prior of the nearest one that could.
+
+    Where none could be fitted nothing is known of relevance: every document gets the log's click-through rate.
+    """
+    fitted = [
+        (place, prior) for place, g in zip(histogram.places, group, strict=True) if (prior := priors[g]) is not None
+    ]
+    if not fitted:
+        rate = histogram.total(histogram.clicks).sum() / histogram.total(histogram.impressions).sum()
+        return [float(np.clip(logit(rate), -LARGEST_PRIOR, LARGEST_PRIOR))] * len(priors)
+    filled = []
+    for g, prior in enumerate(priors):
+        first = histogram.places[int(np.flatnonzero(group == g)[0])]
+        near = fitted[nearest(first, [place for place, _ in fitted])][1]
+        filled.append(float(np.clip(near if prior is None else prior, -LARGEST_PRIOR, LARGEST_PRIOR)))
+    return filled

@@ -1,0 +1,158 @@
+"""The parts of a model file: groups and mixtures to JSON and back, every value checked for kind and range."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from clickmix.corrections.group import Group, PlaceCounts
+from clickmix.errors import FormatError
+from clickmix.groups import Place
+from clickmix.mixtures import Mixture, Verdict
+
+MODEL_KIND = "clickmix model"
+MODEL_VERSION = 1
+LARGEST_COUNT = 2**63 - 1
+
+
+class _WrongError(Exception):
+    """A value that cannot stand in a model file."""
+
+
+@contextlib.contextmanager
+def reading(where: str) -> Iterator[None]:
+    """Turn anything wrong inside a model file into one clear error."""
+    try:
+        yield
+    except (_WrongError, KeyError) as error:
+        raise FormatError(f"{where}: not a model this clickmix can use: {error}. Make the model again.") from None
+
+
+def group_payload(group: Group) -> dict[str, Any]:
+    """A group as JSON."""
+    return {
+        "places": [
+            {
+                "position": seen.place.position,
+                "context": list(seen.place.context),
+                "documents": seen.documents,
+                "impressions": seen.impressions,
+                "clicks": seen.clicks,
+            }
+            for seen in group.places
+        ],
+        "prior": group.prior,
+        "mixture": _mixture_payload(group.mixture),
+    }
+
+
+def parse_group(payload: dict[str, Any], family: str) -> Group:
+    """A group from JSON."""
+    places = tuple(
+        PlaceCounts(
+            Place(whole(place, "position", 1), tuple(texts(place, "context"))),
+            *(whole(place, key, 0) for key in ("documents", "impressions", "clicks")),
+        )
+        for place in items(payload, "places")
+    )
+    if not places:
+        raise _WrongError("a group without places")
+    return Group(places, _parse_mixture(payload["mixture"], family), number(payload, "prior", 0, 1))
+
+
+def _mixture_payload(mixture: Mixture) -> dict[str, Any]:
+    return {
+        "verdict": str(mixture.verdict),
+        "weights": list(mixture.weights),
+        "rates": list(mixture.rates),
+        "variances": None if mixture.variances is None else list(mixture.variances),
+        "standard_errors": None if mixture.standard_errors is None else list(mixture.standard_errors),
+        "separation": mixture.separation,
+        "log_likelihoods": list(mixture.log_likelihoods),
+        "bic": mixture.bic,
+        "bic_one_rate": mixture.bic_one_rate,
+    }
+
+
+def _parse_mixture(payload: Any, family: str) -> Mixture:
+    weights, rates = numbers(payload, "weights", 0, 1), numbers(payload, "rates", -1, 2)
+    variances = numbers(payload, "variances", 0) if payload["variances"] is not None else None
+    errors = numbers(payload, "standard_errors", 0) if payload["standard_errors"] is not None else None
+    parts = len(rates)
+    if parts not in (1, 2) or len(weights) != parts or not math.isclose(sum(weights), 1, abs_tol=1e-9):
+        raise _WrongError("weights and rates that do not fit together")
+    if (variances is None) != (family == "binomial" or parts == 1):
+        raise _WrongError("variances that do not fit the mixture")
+    if any(len(extra) != parts for extra in (variances, errors) if extra is not None):
+        raise _WrongError("a number of variances or standard errors other than that of rates")
+    if family == "binomial" and parts == 2 and not 0 < rates[0] <= rates[1] < 1:
+        raise _WrongError("rates that are not in order between 0 and 1")
+    return Mixture(
+        family,
+        Verdict(choice(payload, "verdict", tuple(map(str, Verdict)))),
+        tuple(weights),
+        tuple(rates),
+        None if variances is None else tuple(variances),
+        None if errors is None else tuple(errors),
+        number(payload, "separation", 0, 1),
+        tuple(numbers(payload, "log_likelihoods")),
+        None if payload["bic"] is None else number(payload, "bic"),
+        None if payload["bic_one_rate"] is None else number(payload, "bic_one_rate"),
+    )
+
+
+def choice(payload: Any, key: str, among: Sequence[str]) -> str:
+    """A text from a fixed list."""
+    value = payload[key]
+    if not isinstance(value, str) or value not in among:
+        raise _WrongError(f"{key} {value!r}, expected one of {', '.join(among)}")
+    return value
+
+
+def number(payload: Any, key: str, low: float = -math.inf, high: float = math.inf) -> float:
+    """A finite number within bounds."""
+    return _number(payload[key], key, low, high)
+
+
+def numbers(payload: Any, key: str, low: float = -math.inf, high: float = math.inf) -> list[float]:
+    """A list of finite numbers within bounds."""
+    return [_number(value, key, low, high) for value in _list(payload, key)]
+
+
+def whole(payload: Any, key: str, low: int) -> int:
+    """A whole number from `low` on."""
+    value = payload[key]
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= LARGEST_COUNT:
+        raise _WrongError(f"{key} {value!r}, expected a whole number from {low} on")
+    return value
+
+
+def texts(payload: Any, key: str) -> list[str]:
+    """A list of texts."""
+    values = _list(payload, key)
+    if not all(isinstance(value, str) for value in values):
+        raise _WrongError(f"{key} {values!r}, expected texts")
+    return values
+
+
+def items(payload: Any, key: str) -> list[dict[str, Any]]:
+    """A list of objects."""
+    values = _list(payload, key)
+    if not all(isinstance(value, dict) for value in values):
+        raise _WrongError(f"{key}, expected a list of objects")
+    return values
+
+
+def _list(payload: Any, key: str) -> list[Any]:
+    if not isinstance(payload, dict) or not isinstance(payload.get(key), list):
+        raise _WrongError(f"{key}, expected a list")
+    return list(payload[key])
+
+
+def _number(value: Any, key: str, low: float, high: float) -> float:
+    real = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not real or not math.isfinite(value) or not low <= value <= high:
+        raise _WrongError(f"{key} {value!r}, expected a number from {low} to {high}")
+    return float(value)

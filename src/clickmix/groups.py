@@ -1,0 +1,182 @@
+"""Groups: which cells share one chance of being examined.   counts -> groups -> mixtures
+
+A place is a position, crossed with the context columns. Under the position-based model every place is a group of its
+own, unless it holds too few documents to be fitted: then it is joined to a neighbour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clickmix.counts import Counts
+from clickmix.sql import listed, name
+
+SMALLEST_GROUP = 30  # documents
+SAMPLE_CELLS = 400_000  # what fixes a few hundred parameters well; all labels are still computed from all cells
+
+Ints = np.ndarray[Any, Any]
+
+
+class Place(NamedTuple):
+    """A position within a context."""
+
+    position: int
+    context: tuple[str, ...] = ()
+
+    def describe(self, context_names: Sequence[str]) -> str:
+        """In words.
+
+        >>> Place(3, ("mobile",)).describe(["device"])
+        'position 3, device mobile'
+        """
+        parts = [f"{key} {value or '(none)'}" for key, value in zip(context_names, self.context, strict=True)]
+        return ", ".join([f"position {self.position}", *parts])
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many documents had how many impressions and clicks at each place: all that separate fits need of a log."""
+
+    places: tuple[Place, ...]
+    place: Ints
+    impressions: Ints
+    clicks: Ints
+    documents: Ints
+
+    def total(self, column: Ints) -> Ints:
+        """Sums per place, each row as often as it has documents."""
+        return np.bincount(self.place, weights=column * self.documents, minlength=len(self.places)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The cells of all documents of some queries, document by document."""
+
+    document: Ints
+    place: Ints
+    impressions: Ints
+    clicks: Ints
+
+    @property
+    def moving(self) -> float:
+        """The share of documents seen at more than one place."""
+        return float((np.bincount(self.document) > 1).mean()) if len(self.document) else 0.0
+
+
+def read_histogram(counts: Counts) -> Histogram:
+    """Ask the engine for the histogram: a few thousand rows, however long the log."""
+    keys = listed(map(name, counts.keys))
+    columns = counts.engine.fetch(
+        f"SELECT {keys}, impressions, clicks, count(*) AS documents FROM {counts.table} "
+        f"GROUP BY {keys}, impressions, clicks ORDER BY {keys}, impressions, clicks"
+    )
+    places, place = _places(columns, counts.context)
+    return Histogram(places, place, columns["impressions"], columns["clicks"], columns["documents"])
+
+
+def read_sample(counts: Counts, histogram: Histogram) -> Sample:
+    """Ask the engine for the documents of a sample of queries, the same ones every time."""
+    keys = listed(map(name, counts.keys))
+    share = min(1.0, SAMPLE_CELLS / int(histogram.documents.sum()))
+    where = "" if share == 1.0 else f"WHERE {counts.engine.sample('query_id', share)}"
+    columns = counts.engine.fetch(
+        f"SELECT dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, {keys}, impressions, clicks "
+        f"FROM {counts.table} {where} ORDER BY document, {keys}"
+    )
+    places, place = _places(columns, counts.context)
+    index = {key: i for i, key in enumerate(histogram.places)}
+    known = np.array([index[key] for key in places], dtype=np.int64)
+    return Sample(columns["document"], known[place], columns["impressions"], columns["clicks"])
+
+
+def read_places(counts: Counts) -> tuple[Place, ...]:
+    """The places of a log, in order."""
+    keys = listed(map(name, counts.keys))
+    columns = counts.engine.fetch(f"SELECT DISTINCT {keys} FROM {counts.table} ORDER BY {keys}")
+    return _places(columns, counts.context)[0]
+
+
+def join_small(places: Sequence[Place], documents: Sequence[int], *, smallest: int = SMALLEST_GROUP) -> list[int]:
+    """The group of each place. A place with fewer than `smallest` documents joins a neighbour:
+
+    1. a context with too few documents in all its positions together is read as the context with the most;
+    2. from the last position up, a place too small joins the one above it in its context;
+    3. a first position still too small joins the one below.
+
+    >>> join_small([Place(1), Place(2), Place(3)], [90, 40, 3], smallest=10)
+    [0, 1, 1]
+    >>> join_small([Place(1), Place(2), Place(3)], [3, 40, 90], smallest=10)
+    [0, 0, 1]
+    """
+    contexts = _readable_contexts(places, documents, smallest)
+    sizes: dict[tuple[tuple[str, ...], int], int] = {}
+    for place, count in zip(places, documents, strict=True):
+        key = (contexts[place.context], place.position)
+        sizes[key] = sizes.get(key, 0) + int(count)
+    joined: dict[tuple[tuple[str, ...], int], int] = {}
+    groups = 0
+    for context in sorted(set(contexts.values())):
+        positions = sorted(position for c, position in sizes if c == context)
+        blocks = _blocks([sizes[context, position] for position in positions], smallest)
+        joined |= {(context, position): groups + block for position, block in zip(positions, blocks, strict=True)}
+        groups += max(blocks) + 1
+    return [joined[contexts[place.context], place.position] for place in places]
+
+
+def _readable_contexts(
+    places: Sequence[Place], documents: Sequence[int], smallest: int
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    totals: dict[tuple[str, ...], int] = {}
+    for place, count in zip(places, documents, strict=True):
+        totals[place.context] = totals.get(place.context, 0) + int(count)
+    largest = max(sorted(totals), key=lambda context: totals[context])
+    return {context: context if total >= smallest else largest for context, total in totals.items()}
+
+
+def _blocks(sizes: Sequence[int], smallest: int) -> list[int]:
+    """Number of the block of each position: from the last one up, positions wait until they are enough together."""
+    merged: list[list[int]] = []
+    waiting: list[int] = []
+    for i in reversed(range(len(sizes))):
+        waiting.insert(0, i)
+        if sum(sizes[j] for j in waiting) >= smallest:
+            merged.insert(0, waiting)
+            waiting = []
+    if waiting:
+        merged[:1] = [waiting + (merged[0] if merged else [])]
+    return [block for block, members in enumerate(merged) for _ in members]
+
+
+def nearest(place: Place, among: Sequence[Place]) -> int:
+    """Which of some places stands for another one: in the same context, if it is there, the nearest position.
+
+    >>> nearest(Place(9), [Place(1), Place(5), Place(20)])
+    1
+    """
+
+    def distance(i: int) -> tuple[bool, int, int, tuple[str, ...]]:
+        other = among[i]
+        off = abs(other.position - place.position)
+        return other.context != place.context, off, other.position, other.context
+
+    return min(range(len(among)), key=distance)
+
+
+def _places(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[Place, ...], Ints]:
+    """The distinct places of some rows, in order, and which of them each row belongs to."""
+    codes = columns["position"].astype(np.int64)
+    for key in context:
+        values, code = np.unique(columns[key].astype(str), return_inverse=True)
+        codes = codes * len(values) + code
+    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    positions = columns["position"][first]
+    contexts = (
+        zip(*(columns[key][first].astype(str) for key in context), strict=True) if context else ((),) * len(first)
+    )
+    return tuple(
+        Place(int(position), tuple(map(str, values))) for position, values in zip(positions, contexts, strict=True)
+    ), place.ravel()

@@ -1,0 +1,43 @@
+"""From a click log to labels in one call: count, fit, label."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clickmix.corrections import MixtureCorrection, NoCorrection
+from clickmix.counts import BadRows, Counts, count
+from clickmix.errors import SettingError
+from clickmix.mixtures.fit import Prior
+
+CORRECTIONS = ("mixture", "none")
+
+
+def debias(
+    log: Any,
+    *,
+    correction: str = "mixture",
+    mixture: str = "binomial",
+    prior: Prior = "position",
+    context: Sequence[str] = (),
+    columns: Mapping[str, str] | None = None,
+    bad_rows: BadRows = "fail",
+    memory: str | None = None,
+) -> Any:
+    """Relevance labels for a click log: `Labels` for paths and counts, for a frame the same kind of frame."""
+    chosen = choose_correction(correction, mixture=mixture, prior=prior)
+    if isinstance(log, Counts):
+        return chosen.fit(log).label(log)
+    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory)
+    labels = chosen.fit(counts).label(counts)
+    return labels if isinstance(log, (str, os.PathLike, list, tuple)) else labels.like(log)
+
+
+def choose_correction(correction: str, *, mixture: str, prior: Prior) -> MixtureCorrection | NoCorrection:
+    """The correction of that name."""
+    if correction == "none":
+        return NoCorrection()
+    if correction == "mixture":
+        return MixtureCorrection(mixture, prior)
+    raise SettingError(f"correction {correction!r}: expected one of {', '.join(CORRECTIONS)}.")

@@ -1,0 +1,81 @@
+"""A fitted correction for people: a table of its groups, and what to think of it in plain words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from clickmix.corrections.fitted import FITTED, MixtureFit
+from clickmix.corrections.group import Group
+from clickmix.mixtures import Verdict
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MEANING = {
+    Verdict.SEPARATED: "relevant and other documents can be told apart",
+    Verdict.OVERLAPPING: "fitted, but clicks leave many labels unsure; more impressions would help",
+    Verdict.ONE_RATE: "one click rate explains all; clicks say nothing there, labels are the neighbours' prior",
+    Verdict.NO_CLICKS: "nothing was clicked; labels are the neighbours' prior",
+    Verdict.ALL_CLICKED: "everything was clicked; labels are the neighbours' prior",
+    Verdict.TOO_FEW_DOCUMENTS: "joined to a neighbouring position before fitting",
+    Verdict.NOT_CONVERGED: "the fit was still improving when it was stopped; do not rely on it",
+}
+
+
+def fit_table(fitted: MixtureFit) -> Table:
+    """One row per place: what was seen, the two click rates (± half a 95 % interval), prior, separation, verdict."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    table.add_column("place")
+    for heading in ("documents", "impressions", "clicks"):
+        table.add_column(heading, justify="right")
+    for heading in ("rate, not relevant", "rate, relevant", "prior", "separation"):
+        table.add_column(heading, justify="right", no_wrap=heading.startswith("rate"))
+    table.add_column("verdict", no_wrap=True)
+    for group in fitted.groups:
+        for i, seen in enumerate(group.places):
+            numbers = [f"{count:,}" for count in (seen.documents, seen.impressions, seen.clicks)]
+            fit = _numbers(group) if i == 0 else ["〃"] * 4
+            name = Text(_printable(seen.place.describe(fitted.context)))
+            table.add_row(name, *numbers, *fit, str(group.verdict(seen)))
+    return table
+
+
+def _numbers(group: Group) -> list[str]:
+    mixture = group.mixture
+    errors = mixture.standard_errors or (None,) * len(mixture.rates)
+    rates = [_rate(rate, error) for rate, error in zip(mixture.rates, errors, strict=True)]
+    if not mixture.informative:
+        return [rates[0], "-", f"{group.prior:.3f}", "-"]
+    return [rates[0], rates[-1], f"{group.prior:.3f}", f"{mixture.separation:.2f}"]
+
+
+def _rate(rate: float, error: float | None) -> str:
+    """A rate, and half its 95 % interval where the standard error of its logit is known.
+
+    >>> _rate(0.5, 0.1), _rate(0.0012345, None)
+    ('0.5 ±0.049', '0.00123')
+    """
+    return f"{rate:.3g}" if error is None else f"{rate:.3g} ±{1.96 * error * rate * (1 - rate):.2g}"
+
+
+def fit_sentences(fitted: MixtureFit) -> list[str]:
+    """How the fit was made, how far from separable the log is, and what each verdict means."""
+    verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
+    moving = f"{fitted.moving:.0%} of documents were seen at several places"
+    return [
+        f"Fitted {FITTED[fitted.jointly]} ({moving}), {fitted.mixture} mixture, {fitted.prior} prior.",
+        f"Clicks at one place remove {fitted.separation:.0%} of the uncertainty about relevance, on average.",
+        *(
+            f"{verdict}: {places} of {verdicts.total()} places; {MEANING[verdict]}."
+            for verdict, places in verdicts.items()
+        ),
+    ]
+
+
+def _printable(text: str) -> str:
+    """A text of the log cannot paint the user's screen."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
