@@ -9,7 +9,7 @@ from scipy.special import xlog1py, xlogy
 
 from clickmix.clicks.em import climb
 from clickmix.clicks.fitting import Fit, check_clicked, shrunk
-from clickmix.clicks.sessions import Booleans, Floats, Integers, Sessions
+from clickmix.clicks.sessions import Booleans, Floats, Integers, Sessions, totals
 from clickmix.clicks.trust import Trust, probabilities
 from clickmix.clicks.user import User
 from clickmix.errors import SettingError
@@ -118,11 +118,11 @@ class CascadeCounts:
     below: Booleans
     last: Integers
     sessions: Integers
-    clicks: Integers
-    certain: Integers
-    shown: Integers
-    passed: Integers
-    ended: Integers
+    clicks: Floats
+    certain: Floats
+    shown: Floats
+    passed: Floats
+    ended: Floats
 
     @classmethod
     def of(cls, sessions: Sessions) -> CascadeCounts:
@@ -138,8 +138,8 @@ class CascadeCounts:
 
         counts = sessions.counts()
         in_list = sessions.lists >= 0
-        clicks = _total(sessions.lists[in_list], counts.clicks[in_list], size=D)
-        certain = _total(documents[upto], weights[upto], size=D)
+        clicks = totals(sessions.lists[in_list], counts.clicks[in_list], size=D)
+        certain = totals(documents[upto], weights[upto], size=D)
         clicks_by_position = counts.clicks.sum(axis=0)
         return cls(
             documents=documents,
@@ -148,9 +148,9 @@ class CascadeCounts:
             sessions=n,
             clicks=clicks,
             certain=certain,
-            shown=certain + _total(documents[below], weights[below], size=D),
-            passed=(clicks_by_position - _total(last, n, size=K + 1)[1:])[: K - 1],
-            ended=_total(last, n * below.any(axis=1), size=K + 1)[1:K],
+            shown=certain + totals(documents[below], weights[below], size=D),
+            passed=(clicks_by_position - totals(last, n, size=K + 1)[1:])[: K - 1],
+            ended=totals(last, n * below.any(axis=1), size=K + 1)[1:K],
         )
 
     def expected(self, a: Floats, going_on: Floats) -> Expectation:
@@ -167,8 +167,8 @@ class CascadeCounts:
                 + np.sum(self.sessions * np.log(unclicked))
             )
         return Expectation(
-            examined=self.certain + np.bincount(self.documents[self.below], weights=below, minlength=len(a)),
-            went_on=self.passed + np.bincount(self.last, weights=went_on, minlength=len(going_on) + 2)[1:-1],
+            examined=self.certain + totals(self.documents[self.below], below, size=len(a)),
+            went_on=self.passed + totals(self.last, went_on, size=len(going_on) + 2)[1:-1],
             log_likelihood=float(log_likelihood),
         )
 
@@ -184,10 +184,6 @@ class CascadeCounts:
     def known_going_on(self, a: Floats) -> Booleans:
         """Where going on shows: a click followed by another, or a last click with something attractive below it."""
         attracts = self.below & (a[self.documents] > 0)
-        telling = np.bincount(self.last, weights=attracts.any(axis=1), minlength=len(self.passed) + 2)[1:-1]
+        telling = totals(self.last, np.any(attracts, axis=1), size=len(self.passed) + 2)[1:-1]
         known: Booleans = (self.passed > 0) | (telling > 0)
         return known
-
-
-def _total(index: Integers, weights: Integers, *, size: int) -> Integers:
-    return np.bincount(index, weights=weights, minlength=size).astype(np.int64)

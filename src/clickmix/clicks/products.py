@@ -5,7 +5,7 @@ A cell is whatever examination depends on: the position, or the position and the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -14,7 +14,7 @@ from scipy.special import xlog1py, xlogy
 
 from clickmix.clicks.em import Climb, Step, climb
 from clickmix.clicks.fitting import check_clicked
-from clickmix.clicks.sessions import Booleans, Floats, Integers
+from clickmix.clicks.sessions import Booleans, Floats, Integers, totals
 from clickmix.errors import InputError
 
 
@@ -24,8 +24,8 @@ class CellCounts:
 
     document: Integers
     cell: Integers
-    impressions: Integers
-    clicks: Integers
+    impressions: Floats
+    clicks: Floats
     documents: int
     cells: int
 
@@ -38,17 +38,22 @@ class CellCounts:
         return cls(
             document=pairs // cells,
             cell=pairs % cells,
-            impressions=np.bincount(row, weights=impressions).astype(np.int64),
-            clicks=np.bincount(row, weights=clicks).astype(np.int64),
+            impressions=totals(row, impressions, size=len(pairs)),
+            clicks=totals(row, clicks, size=len(pairs)),
             documents=documents,
             cells=cells,
         )
 
     def of_clicked_documents(self) -> CellCounts:
         """Without the documents nobody clicked: their attraction is 0, and they say nothing about examination."""
-        kept = np.bincount(self.document, weights=self.clicks, minlength=self.documents)[self.document] > 0
-        columns = (self.document, self.cell, self.impressions, self.clicks)
-        return CellCounts(*(column[kept] for column in columns), documents=self.documents, cells=self.cells)
+        kept = totals(self.document, self.clicks, size=self.documents)[self.document] > 0
+        return replace(
+            self,
+            document=self.document[kept],
+            cell=self.cell[kept],
+            impressions=self.impressions[kept],
+            clicks=self.clicks[kept],
+        )
 
     def connected(self) -> Booleans:
         """Which cells are linked with cell 0 by clicked documents shown in both, directly or through other cells."""
@@ -82,15 +87,15 @@ def fit_factors(counts: CellCounts, *, tolerance: float, max_steps: int) -> Fact
     start[D] = 1.0
     path = climb(_em_step(counts.of_clicked_documents()), start, tolerance=tolerance, max_steps=max_steps)
     n = counts.impressions
-    shown = np.bincount(counts.document, weights=n, minlength=D)
-    clicked = np.bincount(counts.document, weights=counts.clicks, minlength=D)
+    shown = totals(counts.document, n, size=D)
+    clicked = totals(counts.document, counts.clicks, size=D)
     attraction = np.where(shown > 0, np.where(clicked > 0, path.parameters[:D], 0.0), np.nan)
     examination = path.parameters[D:]
     return Factors(
         attraction=attraction,
-        examined=np.bincount(counts.document, weights=n * examination[counts.cell], minlength=D),
+        examined=totals(counts.document, n * examination[counts.cell], size=D),
         examination=examination,
-        attracted=np.bincount(counts.cell, weights=n * attraction[counts.document], minlength=counts.cells),
+        attracted=totals(counts.cell, n * attraction[counts.document], size=counts.cells),
         climb=path,
     )
 
@@ -103,14 +108,14 @@ def _em_step(counts: CellCounts) -> Step:
     """
     d, cell, n, c = counts.document, counts.cell, counts.impressions, counts.clicks
     D = counts.documents
-    shown = np.r_[np.bincount(d, weights=n, minlength=D), np.bincount(cell, weights=n, minlength=counts.cells)]
+    shown = np.r_[totals(d, n, size=D), totals(cell, n, size=counts.cells)]
 
     def step(parameters: Floats) -> tuple[Floats, float]:
         a, g = parameters[:D][d], parameters[D:][cell]
         p = a * g
         unclicked = np.divide(n - c, 1 - p, out=np.zeros(len(p)), where=n > c)
-        attracted = np.bincount(d, weights=c + unclicked * a * (1 - g), minlength=D)
-        examined = np.bincount(cell, weights=c + unclicked * g * (1 - a), minlength=counts.cells)
+        attracted = totals(d, c + unclicked * a * (1 - g), size=D)
+        examined = totals(cell, c + unclicked * g * (1 - a), size=counts.cells)
         after = np.divide(np.r_[attracted, examined], shown, out=parameters.copy(), where=shown > 0)
         after[D] = 1.0
         return after, float(np.sum(xlogy(c, p) + xlog1py(n - c, -p)))

@@ -47,17 +47,16 @@ class Sessions:
     @property
     def positions(self) -> int:
         """Length of the longest list."""
-        return self.lists.shape[1]
+        return int(self.lists.shape[1])
 
     @property
     def documents(self) -> Integers:
         """(sessions, positions): the document code at each position of each session, -1 past the end."""
         return self.lists[self.seen]
 
-    def take(self, rows: npt.ArrayLike) -> Sessions:
+    def take(self, rows: Integers | Booleans | slice) -> Sessions:
         """The sessions of these rows (indices, a mask or a slice), over the same lists."""
-        chosen: Any = rows
-        return Sessions(lists=self.lists, seen=self.seen[chosen], clicks=self.clicks[chosen])
+        return Sessions(lists=self.lists, seen=self.seen[rows], clicks=self.clicks[rows])
 
     def counts(self) -> ListCounts:
         """How often each list was seen, and each of its positions clicked."""
@@ -101,6 +100,11 @@ def concatenate(parts: Iterable[Sessions]) -> Sessions:
     # Position by position, as the simulation writes them: a column of clicks is then contiguous.
     clicks = np.concatenate([part.clicks.T for part in parts], axis=1).T
     return Sessions(lists=parts[0].lists, seen=np.concatenate([part.seen for part in parts]), clicks=clicks)
+
+
+def totals(index: Integers, weights: npt.NDArray[Any], *, size: int) -> Floats:
+    """Sum of the weights with each index 0 ... size-1."""
+    return np.bincount(index, weights=weights, minlength=size).astype(np.float64)
 
 
 def last_click_above(clicks: Booleans) -> Integers:
@@ -180,8 +184,8 @@ def _check_columns(columns: list[npt.NDArray[Any]]) -> None:
 
 def _missing(column: npt.NDArray[Any]) -> Booleans:
     if column.dtype.kind == "O":
-        return np.equal(column, None).astype(np.bool_)
-    return np.isnan(column) if column.dtype.kind == "f" else np.zeros(column.shape, dtype=np.bool_)
+        return np.array([value is None for value in column], dtype=np.bool_)
+    return np.asarray(column != column, dtype=np.bool_)  # NaN alone differs from itself
 
 
 def _refuse_first(bad: Booleans, column: npt.NDArray[Any], name: str, expected: str) -> None:

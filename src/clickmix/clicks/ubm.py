@@ -55,8 +55,8 @@ class UserBrowsing(User):
         """Examination by position and last click, and attraction by document, that make these sessions most likely."""
         counts = _cell_counts(sessions)
         linked = counts.connected().reshape(sessions.positions, -1)
-        if not linked.any(axis=1).all():
-            raise unlinked_positions(linked.any(axis=1))
+        if not (positions := np.any(linked, axis=1)).all():
+            raise unlinked_positions(positions)
         factors = fit_factors(counts, tolerance=tolerance, max_steps=max_steps)
         return _fit(cls, factors, linked)
 
