@@ -28,14 +28,16 @@ class Score:
 
     @property
     def perplexities(self) -> Floats:
-        """exp(-mean log-likelihood) at each position: 1 is certainty, 2 is tossing a coin."""
-        perplexities: Floats = np.exp(-self.log_likelihoods / self.impressions)
+        """exp(-mean log-likelihood) at each position: 1 is certainty, 2 a tossed coin; NaN where nothing was shown."""
+        shown = self.impressions > 0
+        mean = np.divide(self.log_likelihoods, self.impressions, out=np.full(len(shown), np.nan), where=shown)
+        perplexities: Floats = np.exp(-mean)
         return perplexities
 
     @property
     def perplexity(self) -> float:
         """Mean of the positions' perplexities."""
-        return float(self.perplexities.mean())
+        return float(np.nanmean(self.perplexities))
 
 
 @dataclass(frozen=True, eq=False)

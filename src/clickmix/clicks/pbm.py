@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clickmix.clicks.fitting import Fit, shrunk
-from clickmix.clicks.products import CellCounts, fit_factors, unlinked_positions
+from clickmix.clicks.products import CellCounts, fit_factors, linked_cells
 from clickmix.clicks.sessions import Booleans, Floats, Integers, ListCounts, Sessions
 from clickmix.clicks.simulation import BLOCK_SESSIONS, Goal, list_chances
 from clickmix.clicks.trust import Trust, positions_checked, probabilities
@@ -119,9 +119,8 @@ class PositionBased(User):
         """The same from counts: one row per document code (from 0) and position (from 1); rows may repeat."""
         d, k, n, c = _checked_counts(document, position, impressions, clicks)
         counts = CellCounts.of(d, k - 1, n, c, documents=int(d.max()) + 1, cells=int(k.max()))
+        linked_cells(counts, positions=counts.cells)
         factors = fit_factors(counts, tolerance=tolerance, max_steps=max_steps)
-        if not (linked := counts.connected()).all():
-            raise unlinked_positions(linked)
         trust = Trust.perfect(counts.cells)
         return Fit(
             user=cls(examination=factors.examination, trust=trust),

@@ -65,6 +65,20 @@ class CellCounts:
         return linked
 
 
+def linked_cells(counts: CellCounts, *, positions: int) -> Booleans:
+    """(positions, cells of each position): which are connected with cell 0; a position with none is refused."""
+    check_clicked(int(counts.clicks.sum()))
+    linked = counts.connected().reshape(positions, -1)
+    unlinked = np.flatnonzero(~np.any(linked, axis=1)) + 1
+    if len(unlinked):
+        raise InputError(
+            f"Position(s) {', '.join(map(str, unlinked))}: no clicked document links them with position 1, so how "
+            "often they are examined cannot be told from how attractive their documents are. Fit a log in which "
+            "documents change places, or leave these positions out."
+        )
+    return linked
+
+
 @dataclass(frozen=True, eq=False)
 class Factors:
     """Both factors, with the impressions each rests on: those expected to be examined, and those to attract."""
@@ -81,7 +95,6 @@ def fit_factors(counts: CellCounts, *, tolerance: float, max_steps: int) -> Fact
 
     The log-likelihood is concave in log attraction and log examination, so there is one maximum, whatever the start.
     """
-    check_clicked(int(counts.clicks.sum()))
     D = counts.documents
     start = np.full(D + counts.cells, 0.5)
     start[D] = 1.0
@@ -121,13 +134,3 @@ def _em_step(counts: CellCounts) -> Step:
         return after, float(np.sum(xlogy(c, p) + xlog1py(n - c, -p)))
 
     return step
-
-
-def unlinked_positions(linked: Booleans) -> InputError:
-    """What to say when some positions (`linked` is False there) share no clicked document with position 1."""
-    positions = ", ".join(str(k) for k in np.flatnonzero(~linked) + 1)
-    return InputError(
-        f"Position(s) {positions}: no clicked document links them with position 1, so how often they are examined "
-        "cannot be told from how attractive their documents are. Fit a log in which documents change places, or "
-        "leave these positions out."
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clickmix.clicks.fitting import Fit, shrunk
-from clickmix.clicks.products import CellCounts, Factors, fit_factors, unlinked_positions
+from clickmix.clicks.products import CellCounts, Factors, fit_factors, linked_cells
 from clickmix.clicks.sessions import Booleans, Floats, Integers, Sessions, last_click_above
 from clickmix.clicks.trust import Trust
 from clickmix.clicks.user import User
@@ -54,9 +54,7 @@ class UserBrowsing(User):
     def fit(cls, sessions: Sessions, *, tolerance: float = 1e-11, max_steps: int = 5000) -> Fit:
         """Examination by position and last click, and attraction by document, that make these sessions most likely."""
         counts = _cell_counts(sessions)
-        linked = counts.connected().reshape(sessions.positions, -1)
-        if not (positions := np.any(linked, axis=1)).all():
-            raise unlinked_positions(positions)
+        linked = linked_cells(counts, positions=sessions.positions)
         factors = fit_factors(counts, tolerance=tolerance, max_steps=max_steps)
         return _fit(cls, factors, linked)
 
