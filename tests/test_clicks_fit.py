@@ -13,6 +13,7 @@ from scipy.special import expit
 
 import oracles_clicks as oracle
 from clickmix.clicks import DependentClick, Fit, PositionBased, Sessions, Trust, User, UserBrowsing
+from clickmix.clicks.products import CellCounts
 from clickmix.clicks.sessions import Floats, Integers
 from clickmix.errors import InputError
 from users_clicks import MODELS, user_of
@@ -139,6 +140,15 @@ def test_position_based_fit_needs_only_counts() -> None:
     from_sessions = PositionBased.fit(sessions)
     np.testing.assert_allclose(from_counts.attraction, from_sessions.attraction, atol=1e-12)
     assert from_counts.log_likelihoods[-1] == pytest.approx(from_sessions.log_likelihoods[-1], rel=1e-12)
+
+
+@pytest.mark.parametrize("documents", [3, 10**12])
+def test_rows_of_the_same_document_and_cell_are_added_up(documents: int) -> None:
+    """Few documents are counted in a table of all pairs, many by sorting the rows."""
+    rows = np.array([[2, 1, 5, 2], [0, 0, 3, 3], [2, 1, 4, 1], [1, 0, 0, 0], [0, 1, 1, 0]])
+    counts = CellCounts.of(*rows.T, documents=documents, cells=2)
+    columns = counts.document, counts.cell, counts.impressions, counts.clicks
+    assert np.transpose(columns).tolist() == [[0, 0, 3, 3], [0, 1, 1, 0], [2, 1, 9, 3]]
 
 
 def test_shorter_lists_are_fitted_as_they_are() -> None:

@@ -17,6 +17,8 @@ from clickmix.clicks.fitting import check_clicked
 from clickmix.clicks.sessions import Booleans, Floats, Integers, totals
 from clickmix.errors import InputError
 
+DENSE = 4  # with fewer than so many pairs of document and cell to a row, a table of all is quicker than sorting
+
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
@@ -33,15 +35,16 @@ class CellCounts:
     def of(
         cls, document: Integers, cell: Integers, impressions: Integers, clicks: Integers, *, documents: int, cells: int
     ) -> CellCounts:
-        """Rows with the same document and cell are added up."""
-        pairs, row = np.unique(document.astype(np.int64) * cells + cell, return_inverse=True)
+        """Rows with the same document and cell are added up; those never shown are left out."""
+        pair = document.astype(np.int64) * cells + cell
+        if (size := documents * cells) <= DENSE * len(pair):
+            pairs = np.arange(size)
+        else:
+            pairs, pair = np.unique(pair, return_inverse=True)
+        n, c = totals(pair, impressions, size=len(pairs)), totals(pair, clicks, size=len(pairs))
+        pairs, n, c = pairs[n > 0], n[n > 0], c[n > 0]
         return cls(
-            document=pairs // cells,
-            cell=pairs % cells,
-            impressions=totals(row, impressions, size=len(pairs)),
-            clicks=totals(row, clicks, size=len(pairs)),
-            documents=documents,
-            cells=cells,
+            document=pairs // cells, cell=pairs % cells, impressions=n, clicks=c, documents=documents, cells=cells
         )
 
     def of_clicked_documents(self) -> CellCounts:
