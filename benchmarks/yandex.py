@@ -14,7 +14,9 @@ from clickmix.clicks import DependentClick, Fit, PositionBased, Sessions, UserBr
 from clickmix.clicks.sessions import Floats
 
 HELD_OUT = 0.25
-GIVEN_RATIOS = (1.40, 1.22, 1.21, 1.24, 1.16)  # of the same document's click rates, as given with the Yandex sample
+GIVEN_RATIOS = np.array(
+    [1.40, 1.22, 1.21, 1.24, 1.16]
+)  # of the same document's click rates, as given with the Yandex sample
 
 
 def main(path: str, seed: int = 0) -> None:
@@ -64,15 +66,19 @@ def same_document_ratios(sessions: Sessions) -> Floats:
 
 def print_dependent_click(fit: Fit, sessions: Sessions) -> None:
     """Going on after a click: most likely, by the rule of thumb, and in the paper."""
-    paper = preset("dcm")
-    K = sessions.positions
     later = np.cumsum(sessions.clicks[:, ::-1], axis=1)[:, ::-1] > 1
     followed = (sessions.clicks & later).sum(axis=0) / sessions.clicks.sum(axis=0)
-    print_row("DCM, after a click at", range(1, K), first=True)
-    if isinstance(fit.user, DependentClick) and isinstance(paper, DependentClick):
-        print_row("going on, fitted", (f"{value:.3f}" for value in fit.user.going_on))
-        print_row("clicks followed by another", (f"{value:.3f}" for value in followed[:-1]))
-        print_row("paper", (f"{value:.3f}" for value in paper.going_on))
+    clicked_only = DependentClick.fit(sessions.take(sessions.clicks.any(axis=1)))
+    users = {
+        "going on, fitted": fit.user,
+        "fitted to pages with a click": clicked_only.user,
+        "paper": preset("dcm"),
+    }
+    print_row("DCM, after a click at", range(1, sessions.positions), first=True)
+    for name, user in users.items():
+        if isinstance(user, DependentClick):
+            print_row(name, (f"{value:.3f}" for value in user.going_on))
+    print_row("clicks followed by another", (f"{value:.3f}" for value in followed[:-1]))
     print()
 
 
