@@ -68,7 +68,7 @@ def print_dependent_click(fit: Fit, sessions: Sessions) -> None:
     """Going on after a click: most likely, by the rule of thumb, and in the paper."""
     later = np.cumsum(sessions.clicks[:, ::-1], axis=1)[:, ::-1] > 1
     followed = (sessions.clicks & later).sum(axis=0) / sessions.clicks.sum(axis=0)
-    clicked_only = DependentClick.fit(sessions.take(sessions.clicks.any(axis=1)))
+    clicked_only = DependentClick.fit(sessions.take(np.any(sessions.clicks, axis=1)))
     users = {
         "going on, fitted": fit.user,
         "fitted to pages with a click": clicked_only.user,
