@@ -74,6 +74,11 @@ def test_a_click_belongs_to_the_last_page_that_showed_it(tmp_path: Path) -> None
     assert log.clicks_elsewhere == 2
 
 
+def test_a_url_shown_twice_is_clicked_at_its_first_position(tmp_path: Path) -> None:
+    log = read_yandex(written(tmp_path, text("1 0 Q 5 1 70 71 70\n1 1 C 70")))
+    assert as_pages(log) == [(1, "5_1", [70, 71, 70], [1, 0, 0])]
+
+
 def test_codes_are_per_query_and_document(tmp_path: Path) -> None:
     log = read_yandex(written(tmp_path, text("1 0 Q 5 1 70 71\n2 0 Q 5 2 70\n3 0 Q 5 1 70 71")))
     assert list(zip(log.query_id.tolist(), log.doc_id.tolist(), strict=True)) == [("5_1", 70), ("5_1", 71), ("5_2", 70)]
