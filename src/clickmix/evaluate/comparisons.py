@@ -87,6 +87,8 @@ def student_t_test(first: ArrayLike, second: ArrayLike) -> TTest:
 
     For independent runs, as in the paper: two samples of run means, equal variances. Not for queries, which are paired.
     """
+    if isinstance(first, Scores) or isinstance(second, Scores):
+        raise InputError("The scores of queries are paired, not independent runs. Use paired_t_test.")
     a, b = values_of(first, "first"), values_of(second, "second")
     _check_enough(a, what="runs of the first")
     _check_enough(b, what="runs of the second")
@@ -146,16 +148,10 @@ def _t_test(kind: str, a: Floats, b: Floats, *, error: float, degrees: int) -> T
     return TTest(kind, first, second, t, degrees, p=float(2 * stdtr(degrees, -abs(t))))
 
 
-def _pair(first: Sample, second: Sample) -> tuple[Floats, Floats]:
-    if isinstance(first, Scores) and isinstance(second, Scores):
-        _check_comparable(first, second)
-    a, b = values_of(first, "first"), values_of(second, "second")
-    if len(a) != len(b):
-        raise InputError(f"{len(a)} numbers against {len(b)}: a paired comparison needs one of each per query or run.")
-    return a, b
-
-
-def _check_comparable(first: Scores, second: Scores) -> None:
+def check_comparable(first: Sample, second: Sample) -> None:
+    """Refuse Scores that are not of the same measure, taken in the same way on the same queries."""
+    if not isinstance(first, Scores) or not isinstance(second, Scores):
+        return
     if first.measure != second.measure:
         raise InputError(f"{first.measure} against {second.measure}: compare scores of the same measure.")
     if first.no_relevant != second.no_relevant:
@@ -169,6 +165,14 @@ def _check_comparable(first: Scores, second: Scores) -> None:
             f"The queries differ: {len(first.query_ids)} in the first, {len(second.query_ids)} in the second, "
             f"{len(shared)} in both. Evaluate both on the same queries."
         )
+
+
+def _pair(first: Sample, second: Sample) -> tuple[Floats, Floats]:
+    check_comparable(first, second)
+    a, b = values_of(first, "first"), values_of(second, "second")
+    if len(a) != len(b):
+        raise InputError(f"{len(a)} numbers against {len(b)}: a paired comparison needs one of each per query or run.")
+    return a, b
 
 
 def values_of(given: Sample, what: str) -> Floats:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,14 @@ from clickmix.evaluate.comparisons import (
     Sample,
     TTest,
     bootstrap_interval,
+    check_comparable,
     paired_t_test,
     values_of,
     wins_ties_losses,
 )
-from clickmix.evaluate.scores import Scores
+from clickmix.evaluate.scores import NoRelevant, Scores
 
+Test = Callable[[Any, Any], TTest]
 DIGITS = 4
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\dag{}"}
 _LATEX |= {character: "\\" + character for character in "&%$#_{}"}
@@ -33,10 +35,15 @@ _LATEX_MARKS = {"": "", "*": "$^*$", "†": r"$^\dagger$"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One mean, of `n` queries or runs; with its interval, and its comparison with the baseline where there is one."""
+    """One mean, of `n` queries or runs; with its interval, and its comparison with the baseline where there is one.
+
+    Of the scores of queries, `without_relevant` had no relevant document, and `no_relevant` is what happened to them.
+    """
 
     mean: float
     n: int
+    without_relevant: int | None = None
+    no_relevant: NoRelevant | None = None
     interval: Interval | None = None
     test: TTest | None = None
     outcomes: Outcomes | None = None
@@ -49,24 +56,34 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Means by ranker (rows) and measure (columns), with notes that say how they came about."""
+    """Means by ranker (rows, the outer tuple of cells) and measure (columns); tests are against the `baseline`."""
 
     rankers: tuple[str, ...]
     measures: tuple[str, ...]
     cells: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...]
+    baseline: str | None
 
     def __str__(self) -> str:
         return self.text()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the numbers came about: queries without relevant documents, the test, what the abbreviations mean."""
+        cells = [cell for row in self.cells for cell in row]
+        notes = [note for pair in zip(self.measures, self.cells[0], strict=True) if (note := _without_relevant(*pair))]
+        if test := next((cell.test for cell in cells if cell.test), None):
+            notes.append(f"* p < .01, † p < .1: different from {self.baseline} ({test.kind}).")
+        if any(cell.outcomes for cell in cells):
+            notes.append(f"w/t/l: wins, ties and losses against {self.baseline}.")
+        return tuple(notes)
 
     def text(self) -> str:
         """Columns of plain text, then the notes."""
         rows = self._rows(lambda cell, best: _number(cell.mean) + (cell.mark or " "), name=str)
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = [_aligned(row, widths) for row in rows]
-        return (
-            "\n".join([lines[0], "-" * (sum(widths) + 2 * (len(widths) - 1)), *lines[1:], *_below(self.notes)]) + "\n"
-        )
+        head, *body = [_aligned(row, widths) for row in rows]
+        rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+        return "\n".join([head, rule, *body, *_below(self.notes)]) + "\n"
 
     def markdown(self) -> str:
         """A Markdown table, the best of each column in bold, then the notes."""
@@ -77,10 +94,19 @@ class Table:
 
     def latex(self) -> str:
         """A LaTeX tabular (it needs the package booktabs), the best of each column in bold; the notes are comments."""
-        head, *body = [r" & ".join(row) + r" \\" for row in self._rows(_latex_mean, name=_escape_latex)]
-        start = r"\begin{tabular}{l" + "r" * head.count(" & ") + "}"
-        notes = [f"% {note}" for note in self.notes]
-        lines = [*notes, start, r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+        rows = self._rows(_latex_mean, name=_escape_latex)
+        head, *body = [" & ".join(row) + r" \\" for row in rows]
+        start = r"\begin{tabular}{l" + "r" * (len(rows[0]) - 1) + "}"
+        lines = [
+            *(f"% {note}" for note in self.notes),
+            start,
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
         return "\n".join(lines) + "\n"
 
     def json(self) -> str:
@@ -90,7 +116,7 @@ class Table:
             for ranker, row in zip(self.rankers, self.cells, strict=True)
             for measure, cell in zip(self.measures, row, strict=True)
         ]
-        return json.dumps({"results": rows, "notes": self.notes}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return _json({"baseline": self.baseline, "results": rows})
 
     def _rows(self, mean: Callable[[Cell, bool], str], *, name: Callable[[str], str]) -> list[list[str]]:
         """The table as rows of strings, the head first; intervals and outcomes have columns of their own."""
@@ -110,7 +136,7 @@ def tabulate(
     results: Mapping[str, Sequence[Scores] | Mapping[str, Sample]],
     *,
     baseline: str | None = None,
-    test: Callable[[Any, Any], TTest] = paired_t_test,
+    test: Test = paired_t_test,
     rng: np.random.Generator | None = None,
 ) -> Table:
     """A table of one row per ranker: its Scores, one per measure; or samples of run means by name of measure.
@@ -121,56 +147,59 @@ def tabulate(
     if not results:
         raise InputError("No results: expected at least one ranker with its scores.")
     samples = {_checked_name(ranker): _by_measure(given) for ranker, given in results.items()}
-    measures = next(iter(samples.values())).keys()
-    for ranker, given in samples.items():
-        if given.keys() != measures:
-            raise InputError(f"{ranker}: measured by {', '.join(given)}; the first ranker by {', '.join(measures)}.")
+    _check_columns(samples)
     if baseline is not None and baseline not in samples:
         raise SettingError(f"baseline: no ranker is called {baseline!r}. The rankers are {', '.join(samples)}.")
-    against = {ranker: samples[baseline] if baseline not in (None, ranker) else {} for ranker in samples}
-    cells = tuple(
-        tuple(_cell(given[measure], against[ranker].get(measure), test, rng) for measure in measures)
-        for ranker, given in samples.items()
-    )
-    return Table(tuple(samples), tuple(measures), cells, _notes(samples, cells, baseline))
+    cells = []
+    for ranker, row in samples.items():
+        others = samples[baseline] if baseline not in (None, ranker) else {}
+        cells.append(tuple(_cell(row[measure], others.get(measure), test=test, rng=rng) for measure in row))
+    return Table(tuple(samples), tuple(next(iter(samples.values()))), tuple(cells), baseline)
 
 
-def _cell(
-    sample: Sample, other: Sample | None, test: Callable[[Any, Any], TTest], rng: np.random.Generator | None
-) -> Cell:
+def _cell(sample: Sample, other: Sample | None, *, test: Test, rng: np.random.Generator | None) -> Cell:
     values = values_of(sample, "results")
-    interval = bootstrap_interval(sample, rng=rng) if rng else None
+    cell = Cell(
+        mean=float(values.mean()),
+        n=len(values),
+        without_relevant=sample.without_relevant if isinstance(sample, Scores) else None,
+        no_relevant=sample.no_relevant if isinstance(sample, Scores) else None,
+        interval=bootstrap_interval(sample, rng=rng) if rng else None,
+    )
     if other is None:
-        return Cell(float(values.mean()), len(values), interval)
+        return cell
     found = test(sample, other)
-    outcomes = wins_ties_losses(sample, other) if found.kind == PAIRED else None
-    return Cell(float(values.mean()), len(values), interval, found, outcomes)
+    return replace(cell, test=found, outcomes=wins_ties_losses(sample, other) if found.kind == PAIRED else None)
 
 
 def _by_measure(given: Sequence[Scores] | Mapping[str, Sample]) -> dict[str, Sample]:
     if isinstance(given, Mapping):
         return {_checked_name(measure): sample for measure, sample in given.items()}
-    return {str(scores.measure): scores for scores in given}
+    found: dict[str, Sample] = {str(scores.measure): scores for scores in given}
+    if len(found) != len(given):
+        raise InputError(f"{', '.join(str(scores.measure) for scores in given)}: a measure stands twice.")
+    return found
 
 
-def _notes(
-    samples: Mapping[str, Mapping[str, Sample]], cells: tuple[tuple[Cell, ...], ...], baseline: str | None
-) -> tuple[str, ...]:
+def _check_columns(samples: Mapping[str, Mapping[str, Sample]]) -> None:
+    """Every ranker by the same measures, and on the same queries: else its means say nothing beside the others."""
     first = next(iter(samples.values()))
-    notes = [_without_relevant(scores) for scores in first.values() if isinstance(scores, Scores)]
-    tests = [cell.test.kind for row in cells for cell in row if cell.test]
-    if tests:
-        notes.append(f"* p < .01, † p < .1: different from {baseline} by the {tests[0]}.")
-    if any(cell.outcomes for row in cells for cell in row):
-        notes.append(f"w/t/l: wins, ties and losses against {baseline}.")
-    return tuple(notes)
+    if not first:
+        raise InputError("No results: expected at least one measure of each ranker.")
+    for ranker, row in samples.items():
+        if list(row) != list(first):
+            raise InputError(f"{ranker}: measured by {', '.join(row)}; the first ranker by {', '.join(first)}.")
+        for measure in first:
+            check_comparable(row[measure], first[measure])
 
 
-def _without_relevant(scores: Scores) -> str:
-    found = f"{scores.measure}: {scores.queries} queries, {scores.without_relevant} of them without relevant documents"
-    return (
-        found + {"leave-out": " (left out).", "zero": " (counted as 0).", "one": " (counted as 1)."}[scores.no_relevant]
-    )
+def _without_relevant(measure: str, cell: Cell) -> str:
+    """A note on them, or nothing where the numbers are not of queries."""
+    if cell.without_relevant is None:
+        return ""
+    queries = cell.n + (cell.without_relevant if cell.no_relevant == "leave-out" else 0)
+    counted = {"zero": "counted as 0", "one": "counted as 1"}.get(str(cell.no_relevant), "left out")
+    return f"{measure}: {queries} queries, {cell.without_relevant} of them without relevant documents ({counted})."
 
 
 def _checked_name(name: str) -> str:
@@ -179,13 +208,19 @@ def _checked_name(name: str) -> str:
     return name
 
 
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def _fields(cell: Cell) -> dict[str, Any]:
     fields: dict[str, Any] = {"mean": cell.mean, "n": cell.n}
+    if cell.without_relevant is not None:
+        fields |= {"without_relevant": cell.without_relevant, "no_relevant": cell.no_relevant}
     if cell.interval:
         fields["interval"] = {"low": cell.interval.low, "high": cell.interval.high, "level": cell.interval.level}
     if test := cell.test:
         t = test.t if math.isfinite(test.t) else None
-        fields["test"] = {"kind": test.kind, "baseline": test.second, "t": t, "degrees": test.degrees, "p": test.p}
+        fields["test"] = {"kind": test.kind, "baseline_mean": test.second, "t": t, "degrees": test.degrees, "p": test.p}
     if cell.outcomes:
         fields |= {"wins": cell.outcomes.wins, "ties": cell.outcomes.ties, "losses": cell.outcomes.losses}
     return fields
@@ -222,7 +257,7 @@ def _latex_mean(cell: Cell, best: bool) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
+    return re.sub(r"([\\`*_\[\]<>|&~])", r"\\\1", text)
 
 
 def _escape_latex(text: str) -> str:
