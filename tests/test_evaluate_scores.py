@@ -119,6 +119,16 @@ def test_many_queries_score_as_each_of_them_alone(text: str) -> None:
     np.testing.assert_allclose(found.values, expected, rtol=1e-12)
 
 
+@every_measure
+def test_equal_scores_in_different_queries_are_no_tie(text: str) -> None:
+    both = evaluate([1, 1, 1, 1], [0, 3, 3, 3], ["a", "a", "b", "b"], measure=text).values
+    alone = [
+        evaluate([1, 1], [0, 3], ["a", "a"], measure=text).mean,
+        evaluate([1, 1], [3, 3], ["b", "b"], measure=text).mean,
+    ]
+    assert both.tolist() == alone
+
+
 def test_the_reciprocal_rank_of_many_tied_documents() -> None:
     # one relevant among 5,000 in any order: the mean of 1/p is the 5,000th harmonic number over 5,000
     found = evaluate(np.zeros(5000), np.arange(5000) == 7, np.zeros(5000, int), measure="mrr")
@@ -211,6 +221,7 @@ def test_relevance_may_be_real_valued() -> None:
 @given(seed=st.integers(0, 2**32), tied=st.booleans())
 def test_the_order_of_documents_changes_nothing(text: str, seed: int, tied: bool) -> None:
     scores, grades, query_ids = table(seed, queries=5, tied=tied)
+    grades = grades * 1.1  # so that sums of gains are rounded
     before = evaluate(scores, grades, query_ids, measure=text, no_relevant="zero").values
     order = np.random.default_rng(seed + 1).permutation(len(scores))
     after = evaluate(scores[order], grades[order], query_ids[order], measure=text, no_relevant="zero").values
@@ -244,6 +255,11 @@ def test_a_rising_function_of_the_scores_changes_nothing(text: str, rising: Call
 @given(grades=st.lists(st.floats(0, 5), min_size=1, max_size=30).map(lambda grades: [*grades, 4.0]))
 def test_the_perfect_ranking_scores_1(text: str, grades: list[float]) -> None:
     assert evaluate(grades, grades, [0] * len(grades), measure=text).mean == pytest.approx(1, rel=1e-12)
+
+
+def test_ndcg_is_never_above_1() -> None:
+    assert (0.1 + 0.1 + 0.1) / 3 > 0.1  # what a mean of tied gains may do
+    assert evaluate([1, 1, 1], [0.1, 0.1, 0.1], ["q"] * 3, measure="ndcg:gain=linear").mean == 1
 
 
 @every_measure

@@ -111,7 +111,7 @@ def checked_numbers(given: ArrayLike, what: str) -> Floats:
         raise InputError(f"{what}: {found.ndim} dimensions, expected one number per document.")
     if found.dtype.kind not in "biuf":
         raise InputError(f"{what}: values of type {found.dtype}, expected one number per document.")
-    numbers = found.astype(np.float64)
+    numbers = np.asarray(found, dtype=np.float64)
     if np.isnan(numbers).any():
         row = int(np.argmax(np.isnan(numbers)))
         raise InputError(f"{what}, document {row} (from 0): nan is not a number. Find out where it comes from.")

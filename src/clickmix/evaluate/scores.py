@@ -152,7 +152,7 @@ def _reciprocal_rank(ranking: Ranking, relevant: Floats, k: int | None) -> Float
     """
     r, A = _relevant_in_and_above(ranking, relevant)
     j, m = _place(ranking), ranking.tied[ranking.block]
-    may_be_first = (r > 0) & (A == 0) & (j <= m - r + 1)
+    may_be_first = (r > 0) & (A == 0)
     chance = np.zeros(len(relevant))
     j, m, r = j[may_be_first], m[may_be_first], r[may_be_first]
     chance[may_be_first] = np.exp(_log_choose(m - j, r - 1) - _log_choose(m, r))
@@ -170,7 +170,7 @@ _FORMULAS = {
 
 
 def _log_choose(n: Integers, k: Floats) -> Floats:
-    """log C(n, k), exactly 0 where C(n, k) is 1 because of n <= 1: without ties nothing is rounded."""
+    """log C(n, k): -inf for k > n, where gammaln is infinite; for n <= 1 exactly 0: without ties nothing is rounded."""
     return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
 
 
