@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -52,7 +50,7 @@ def _text(ids: Ids, what: str) -> list[str]:
 
 
 def _is_one_word(text: str) -> bool:
-    return bool(text) and not re.search(r"\s", text)
+    return text.split() == [text]
 
 
 def _check_once(query: Integers, document: Integers, queries: list[str], documents: list[str]) -> None:
