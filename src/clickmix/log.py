@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,8 +83,6 @@ class Log:
     sources: tuple[Source, ...]
     columns: Mapping[str, str]
     context: tuple[str, ...] = ()
-    # Keeps unpacked copies alive as long as the log is.
-    unpacked: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False, compare=False)
 
     def column(self, role: str) -> str:
         """The log's own name for a column."""
@@ -100,13 +98,11 @@ def open_log(
 ) -> Log:
     """Find the files or take the frame, look at their columns, and say what is missing."""
     columns = _checked_columns(columns or {})
-    unpacked = None
     if isinstance(log, (str, os.PathLike)) or _is_list_of_paths(log):
-        unpacked = tempfile.TemporaryDirectory(prefix="clickmix-", ignore_cleanup_errors=True)
-        sources = _file_sources(find_files(log), engine, Path(unpacked.name))
+        sources = _file_sources(find_files(log), engine)
     else:
         sources = (_frame_source(log, engine),)
-    opened = Log(sources, columns, tuple(context), unpacked)
+    opened = Log(sources, columns, tuple(context))
     for source in sources:
         _check_columns(source, opened)
     return opened
@@ -153,7 +149,7 @@ def _format(path: Path) -> Format | None:
     return FORMATS.get(suffixes[-1]) if suffixes else None
 
 
-def _file_sources(files: Iterable[Path], engine: DuckDB, unpacked: Path) -> tuple[Source, ...]:
+def _file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
     """Group files that one reader can take together: same format, same columns with the same types."""
     groups: dict[tuple[Format, str, tuple[tuple[str, str], ...]], list[str]] = {}
     for file in files:
@@ -163,7 +159,7 @@ def _file_sources(files: Iterable[Path], engine: DuckDB, unpacked: Path) -> tupl
             raise InputError(f"{file}: unknown kind of file. Expected a name ending in {expected}, or those with .gz.")
         if file.stat().st_size == 0:
             raise InputError(f"{file}: the file is empty. Expected a click log with a header.")
-        readable = _unpack(file, unpacked) if format == "parquet" and file.suffix.lower() == ".gz" else file
+        readable = _unpack(file, engine.folder) if format == "parquet" and file.suffix.lower() == ".gz" else file
         delimiter, types = _csv_columns(file) if format == "csv" else (",", _typed_columns(readable, format, engine))
         groups.setdefault((format, delimiter, tuple(types.items())), []).append(str(readable))
     return tuple(

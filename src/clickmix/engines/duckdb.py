@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,9 +35,12 @@ class DuckDB:
     """One embedded database; tables larger than `memory` go to a temporary folder by themselves."""
 
     def __init__(self, *, memory: str | None = None, threads: int | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="clickmix-", ignore_cleanup_errors=True)
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="clickmix-")
+        )  # for what does not fit in memory; gone with the engine
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._connection = duckdb.connect()
-        self._connection.execute(f"SET temp_directory = {literal(self._folder.name)}")
+        self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
         # Row order in our tables means nothing; every result that is handed out is ordered explicitly.
         self._connection.execute("SET preserve_insertion_order = false")
         if memory is not None:
@@ -86,7 +91,7 @@ class DuckDB:
     def close(self) -> None:
         """Give memory and temporary files back."""
         self._connection.close()
-        self._folder.cleanup()
+        self._remove_folder()
 
     def _run_watched(self, statement: str, progress: Progress) -> None:
         """Execute in another thread, so that progress can be asked for and Ctrl-C is heard."""

@@ -1,0 +1,209 @@
+"""Corrections: the contract they share, labels against a slow version, explanations, groups, model files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+
+from clickmix.corrections import MixtureCorrection, MixtureFit, NoCorrection
+from clickmix.counts import Counts
+from clickmix.errors import InputError, SettingError
+from clickmix.groups import Place
+from clickmix.mixtures import Verdict
+from simulation import simulated
+
+FAMILY: dict[str, NoCorrection | MixtureCorrection] = {
+    "none": NoCorrection(),
+    "binomial": MixtureCorrection("binomial"),
+    "binomial, flat": MixtureCorrection("binomial", prior="flat"),
+    "gaussian": MixtureCorrection("gaussian"),
+}
+
+
+def moving_counts(seed: int = 0, *, queries: int = 60, documents: int = 8, device: bool = False) -> Counts:
+    """Documents seen at two or three of six positions, on two devices if asked."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for query in range(queries):
+        for document in range(documents):
+            relevant = rng.random() < 0.3
+            for position in rng.choice(6, rng.integers(2, 4), replace=False) + 1:
+                n = 1 + rng.poisson(30)
+                rows.append((query, document, position, n, rng.binomial(n, (0.6 if relevant else 0.1) / position)))
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    context = {"device": rng.choice(["phone", "desk"], len(rows))} if device else {}
+    return Counts.from_arrays(*columns, **context)
+
+
+def slow_labels(fit: MixtureFit, counts: Counts) -> list[float]:
+    """One document at a time: prior plus the evidence of its cells."""
+    cells = counts.cells()
+    documents = sorted(set(zip(cells["query_id"].tolist(), cells["doc_id"].tolist(), strict=True)))
+    by_place = {seen.place: group for group in fit.groups for seen in group.places}
+    labels = []
+    for query, document in documents:
+        rows = np.flatnonzero((cells["query_id"] == query) & (cells["doc_id"] == document))
+        prior = evidence = shown = 0.0
+        for row in rows:
+            place = Place(int(cells["position"][row]), tuple(str(cells[key][row]) for key in counts.context))
+            n, c = int(cells["impressions"][row]), int(cells["clicks"][row])
+            prior += n * logit(by_place[place].prior)
+            evidence += float(by_place[place].mixture.evidence.log_ratio(n, c))
+            shown += n
+        labels.append(float(expit(prior / shown + evidence)))
+    return labels
+
+
+class TestContract:
+    @pytest.mark.parametrize("name", FAMILY)
+    def test_one_row_per_document_in_order_between_0_and_1(self, name: str) -> None:
+        counts = moving_counts()
+        labels = FAMILY[name].fit(counts).label(counts)
+        pairs = list(zip(labels.query_id.tolist(), labels.doc_id.tolist(), strict=True))
+        cells = counts.cells()
+        assert pairs == sorted(set(zip(cells["query_id"].tolist(), cells["doc_id"].tolist(), strict=True)))
+        assert ((labels.relevance >= 0) & (labels.relevance <= 1)).all()
+        assert labels.impressions.sum() == cells["impressions"].sum()
+        assert labels.clicks.sum() == cells["clicks"].sum()
+        assert list(labels.columns) == ["query_id", "doc_id", "relevance", "impressions", "clicks"]
+
+    @pytest.mark.parametrize("name", FAMILY)
+    def test_row_order_changes_no_byte(self, name: str, tmp_path: Path) -> None:
+        cells = moving_counts().cells()
+        shuffled = np.random.default_rng(1).permutation(len(cells["clicks"]))
+        for file, order in (("a.parquet", slice(None)), ("b.parquet", shuffled)):
+            counts = Counts.from_arrays(*(column[order] for column in cells.values()))
+            FAMILY[name].fit(counts).label(counts).write(tmp_path / file)
+        assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+    @pytest.mark.parametrize("name", FAMILY)
+    def test_names_of_queries_and_documents_do_not_matter(self, name: str) -> None:
+        cells = moving_counts().cells()
+        plain = Counts.from_arrays(*cells.values())
+        renamed = Counts.from_arrays(
+            np.array([f"q{q:05}" for q in cells["query_id"]], object),
+            np.array([f"<d>{d:05}" for d in cells["doc_id"]], object),
+            *list(cells.values())[2:],
+        )
+        one, other = (FAMILY[name].fit(c).label(c).relevance for c in (plain, renamed))
+        assert one == pytest.approx(other, abs=1e-9)
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.sampled_from(sorted(FAMILY)), st.integers(0, 500), st.integers(0, 1000))
+    def test_turning_a_skip_into_a_click_never_lowers_a_label(self, name: str, seed: int, pick: int) -> None:
+        counts = moving_counts(seed % 5, queries=25)
+        fit = FAMILY[name].fit(counts)
+        cells = {key: values.copy() for key, values in counts.cells().items()}
+        row = pick % len(cells["clicks"])
+        before = fit.label(counts).relevance
+        cells["clicks"][row] = min(cells["clicks"][row] + 1, cells["impressions"][row])
+        after = fit.label(Counts.from_arrays(*cells.values())).relevance
+        assert (after >= before).all()
+
+
+class TestMixture:
+    @pytest.mark.parametrize("name", ["binomial", "binomial, flat", "gaussian"])
+    @pytest.mark.parametrize("device", [False, True])
+    def test_sql_labels_equal_a_slow_version(self, name: str, device: bool) -> None:
+        counts = moving_counts(device=device)
+        fit = FAMILY[name].fit(counts)
+        assert isinstance(fit, MixtureFit)
+        assert fit.label(counts).relevance == pytest.approx(slow_labels(fit, counts), abs=1e-9)
+
+    def test_groups_are_positions_crossed_with_context(self) -> None:
+        fit = MixtureCorrection().fit(moving_counts(device=True))
+        places = [seen.place for group in fit.groups for seen in group.places]
+        assert sorted(places) == sorted(Place(k, (d,)) for k in range(1, 7) for d in ("desk", "phone"))
+
+    def test_labels_of_another_context_are_refused(self) -> None:
+        fit = MixtureCorrection().fit(moving_counts(device=True))
+        with pytest.raises(
+            SettingError,
+            match=r"the model's context is device, the counts have no context columns\. Count the log with the model's",
+        ):
+            fit.label(moving_counts())
+
+    def test_explanation_adds_up_to_the_label(self) -> None:
+        counts = moving_counts()
+        fit = MixtureCorrection().fit(counts)
+        labels = fit.label(counts)
+        for row in (0, 7, 100):
+            told = fit.explain(counts, labels.query_id[row], labels.doc_id[row])
+            assert told.relevance == pytest.approx(labels.relevance[row], abs=1e-9)
+            assert sum(cell.impressions for cell in told.cells) == labels.impressions[row]
+            assert sum(cell.clicks for cell in told.cells) == labels.clicks[row]
+            assert told.relevance == pytest.approx(
+                expit(told.prior_logit + sum(cell.log_ratio for cell in told.cells)), abs=1e-12
+            )
+
+    def test_explanation_of_an_unknown_document_is_refused(self) -> None:
+        counts = moving_counts()
+        with pytest.raises(InputError, match=r"query 'x', document 1: not in the log\. Check the ids\."):
+            MixtureCorrection().fit(counts).explain(counts, "x", 1)
+
+    @pytest.mark.parametrize(("settings_", "message"), [
+        ({"mixture": "poisson"}, "mixture 'poisson': expected one of binomial, gaussian."),
+        ({"prior": "steep"}, "prior 'steep': expected 'position' or 'flat'."),
+    ])  # fmt: skip
+    def test_unknown_settings_are_refused(self, settings_: dict[str, Any], message: str) -> None:
+        with pytest.raises(SettingError) as error:
+            MixtureCorrection(**settings_)
+        assert str(error.value) == message
+
+    def test_places_not_seen_in_the_fit_take_the_nearest_group(self) -> None:
+        counts = simulated(eta=1, clicks=100_000, seed=0, queries=1000, positions=5).counts()
+        fit = MixtureCorrection().fit(counts)
+        far = Counts.from_arrays([1], [1], [9], [50], [20])
+        expected = expit(logit(fit.groups[4].prior) + fit.groups[4].mixture.evidence.log_ratio(50, 20))
+        assert fit.label(far).relevance == pytest.approx([expected], abs=1e-9)
+
+
+class TestGroupsWithoutAFit:
+    def test_a_position_without_clicks_gets_the_prior_of_its_neighbour(self) -> None:
+        log = simulated(eta=1, clicks=100_000, seed=0, queries=1000, positions=4)
+        clicks = log.clicks.copy()
+        clicks[:, 3] = 0
+        cells = log.counts().cells()
+        counts = Counts.from_arrays(
+            cells["query_id"], cells["doc_id"], cells["position"], cells["impressions"],
+            np.where(cells["position"] == 4, 0, cells["clicks"]),
+        )  # fmt: skip
+        fit = MixtureCorrection().fit(counts)
+        assert [group.mixture.verdict for group in fit.groups][3] is Verdict.NO_CLICKS
+        labels = fit.label(counts)
+        assert labels.relevance[labels.doc_id % 100 == 4] == pytest.approx(fit.groups[2].prior)
+
+    @pytest.mark.parametrize(("clicks", "label"), [([0] * 40, 0.0), ([5] * 40, 1.0), ([2] * 40, 0.4)])
+    def test_a_log_that_says_nothing_gives_every_document_its_click_rate(self, clicks: list[int], label: float) -> None:
+        counts = Counts.from_arrays(np.arange(40), np.arange(40), [1] * 40, [5] * 40, clicks)
+        assert MixtureCorrection().fit(counts).label(counts).relevance == pytest.approx(label, abs=1e-12)
+
+    def test_small_positions_are_joined_to_the_one_above(self) -> None:
+        log = simulated(eta=1, clicks=100_000, seed=0, queries=1000, positions=4).counts().cells()
+        keep = (log["position"] < 4) | (log["query_id"] < 5)
+        counts = Counts.from_arrays(*(column[keep] for column in log.values()))
+        last = MixtureCorrection().fit(counts).groups[2]
+        assert [seen.place.position for seen in last.places] == [3, 4]
+        assert last.verdict(last.places[1]) is Verdict.TOO_FEW_DOCUMENTS
+        assert last.verdict(last.places[0]) is last.mixture.verdict
+
+
+class TestModelFiles:
+    @pytest.mark.parametrize("mixture", ["binomial", "gaussian"])
+    @pytest.mark.parametrize("device", [False, True])
+    def test_a_saved_model_is_the_same_model_and_gives_the_same_labels(
+        self, mixture: str, device: bool, tmp_path: Path
+    ) -> None:
+        counts = moving_counts(device=device)
+        fit = MixtureCorrection(mixture).fit(counts)
+        fit.write(tmp_path / "model.json")
+        read = MixtureFit.read(tmp_path / "model.json")
+        assert read == fit
+        assert (tmp_path / "model.json").read_text() == fit.to_json()
+        assert (read.label(counts).relevance == fit.label(counts).relevance).all()

@@ -1,0 +1,95 @@
+"""Labels against known truth: the paper's users over 18,919 queries, top 20; and documents that move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from clickmix.clicks import PositionBased
+from clickmix.corrections import MixtureCorrection
+from clickmix.corrections.mixture import MOVING_FROM
+from clickmix.counts import Counts
+from simulation import PRIORS, Simulated, rmse, simulated
+
+SEEDS = range(5)
+
+
+def labels_of(log: Simulated, mixture: str) -> np.ndarray[Any, Any]:
+    """Labels in the shape of the log; documents never shown keep the prior of the truth on both sides."""
+    counts = log.counts()
+    labels = MixtureCorrection(mixture).fit(counts).label(counts)
+    out = np.broadcast_to(PRIORS, log.relevance.shape).copy()
+    out[labels.query_id, labels.doc_id % 100 - 1] = labels.relevance
+    return out
+
+
+@pytest.mark.parametrize(
+    ("eta", "clicks", "bound"), [(1, 2_000_000, 1.05), (1, 8_000_000, 1.05), (2, 8_000_000, 1.05), (2, 2_000_000, 1.10)]
+)
+def test_binomial_labels_come_near_the_limit(eta: float, clicks: int, bound: float) -> None:
+    logs = [simulated(eta=eta, clicks=clicks, seed=seed) for seed in SEEDS]
+    ratios = [rmse(labels_of(log, "binomial"), log.relevance) / rmse(log.limit, log.relevance) for log in logs]
+    assert np.median(ratios) < bound
+
+
+@pytest.mark.parametrize(("eta", "clicks"), [(1, 2_000_000), (1, 8_000_000), (2, 2_000_000), (2, 8_000_000)])
+def test_gaussian_labels_are_not_worse_than_scikit_learns(eta: float, clicks: int) -> None:
+    from sklearn.mixture import GaussianMixture
+
+    log = simulated(eta=eta, clicks=clicks, seed=11)
+    rates = log.clicks / np.maximum(log.impressions, 1)
+    theirs = np.empty_like(rates)
+    for k in range(20):
+        fit = GaussianMixture(2, random_state=0).fit(rates[:, k : k + 1])
+        theirs[:, k] = fit.predict_proba(rates[:, k : k + 1])[:, fit.means_[:, 0].argmax()]
+    assert rmse(labels_of(log, "gaussian"), log.relevance) <= rmse(theirs, log.relevance)
+
+
+def test_labels_of_a_flat_prior_are_nearly_as_good() -> None:
+    log = simulated(eta=1, clicks=2_000_000, seed=0)
+    counts = log.counts()
+    fit = MixtureCorrection(prior="flat").fit(counts)
+    assert len({group.prior for group in fit.groups}) == 1
+    assert fit.groups[0].prior == pytest.approx(log.relevance.mean(), rel=0.05)
+
+
+def spread(
+    seed: int, *, documents: int = 60_000, each: int = 3
+) -> tuple[Counts, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Documents with `each` impressions at each of five neighbouring positions: counts, truth, the limit's labels."""
+    rng = np.random.default_rng(seed)
+    user = PositionBased.with_eta(1, positions=20)
+    middle = rng.integers(3, 19, documents)
+    prior = 2 * PRIORS[middle - 1]
+    relevant = rng.random(documents) < prior
+    position = middle[:, None] + np.arange(-2, 3)
+    p0, p1 = user.beta[position - 1], (user.alpha + user.beta)[position - 1]
+    clicks = rng.binomial(each, np.where(relevant[:, None], p1, p0))
+    limit = expit(logit(prior) + (clicks * np.log(p1 / p0) + (each - clicks) * np.log((1 - p1) / (1 - p0))).sum(axis=1))
+    document = np.repeat(np.arange(documents), 5)
+    counts = Counts.from_arrays(
+        document // 20, document, position.ravel(), np.full(5 * documents, each), clicks.ravel()
+    )
+    return counts, relevant, limit
+
+
+def test_documents_that_move_are_fitted_jointly_and_come_near_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, relevant, limit = spread(0)
+    fit = MixtureCorrection().fit(counts)
+    assert fit.jointly
+    assert fit.moving > MOVING_FROM
+    ratio = rmse(fit.label(counts).relevance, relevant) / rmse(limit, relevant)
+    monkeypatch.setattr("clickmix.corrections.mixture.MOVING_FROM", 2.0)
+    separate = MixtureCorrection().fit(counts)
+    assert not separate.jointly
+    worse = rmse(separate.label(counts).relevance, relevant) / rmse(limit, relevant)
+    print(f"documents that move: jointly {ratio:.3f} times the limit, position by position {worse:.3f}")  # noqa: T201
+    assert ratio < 1.08
+    assert ratio < worse
+
+
+def test_documents_that_stay_are_fitted_by_position() -> None:
+    assert not MixtureCorrection().fit(simulated(eta=1, clicks=50_000, seed=0, queries=500).counts()).jointly
