@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from scipy.special import expit
+
 from clickmix.corrections.fitted import FITTED, MixtureFit
 from clickmix.corrections.group import Group
 from clickmix.mixtures import Verdict
@@ -66,9 +68,11 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
     """How the fit was made, how far from separable the log is, and what each verdict means."""
     verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
     moving = f"{fitted.moving:.0%} of documents were seen at several places"
+    unclear = "Where clicks are unclear, the share of relevant documents is drawn towards {:.3f}, as in clear groups."
     return [
         f"Fitted {FITTED[fitted.jointly]} ({moving}), {fitted.mixture} mixture, {fitted.prior} prior.",
         f"Clicks at one place remove {fitted.separation:.0%} of the uncertainty about relevance, on average.",
+        *([unclear.format(expit(fitted.pull[0]))] if fitted.pull else []),
         *(
             f"{verdict}: {places} of {verdicts.total()} places; {MEANING[verdict]}."
             for verdict, places in verdicts.items()

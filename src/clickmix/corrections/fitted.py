@@ -23,6 +23,7 @@ from clickmix.corrections.model import (
     items,
     number,
     numbers,
+    pair,
     parse_group,
     reading,
     texts,
@@ -62,7 +63,11 @@ class Explanation:
 
 @dataclass(frozen=True)
 class MixtureFit:
-    """A fitted correction: the groups with their mixtures. Labels any counts with the same context columns."""
+    """A fitted correction: the groups with their mixtures. Labels any counts with the same context columns.
+
+    `moving` is the share of documents seen at several places; where it is high all groups were fitted `jointly`, with
+    `log_likelihoods` on the way. Else `pull` is what clear groups said of the others' prior logits: mean, deviation.
+    """
 
     mixture: str
     prior: Prior
@@ -71,6 +76,7 @@ class MixtureFit:
     jointly: bool
     moving: float
     log_likelihoods: tuple[float, ...] = ()
+    pull: tuple[float, float] | None = None
 
     @property
     def separation(self) -> float:
@@ -99,6 +105,7 @@ class MixtureFit:
                 choice(payload, "fitted", FITTED) == FITTED[1],
                 number(payload, "moving", 0, 1),
                 tuple(numbers(payload, "log_likelihoods")),
+                pair(payload, "pull"),
             )
 
     def _payload(self) -> dict[str, Any]:
@@ -110,6 +117,7 @@ class MixtureFit:
             "fitted": FITTED[self.jointly],
             "moving": self.moving,
             "log_likelihoods": list(self.log_likelihoods),
+            "pull": None if self.pull is None else list(self.pull),
         }
 
     def label(self, counts: Counts) -> Labels:

@@ -15,12 +15,15 @@ from clickmix.counts import Counts
 from clickmix.engines.duckdb import Progress
 from clickmix.errors import SettingError
 from clickmix.groups import Histogram, Sample, join_small, nearest, read_histogram, read_sample
-from clickmix.mixtures import Mixture, Observations, fit_group, fit_jointly
+from clickmix.mixtures import Mixture, Observations, Verdict, fit_group, fit_jointly
 from clickmix.mixtures.families import FAMILIES
-from clickmix.mixtures.fit import Prior
+from clickmix.mixtures.fit import Prior, Pull
 
 MOVING_FROM = 0.1  # share of documents at several places from which the groups are fitted jointly
 LARGEST_PRIOR = 30.0
+CLEAR_FROM = 0.25  # separation from which a group's own weight is taken as known
+FEWEST_CLEAR_GROUPS = 3
+LEAST_DEVIATION = 0.1
 
 Ints = np.ndarray[Any, Any]
 
@@ -50,26 +53,29 @@ class MixtureCorrection:
             Group(places, mixture, float(expit(prior)))
             for places, mixture, prior in zip(_members(histogram, group), fitted.mixtures, priors, strict=True)
         )
-        return MixtureFit(self.mixture, self.prior, counts.context, groups, jointly, sample.moving, fitted.trace)
+        pull = None if fitted.pull is None else (fitted.pull.mean, fitted.pull.deviation)
+        return MixtureFit(self.mixture, self.prior, counts.context, groups, jointly, sample.moving, fitted.trace, pull)
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
-        """Each group from its histogram; a flat prior is the mean over groups, weighted by their documents."""
-        row_group, last = group[histogram.place], int(group.max())
-        mixtures = []
-        for g in range(last + 1):
-            rows = row_group == g
-            seen = Observations.histogram(
-                histogram.impressions[rows], histogram.clicks[rows], histogram.documents[rows]
-            )
-            mixtures.append(fit_group(seen, self.mixture))
+        """Each group from its histogram; then, once more, unclear ones with what the clear ones say of the weights.
+
+        A flat prior is the mean over groups, weighted by their documents.
+        """
+        seen, mixtures = _observations(histogram, group), []
+        for g, observations in enumerate(seen):
+            mixtures.append(fit_group(observations, self.mixture))
             if progress is not None:
-                progress((g + 1) / (last + 1))
+                progress((g + 1) / len(seen))
+        pull = pull_of_clear_groups(mixtures)
+        for g, mixture in enumerate(mixtures):
+            if pull is not None and mixture.verdict is Verdict.OVERLAPPING:
+                mixtures[g] = fit_group(seen[g], self.mixture, pull=pull)
         weights = [m.weights[-1] if m.informative else None for m in mixtures]
         if self.prior == "flat":
             documents = np.bincount(group, weights=_documents(histogram))
             known = [(w, d) for w, d in zip(weights, documents, strict=True) if w is not None]
             weights = [sum(w * d for w, d in known) / sum(d for _, d in known) if known else None] * len(mixtures)
-        return _Fitted(mixtures, [None if w is None else float(logit(w)) for w in weights], ())
+        return _Fitted(mixtures, [None if w is None else float(logit(w)) for w in weights], (), pull)
 
     def _together(self, sample: Sample, group: Ints) -> _Fitted:
         """All groups at once, from the documents of a sample of queries."""
@@ -82,16 +88,37 @@ class MixtureCorrection:
             int(group.max()) + 1,
         )
         mixtures, fit = fit_jointly(seen, self.mixture, prior=self.prior)
-        return _Fitted(mixtures, np.broadcast_to(fit.prior, (len(mixtures),)).tolist(), fit.log_likelihoods)
+        return _Fitted(mixtures, np.broadcast_to(fit.prior, (len(mixtures),)).tolist(), fit.climbed, None)
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A mixture and a prior logit per group, the prior missing where nothing could be fitted; a joint fit's trace."""
+    """A mixture and a prior logit per group, the prior missing where nothing could be fitted; how it was fitted."""
 
     mixtures: Sequence[Mixture]
     priors: Sequence[float | None]
     trace: tuple[float, ...]
+    pull: Pull | None
+
+
+def pull_of_clear_groups(mixtures: Sequence[Mixture]) -> Pull | None:
+    """Mean and deviation of the prior logits of the groups whose own clicks are clear enough to know them.
+
+    Groups differ (better positions hold more relevant documents), and the deviation says by how much.
+    """
+    clear = [float(logit(m.weights[-1])) for m in mixtures if m.informative and m.separation >= CLEAR_FROM]
+    if len(clear) < FEWEST_CLEAR_GROUPS:
+        return None
+    return Pull(float(np.mean(clear)), max(float(np.std(clear, ddof=1)), LEAST_DEVIATION))
+
+
+def _observations(histogram: Histogram, group: Ints) -> list[Observations]:
+    """The histogram's rows, group by group."""
+    member_of = group[histogram.place]
+    columns = (histogram.impressions, histogram.clicks, histogram.documents)
+    return [
+        Observations.histogram(*(column[member_of == g] for column in columns)) for g in range(int(group.max()) + 1)
+    ]
 
 
 def _members(histogram: Histogram, group: Ints) -> list[tuple[PlaceCounts, ...]]:

@@ -121,6 +121,16 @@ def numbers(payload: Any, key: str, low: float = -math.inf, high: float = math.i
     return [_number(value, key, low, high) for value in _list(payload, key)]
 
 
+def pair(payload: Any, key: str) -> tuple[float, float] | None:
+    """Two finite numbers, or nothing."""
+    if payload[key] is None:
+        return None
+    values = numbers(payload, key)
+    if len(values) != 2:
+        raise _WrongError(f"{key} {values!r}, expected two numbers")
+    return values[0], values[1]
+
+
 def whole(payload: Any, key: str, low: int) -> int:
     """A whole number from `low` on."""
     value = payload[key]

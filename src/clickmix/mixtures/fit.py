@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit
 
 from clickmix.mixtures.em import Vector, climb
@@ -26,21 +27,40 @@ LARGEST_LOGIT = 30.0
 
 
 @dataclass(frozen=True)
+class Pull:
+    """What is known of a group's prior logit from other groups: about `mean`, give or take `deviation`.
+
+    Where a group's own clicks are clear they overrule it; where they leave weight and rate undetermined, it decides.
+    """
+
+    mean: float
+    deviation: float
+
+    def log_density(self, logit: float) -> float:
+        """Of a normal distribution, up to a constant."""
+        return -(((logit - self.mean) / self.deviation) ** 2) / 2
+
+
+@dataclass(frozen=True)
 class Fit:
-    """Prior logits (one, or one per group), the family's parameters, and how they were reached."""
+    """Prior logits (one, or one per group), the family's parameters, and how they were reached.
+
+    With a pull, what is climbed is the log-likelihood plus the pull's log density.
+    """
 
     prior: Floats
     parameters: Floats
     relevance: Floats  # per document: posterior of the better component
-    log_likelihoods: tuple[float, ...]
+    log_likelihood: float
+    climbed: tuple[float, ...]
     converged: bool
 
 
 class Problem:
     """Observations, family and kind of prior: the function that EM climbs."""
 
-    def __init__(self, seen: Observations, family: Family, *, prior: Prior) -> None:
-        self.seen, self.family = seen, family
+    def __init__(self, seen: Observations, family: Family, *, prior: Prior, pull: Pull | None = None) -> None:
+        self.seen, self.family, self.pull = seen, family, pull
         self.prior_by_group = prior == "position" and seen.groups > 1
         self.priors = seen.groups if self.prior_by_group else 1
         self.constant = family.constant(seen)
@@ -85,13 +105,13 @@ class Problem:
         """The log-likelihood at x, and the point after one EM step."""
         prior, parameters = self.unpack(x)
         value, relevance = self.expect(prior, parameters)
-        return value, self.pack(*self.maximise(relevance, prior))
+        return value + self._pulled(prior), self.pack(*self.maximise(relevance, prior))
 
     def slope(self, x: Vector) -> tuple[float, Vector]:
         """The log-likelihood at x and its gradient: that of the complete one, with relevance as expected at x."""
         prior, parameters = self._unordered(x)
         value, relevance = self.expect(prior, parameters)
-        return value, self._score(prior, parameters, relevance)[0]
+        return value + self._pulled(prior), self._score(prior, parameters, relevance)[0]
 
     def curvature(self, x: Vector) -> Vector:
         """The information that complete data would have in each coordinate."""
@@ -116,13 +136,24 @@ class Problem:
             priors = self.seen.shares.T @ off, self.seen.shares.power(2).T @ spread
         else:
             priors = np.array([off.sum()]), np.array([spread.sum()])
+        if self.pull is not None:
+            precision = self.pull.deviation**-2
+            priors = priors[0] - precision * (prior - self.pull.mean), priors[1] + precision
         return np.concatenate([priors[0], slope.ravel()]), np.concatenate([priors[1], curvature.ravel()])
 
+    def _pulled(self, prior: Floats) -> float:
+        return 0.0 if self.pull is None else self.pull.log_density(float(prior[0]))
+
     def _maximise_prior(self, relevance: Floats, prior: Floats) -> Floats:
-        m = self.seen.multiplicity
-        if not self.prior_by_group:
-            return np.asarray(np.clip(logit(np.array([m @ relevance / m.sum()])), -LARGEST_LOGIT, LARGEST_LOGIT))
-        return self._newton(relevance, prior)
+        if self.prior_by_group:
+            return self._newton(relevance, prior)
+        total = float(self.seen.multiplicity.sum())
+        relevant = float(self.seen.multiplicity @ relevance)
+        best = relevant / total
+        eta = float(logit(best)) if 0 < best < 1 else (-LARGEST_LOGIT if best <= 0 else LARGEST_LOGIT)
+        if self.pull is not None:
+            eta = _pulled_logit(relevant, total, self.pull)
+        return np.array([min(max(eta, -LARGEST_LOGIT), LARGEST_LOGIT)])
 
     def _newton(self, relevance: Floats, prior: Floats) -> Floats:
         """One Newton step of the logistic regression of relevance on the shares, halved until it is no loss.
@@ -146,13 +177,22 @@ class Problem:
         return float(self.seen.multiplicity @ (relevance * eta + log_expit(-eta)))
 
 
-def fit_mixture(seen: Observations, family: Family, *, prior: Prior = "position") -> Fit:
-    """Climb from several starts, the best one to the end."""
-    problem = Problem(seen, family, prior=prior)
+def _pulled_logit(relevant: float, total: float, pull: Pull) -> float:
+    """The maximum of relevant eta - total log(1 + e^eta) + log density of the pull: its slope falls, so bisect."""
+
+    def slope(eta: float) -> float:
+        return relevant - total * float(expit(eta)) - (eta - pull.mean) / pull.deviation**2
+
+    return float(brentq(slope, -LARGEST_LOGIT - abs(pull.mean), LARGEST_LOGIT + abs(pull.mean), xtol=1e-13))
+
+
+def fit_mixture(seen: Observations, family: Family, *, prior: Prior = "position", pull: Pull | None = None) -> Fit:
+    """Climb from several starts, the best one to the end. A pull is for the prior of a single group."""
+    problem = Problem(seen, family, prior=prior, pull=pull)
     path = climb(problem, _starts(problem), tolerance=GAIN_PER_DOCUMENT * float(seen.multiplicity.sum()))
     prior_logits, parameters = problem.unpack(path.parameters)
-    _, relevance = problem.expect(prior_logits, parameters)
-    return Fit(prior_logits, parameters, relevance, path.log_likelihoods, path.converged)
+    log_likelihood, relevance = problem.expect(prior_logits, parameters)
+    return Fit(prior_logits, parameters, relevance, log_likelihood, path.log_likelihoods, path.converged)
 
 
 def _starts(problem: Problem) -> list[Vector]:

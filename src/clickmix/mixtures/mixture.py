@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from clickmix.mixtures.evidence import Evidence, binomial_evidence, gaussian_evidence, no_evidence
 from clickmix.mixtures.families import FAMILIES, Family
-from clickmix.mixtures.fit import Fit, Prior, fit_mixture
+from clickmix.mixtures.fit import Fit, Prior, Pull, fit_mixture
 from clickmix.mixtures.information import rate_errors
 from clickmix.mixtures.observations import Floats, Observations
 
@@ -69,20 +69,20 @@ class Mixture:
         return np.asarray(expit(prior + self.evidence.log_ratio(impressions, clicks)))
 
 
-def fit_group(seen: Observations, family: str) -> Mixture:
-    """Fit one group by itself, from its histogram."""
+def fit_group(seen: Observations, family: str, *, pull: Pull | None = None) -> Mixture:
+    """Fit one group from its histogram, by itself or with what other groups say of its weight."""
     silent = _silent(family, float(seen.clicks @ seen.multiplicity), float(seen.impressions @ seen.multiplicity))
     if silent is not None:
         return silent
     kind = FAMILIES[family]
-    fit = _in_order(fit_mixture(seen, kind))
+    fit = _in_order(fit_mixture(seen, kind, pull=pull))
     log_documents = float(np.log(seen.multiplicity.sum()))
     k = kind.parameters_per_component
-    bic = -2 * fit.log_likelihoods[-1] + (2 * k + 1) * log_documents
+    bic = -2 * fit.log_likelihood + (2 * k + 1) * log_documents
     bic_one_rate = -2 * _one_rate_log_likelihood(seen, kind) + k * log_documents
     errors = rate_errors(seen, fit) if family == "binomial" else None
     return _described(
-        seen, kind, fit, 0, errors, one_rate=bic >= bic_one_rate, trace=fit.log_likelihoods, bics=(bic, bic_one_rate)
+        seen, kind, fit, 0, errors, one_rate=bic >= bic_one_rate, trace=fit.climbed, bics=(bic, bic_one_rate)
     )
 
 
@@ -162,7 +162,7 @@ def _in_order(fit: Fit) -> Fit:
     """The component with the higher rate second; a Gaussian's EM may end with them the other way round."""
     if fit.parameters[0, 0, 0] <= fit.parameters[0, 1, 0]:
         return fit
-    return Fit(-fit.prior, fit.parameters[:, ::-1], 1 - fit.relevance, fit.log_likelihoods, fit.converged)
+    return replace(fit, prior=-fit.prior, parameters=fit.parameters[:, ::-1], relevance=1 - fit.relevance)
 
 
 def _one_rate_log_likelihood(seen: Observations, family: Family) -> float:
