@@ -82,6 +82,26 @@ def simulated(*, eta: float, clicks: int, seed: int, queries: int = 18_919, posi
     return Simulated(relevance, impressions, counts.clicks, np.array([user.beta, user.alpha + user.beta]))
 
 
+def spread(
+    seed: int, *, documents: int = 60_000, each: int = 3
+) -> tuple[Counts, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Documents with `each` impressions at each of five neighbouring positions: counts, truth, the limit's labels."""
+    rng = np.random.default_rng(seed)
+    user = PositionBased.with_eta(1, positions=20)
+    middle = rng.integers(3, 19, documents)
+    prior = 2 * PRIORS[middle - 1]
+    relevant = rng.random(documents) < prior
+    position = middle[:, None] + np.arange(-2, 3)
+    p0, p1 = user.beta[position - 1], (user.alpha + user.beta)[position - 1]
+    clicks = rng.binomial(each, np.where(relevant[:, None], p1, p0))
+    limit = expit(logit(prior) + (clicks * np.log(p1 / p0) + (each - clicks) * np.log((1 - p1) / (1 - p0))).sum(axis=1))
+    document = np.repeat(np.arange(documents), 5)
+    counts = Counts.from_arrays(
+        document // 20, document, position.ravel(), np.full(5 * documents, each), clicks.ravel()
+    )
+    return counts, relevant, limit
+
+
 def rmse(labels: np.ndarray[Any, Any], truth: np.ndarray[Any, Any]) -> float:
     """Root mean squared error."""
     return float(np.sqrt(np.mean((labels - truth) ** 2)))

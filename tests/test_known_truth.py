@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
 
-from clickmix.clicks import PositionBased
 from clickmix.corrections import MixtureCorrection
 from clickmix.corrections.mixture import MOVING_FROM
-from clickmix.counts import Counts
-from simulation import PRIORS, Simulated, rmse, simulated
+from simulation import PRIORS, Simulated, rmse, simulated, spread
 
 SEEDS = range(5)
 
@@ -56,26 +53,6 @@ def test_labels_of_a_flat_prior_are_nearly_as_good() -> None:
     assert fit.groups[0].prior == pytest.approx(log.relevance.mean(), rel=0.05)
 
 
-def spread(
-    seed: int, *, documents: int = 60_000, each: int = 3
-) -> tuple[Counts, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Documents with `each` impressions at each of five neighbouring positions: counts, truth, the limit's labels."""
-    rng = np.random.default_rng(seed)
-    user = PositionBased.with_eta(1, positions=20)
-    middle = rng.integers(3, 19, documents)
-    prior = 2 * PRIORS[middle - 1]
-    relevant = rng.random(documents) < prior
-    position = middle[:, None] + np.arange(-2, 3)
-    p0, p1 = user.beta[position - 1], (user.alpha + user.beta)[position - 1]
-    clicks = rng.binomial(each, np.where(relevant[:, None], p1, p0))
-    limit = expit(logit(prior) + (clicks * np.log(p1 / p0) + (each - clicks) * np.log((1 - p1) / (1 - p0))).sum(axis=1))
-    document = np.repeat(np.arange(documents), 5)
-    counts = Counts.from_arrays(
-        document // 20, document, position.ravel(), np.full(5 * documents, each), clicks.ravel()
-    )
-    return counts, relevant, limit
-
-
 def test_documents_that_move_are_fitted_jointly_and_come_near_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     counts, relevant, limit = spread(0)
     fit = MixtureCorrection().fit(counts)
@@ -86,7 +63,6 @@ def test_documents_that_move_are_fitted_jointly_and_come_near_the_limit(monkeypa
     separate = MixtureCorrection().fit(counts)
     assert not separate.jointly
     worse = rmse(separate.label(counts).relevance, relevant) / rmse(limit, relevant)
-    print(f"documents that move: jointly {ratio:.3f} times the limit, position by position {worse:.3f}")  # noqa: T201
     assert ratio < 1.08
     assert ratio < worse
 

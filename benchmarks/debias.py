@@ -1,0 +1,81 @@
+"""`clickmix debias` against DuckDB's bare GROUP BY on the same file; memory for N and 10 N rows, same documents.
+
+The log is generated once: 5,000,000 sessions of 20 results over 150,000 queries, 100M rows, 3M cells.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from measuring import SCRATCH, clickmix, run, write_result
+
+QUERIES = 150_000
+BARE = """
+import duckdb
+connection = duckdb.connect()
+connection.execute("SET memory_limit = '1GB'")
+connection.execute(
+    "COPY (SELECT query_id, doc_id, position, count(*) AS impressions, sum(clicked) AS clicks "
+    "FROM '{log}' GROUP BY query_id, doc_id, position) TO '{out}' (FORMAT parquet)"
+)
+"""
+
+
+def generate(path: Path, sessions: int) -> None:
+    """Position-based users with trust bias; a document in twenty is relevant. Every query is seen equally often."""
+    if path.exists():
+        return
+    path.parent.mkdir(exist_ok=True)
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2; SELECT setseed(0.5)")
+    connection.execute(
+        f"""
+        COPY (
+            SELECT session_id, query_id, query_id * 20 + position AS doc_id, position,
+                   CAST(random() < CASE WHEN hash(query_id * 20 + position) % 20 = 0
+                                        THEN (0.99 - position / 100.0) / position
+                                        ELSE 0.65 / least(position, 10) / position END AS TINYINT) AS clicked
+            FROM (SELECT range AS session_id, CAST((range * 7919) % {QUERIES} AS INTEGER) AS query_id
+                  FROM range({sessions})),
+                 (SELECT CAST(range AS INTEGER) AS position FROM range(1, 21))
+        ) TO '{path}.part' (FORMAT parquet)"""
+    )
+    Path(f"{path}.part").rename(path)
+
+
+def measure(*, sessions: int = 5_000_000, repeats: int = 3) -> dict[str, Any]:
+    """Medians of alternating runs, in one go."""
+    log, tenth, out = (
+        SCRATCH / f"log-{sessions}.parquet",
+        SCRATCH / f"log-{sessions // 10}.parquet",
+        SCRATCH / "out.parquet",
+    )
+    generate(log, sessions)
+    generate(tenth, sessions // 10)
+    bare, ours = [], []
+    for _ in range(repeats):
+        bare.append(run([sys.executable, "-c", BARE.format(log=log, out=out)]))
+        ours.append(run(clickmix("debias", str(log), "-o", str(out), "--memory", "1GB")))
+    small = run(clickmix("debias", str(tenth), "-o", str(out), "--memory", "1GB"))
+    seconds, bare_seconds = (statistics.median(second for second, _ in runs) for runs in (ours, bare))
+    megabytes, bare_megabytes = (max(memory for _, memory in runs) for runs in (ours, bare))
+    return {
+        "rows": sessions * 20,
+        "cells": QUERIES * 20,
+        "debias_over_bare_group_by": round(seconds / bare_seconds, 2),
+        "debias_seconds": round(seconds, 2),
+        "bare_group_by_seconds": round(bare_seconds, 2),
+        "debias_peak_megabytes": round(megabytes),
+        "bare_group_by_peak_megabytes": round(bare_megabytes),
+        "peak_megabytes_for_a_tenth_of_the_rows": round(small[1]),
+        "seconds_for_a_tenth_of_the_rows": round(small[0], 2),
+    }
+
+
+if __name__ == "__main__":
+    write_result("debias", "python benchmarks/debias.py", measure())

@@ -1,0 +1,49 @@
+"""What the benchmarks share: running a command and taking its time and peak memory, writing results."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+# The simulated logs of the tests serve the benchmarks too.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+RESULTS = Path(__file__).parent / "results"
+SCRATCH = Path("bench")  # ignored by git: generated logs and what is written from them
+
+
+def run(command: Sequence[str]) -> tuple[float, float]:
+    """Seconds and peak megabytes of a command."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def clickmix(*arguments: str) -> list[str]:
+    """The command of the environment that runs the benchmark."""
+    return [str(Path(sys.executable).with_name("clickmix")), *arguments]
+
+
+def write_result(name: str, command: str, figures: dict[str, Any]) -> None:
+    """Write figures with the machine and versions they belong to."""
+    RESULTS.mkdir(exist_ok=True)
+    result = {
+        "command": command,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": {package: version(package) for package in ("clickmix", "duckdb", "numpy", "scipy")},
+        "figures": figures,
+    }
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+    print(f"{name}: {json.dumps(figures, indent=1)}", flush=True)

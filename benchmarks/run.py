@@ -1,0 +1,13 @@
+"""All benchmarks, one after the other; each writes its figures to benchmarks/results/."""
+
+from __future__ import annotations
+
+import clicks
+import debias
+import fitting
+import truth
+from measuring import write_result
+
+for module in (debias, fitting, truth, clicks):
+    name = module.__name__
+    write_result(name, f"python benchmarks/{name}.py", module.measure())

@@ -1,0 +1,91 @@
+"""Simulated sessions -> a click log on disk: one row per session and position.   sessions -> log
+
+A session is kept as the number of its list and its clicks as bits, a few bytes; the rows are written out by the engine
+in one pass, so memory holds the sessions and never the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clickmix.clicks.sessions import PAST_THE_END, Booleans, Integers, Sessions
+from clickmix.engines.duckdb import DuckDB, Progress
+from clickmix.sql import listed
+
+BITS = 62  # clicks per whole number of 64 bits, its sign left alone
+
+
+def write_sessions(
+    chunks: Iterable[Sessions],
+    path: str | Path,
+    *,
+    query_id: npt.NDArray[Any],
+    doc_id: npt.NDArray[Any],
+    progress: Progress | None = None,
+) -> int:
+    """Write session_id, query_id, doc_id, position, clicked; says how many rows.
+
+    `query_id` (lists,) and `doc_id` (lists, positions) are the ids of the lists that the sessions saw.
+    """
+    engine = DuckDB(threads=1)  # unfolding by several threads would shuffle blocks of rows from run to run
+    engine.run("SET preserve_insertion_order = true")
+    sessions = 0
+    for chunk in chunks:
+        if not sessions:
+            _create_tables(engine, chunk.lists, query_id, doc_id)
+        columns = {"session_id": np.arange(sessions, sessions + len(chunk)), "seen": chunk.seen, **_bits(chunk.clicks)}
+        engine.register("chunk", {key: np.ascontiguousarray(column) for key, column in columns.items()})
+        engine.run(f"INSERT INTO sessions SELECT {listed(columns)} FROM chunk")
+        sessions += len(chunk)
+    rows = engine.write(_rows(doc_id.shape[1]), path, progress=progress)
+    engine.close()
+    return rows
+
+
+def _create_tables(engine: DuckDB, lists: Integers, query_id: npt.NDArray[Any], doc_id: npt.NDArray[Any]) -> None:
+    lengths = (lists != PAST_THE_END).sum(axis=1)
+    row, place = np.nonzero(lists != PAST_THE_END)
+    engine.register("shown", {"seen": row, "position": place + 1, "doc_id": doc_id[row, place]})
+    engine.register("queries", {"seen": np.arange(len(lists)), "query_id": query_id, "length": lengths})
+    # A list is one row with its documents as an array: each session then meets exactly one row, and keeps its order.
+    engine.run(
+        "CREATE TABLE lists AS SELECT seen, query_id, length, documents FROM queries JOIN "
+        "(SELECT seen, array_agg(doc_id ORDER BY position) AS documents FROM shown GROUP BY seen) USING (seen)"
+    )
+    columns = listed(f"bits_{i} BIGINT" for i in range(_words(lists.shape[1])))
+    engine.run(f"CREATE TABLE sessions (session_id BIGINT, seen BIGINT, {columns})")
+
+
+def _bits(clicks: Booleans) -> dict[str, Integers]:
+    """The clicks of each session as whole numbers, position k in bit k - 1, 62 positions to a number."""
+    words = {}
+    for i in range(_words(clicks.shape[1])):
+        part = clicks[:, i * BITS : (i + 1) * BITS]
+        words[f"bits_{i}"] = sum(
+            (part[:, k].astype(np.int64) << k for k in range(part.shape[1])), np.zeros(len(part), dtype=np.int64)
+        )
+    return words
+
+
+def _words(positions: int) -> int:
+    return -(-positions // BITS)
+
+
+def _rows(positions: int) -> str:
+    """The query that unfolds sessions into rows, in order."""
+    words = "CASE " + " ".join(
+        f"WHEN position <= {(i + 1) * BITS} THEN (bits_{i} >> (position - {i * BITS + 1}))"
+        for i in range(_words(positions))
+    )
+    return (
+        "SELECT session_id, query_id, doc_id, CAST(position AS INTEGER) AS position, "
+        f"CAST(({words} END) & 1 AS TINYINT) AS clicked FROM (SELECT session_id, query_id, "
+        "unnest(documents) AS doc_id, unnest(range(1, length + 1)) AS position, "
+        f"{listed(f'bits_{i}' for i in range(_words(positions)))} "
+        "FROM sessions JOIN lists USING (seen))"
+    )
