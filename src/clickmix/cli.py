@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from clickmix.corrections import MixtureFit
     from clickmix.counts import Counts
 
+TABLE_WIDTH = 110
+
 app = typer.Typer(
     name="clickmix",
     help="Turn a biased click log into relevance labels a ranker can be trained on.",
@@ -130,6 +132,19 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
     _print_fit(MixtureFit.read(model))
 
 
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
+) -> None:
+    """See it work: simulated users, labels from their clicks, and the truth beside them."""
+    from clickmix.demo import run_demo
+
+    with _progress("working"):
+        fitted = run_demo(output, say=_say)
+    _say("")
+    _print_fit(fitted)
+
+
 def _version(asked: bool) -> None:
     if asked:
         typer.echo(f"clickmix {clickmix.__version__}")
@@ -238,7 +253,8 @@ def _print_fit(fitted: MixtureFit) -> None:
 
     from clickmix.summary import fit_sentences, fit_table
 
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    console = Console(highlight=False)
+    console.width = max(console.width, TABLE_WIDTH)  # a cut table says less than one that runs over
     console.print(fit_table(fitted))
     for sentence in fit_sentences(fitted):
         console.print(sentence, markup=False)
