@@ -6,6 +6,7 @@ manifest, or with a file that does not fit it, was left half-written, is never t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -40,8 +41,9 @@ def read_cached(path: str | Path, *, cache: str | Path | None = None) -> Split:
     split = _open(target)
     if split is None:
         split = read_letor(path)
-        _write(target, split)
-        _remove_older(target, path.name)
+        with contextlib.suppress(OSError):  # a full disk is no reason not to go on
+            _write(target, split)
+            _remove_older(target, path.name)
         split = _open(target) or split
     return split
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.datasets.collection import Ids, Split, offsets_of, row_of_scattered_query
+from clickmix.datasets.letor_lines import LARGEST_GRADE
 from clickmix.errors import InputError
 from clickmix.files import replacing
 
@@ -42,12 +43,8 @@ def read_features(path: str | Path) -> Split:
     with _connection(threads=None) as database:
         width = _width(database, path)
         query, doc_id = (_ids(database, path, name) for name in ("query_id", "doc_id"))
-        grade = _numbers(database, path, ["grade"], "TINYINT")["grade"]
-        features = np.empty((len(query), width), np.float32)
-        for first in range(0, width, COLUMNS_AT_ONCE):
-            names = [f"feature_{i + 1}" for i in range(first, min(first + COLUMNS_AT_ONCE, width))]
-            for i, column in enumerate(_numbers(database, path, names, "FLOAT").values()):
-                features[:, first + i] = column
+        grade = _grades(database, path)
+        features = _features(database, path, len(grade), width)
     row = row_of_scattered_query(query)
     if row is not None:
         raise InputError(f"{path}, row {row + 1}: query {query[row]} had ended further up. Order the rows by query_id.")
@@ -86,40 +83,42 @@ def _width(database: duckdb.DuckDBPyConnection, path: Path) -> int:
 
 def _ids(database: duckdb.DuckDBPyConnection, path: Path, name: str) -> Ids:
     """A column of ids: whole numbers stay whole numbers, all else becomes text."""
-    column = _fetch(database, path, f"SELECT {name} FROM read_parquet($path)")[name]
-    if column.dtype.kind in "iu":
-        return column.astype(np.int64)
-    return _fetch(database, path, f"SELECT {name}::VARCHAR AS {name} FROM read_parquet($path)")[name].astype(np.str_)
+    column = _fetch(database, path, name)[name]
+    if column.dtype.kind not in "iu":
+        column = _fetch(database, path, f"{name}::VARCHAR AS {name}")[name]
+    _refuse(np.ma.getmaskarray(column), path, name, "empty. Every row needs one")
+    ids = np.ma.getdata(column)
+    return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids.astype(np.str_)
 
 
-def _numbers(database: duckdb.DuckDBPyConnection, path: Path, names: list[str], kind: str) -> dict[str, NDArray[Any]]:
-    """Columns of finite numbers as DuckDB's `kind`."""
-    columns = _fetch(
-        database,
-        path,
-        "SELECT " + ", ".join(f"{name}::{kind} AS {name}" for name in names) + " FROM read_parquet($path)",
-    )
-    for name, column in columns.items():
-        bad = np.flatnonzero(~np.isfinite(column))
-        if len(bad):
-            raise InputError(f"{path}, row {bad[0] + 1}, column {name!r}: not a finite number.")
-    return columns
+def _grades(database: duckdb.DuckDBPyConnection, path: Path) -> NDArray[np.int8]:
+    grade = np.ma.filled(_fetch(database, path, "TRY_CAST(grade AS DOUBLE) AS grade")["grade"], np.nan)
+    right = (grade >= 0) & (grade <= LARGEST_GRADE) & (grade == np.floor(grade))
+    _refuse(~right, path, "grade", f"expected a whole number from 0 to {LARGEST_GRADE}")
+    return grade.astype(np.int8)
 
 
-def _fetch(database: duckdb.DuckDBPyConnection, path: Path, sql: str) -> dict[str, NDArray[Any]]:
-    """The columns of a query without NULLs."""
+def _features(database: duckdb.DuckDBPyConnection, path: Path, rows: int, width: int) -> NDArray[np.float32]:
+    features = np.empty((rows, width), np.float32)
+    for first in range(1, width + 1, COLUMNS_AT_ONCE):
+        names = [f"feature_{i}" for i in range(first, min(first + COLUMNS_AT_ONCE, width + 1))]
+        columns = _fetch(database, path, ", ".join(f"TRY_CAST({name} AS FLOAT) AS {name}" for name in names))
+        for i, name in enumerate(names, start=first - 1):
+            features[:, i] = np.ma.filled(columns[name], np.nan)
+            _refuse(~np.isfinite(features[:, i]), path, name, "expected a finite number")
+    return features
+
+
+def _fetch(database: duckdb.DuckDBPyConnection, path: Path, columns: str) -> dict[str, NDArray[Any]]:
+    """Columns of the file in its order; masked where a value is NULL."""
     import duckdb
 
     try:
-        columns: dict[str, NDArray[Any]] = database.execute(sql, {"path": str(path)}).fetchnumpy()
-    except duckdb.ConversionException as error:
-        raise InputError(f"{path}: a value that is not a number of its column's kind: {error}") from None
+        return database.execute(f"SELECT {columns} FROM read_parquet($path)", {"path": str(path)}).fetchnumpy()
     except duckdb.Error as error:
         raise InputError(f"{path}: damaged, or cannot be read: {error}") from None
-    for name, column in columns.items():
-        if isinstance(column, np.ma.MaskedArray):
-            bad = np.flatnonzero(np.ma.getmaskarray(column))
-            if len(bad):
-                raise InputError(f"{path}, row {bad[0] + 1}, column {name!r}: empty. Every row needs a value.")
-            columns[name] = column.data
-    return columns
+
+
+def _refuse(wrong: NDArray[np.bool_], path: Path, column: str, reason: str) -> None:
+    if wrong.any():
+        raise InputError(f"{path}, row {np.argmax(wrong) + 1}, column {column!r}: {reason}.")

@@ -21,7 +21,8 @@ from clickmix.datasets.collection import Ids, Split, offsets_of, row_of_scattere
 from clickmix.datasets.letor_lines import LineError, Lines, read_lines
 from clickmix.errors import InputError
 
-PIECE = 1024 * 1024  # bytes: the arrays made from one piece stay in the processor's cache
+PIECE = 4 * 1024 * 1024  # bytes: large beside what a call of numpy costs, small beside the memory
+GROWTH = 1.2  # of the matrix when it is full
 THREADS = min(4, os.cpu_count() or 1)
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark some programs put before the first line
@@ -34,19 +35,33 @@ def read_letor(path: str | Path) -> Split:
     left out are 0; numbers beyond float32 become its largest.
     """
     path = Path(path)
-    pieces = list(_read_pieces(path))
-    if not sum(len(piece.line) for piece in pieces):
+    pieces, features = _gathered(_read_pieces(path))
+    if not len(features):
         raise InputError(f"{path}: no documents. Expected lines such as '2 qid:1 1:0.5 2:3'.")
     line = np.concatenate([piece.line for piece in pieces])
     query = np.concatenate([piece.query for piece in pieces])
     grade = np.concatenate([piece.grade for piece in pieces])
-    _refuse_scattered(path, query, line)
-    offsets = offsets_of(query)
     doc_id = _doc_ids(pieces)
+    _refuse_scattered(path, query, line)
     _refuse_repeated(path, doc_id, query, line)
-    blocks = [piece.features for piece in pieces]
-    pieces.clear()  # so that a block is let go as soon as it is copied
-    return Split(query[offsets[:-1]], offsets, doc_id, grade, _stacked(blocks))
+    offsets = offsets_of(query)
+    return Split(query[offsets[:-1]], offsets, doc_id, grade, features)
+
+
+def _gathered(pieces: Iterator[Lines]) -> tuple[list[Lines], NDArray[np.float32]]:
+    """The pieces without their features, and these in one matrix that grows in place: no number is held twice."""
+    narrow, features, rows = [], np.zeros((0, 0), np.float32), 0
+    for piece in pieces:
+        count, width = piece.features.shape
+        if width > features.shape[1]:
+            features = np.pad(features, ((0, 0), (0, width - features.shape[1])))
+        if rows + count > len(features):
+            features.resize((int((rows + count) * GROWTH), features.shape[1]), refcheck=False)
+        features[rows : rows + count, :width] = piece.features
+        narrow.append(replace(piece, features=np.zeros((0, width), np.float32)))
+        rows += count
+    features.resize((rows, features.shape[1]), refcheck=False)
+    return narrow, features
 
 
 def _read_pieces(path: Path) -> Iterator[Lines]:
@@ -135,15 +150,3 @@ def _refuse_repeated(path: Path, doc_id: Ids, query: NDArray[np.int64], line: ND
             f"{path}, line {line[row] + 1}: document {doc_id[row]} stands twice in query {query[row]}. "
             "Remove one of the two lines."
         )
-
-
-def _stacked(blocks: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """The blocks under each other, filled up with zeros to the widest; `blocks` is empty afterwards."""
-    features = np.zeros((sum(map(len, blocks)), max(block.shape[1] for block in blocks)), np.float32)
-    row = 0
-    blocks.reverse()
-    while blocks:
-        block = blocks.pop()
-        features[row : row + len(block), : block.shape[1]] = block
-        row += len(block)
-    return features

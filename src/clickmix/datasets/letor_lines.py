@@ -75,8 +75,9 @@ def _read_fast(text: bytes, doc_id: list[bytes] | None) -> Lines | None:
     is_key = characters[ends] == ord(":")
     if not _is_laid_out(characters, starts, ends, first=first, is_key=is_key):
         return None
-    numbers = read_numbers(characters, starts[~is_key], ends[~is_key])
-    keys = _keys(characters, starts[is_key], ends[is_key], pairs)
+    key, value = np.flatnonzero(is_key), np.flatnonzero(~is_key)
+    numbers = read_numbers(characters, starts[value], ends[value])
+    keys = _keys(characters, starts[key], ends[key], pairs)
     begin = np.cumsum(pairs + 1) - (pairs + 1)
     grade, query = numbers[begin], numbers[begin + 1]
     features = _features(numbers, keys, pairs)
@@ -112,7 +113,7 @@ def _is_laid_out(characters: Bytes, starts: Places, ends: Places, *, first: Plac
     alone = new_line[1:] & new_line[:-1]
     in_turn = (is_key[1:] != is_key[:-1]) != new_line[1:-1]
     joined = ends[:-1] + 1 == starts[1:]
-    if alone.any() or is_key[0] or is_key[-1] or not (in_turn.all() and joined[is_key[:-1]].all()):
+    if alone.any() or is_key[0] or is_key[-1] or not (in_turn & (joined | ~is_key[:-1])).all():
         return False
     if np.count_nonzero(characters == ord(":")) != np.count_nonzero(is_key):
         return False

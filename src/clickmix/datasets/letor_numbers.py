@@ -30,7 +30,7 @@ def read_numbers(text: Bytes, starts: Places, ends: Places) -> NDArray[np.float6
     """
     lengths = ends - starts
     numbers = np.empty(len(starts))
-    short = np.minimum(lengths, LONGEST + 1)
+    short = np.minimum(lengths, LONGEST + 1).astype(np.uint8)
     for length in np.flatnonzero(np.bincount(short)).tolist():
         at = np.flatnonzero(short == length)
         if length <= LONGEST:
@@ -67,7 +67,7 @@ def _of_one_length(text: Bytes, starts: Places, length: int) -> NDArray[np.float
     strange |= (dots > 1) | (length - dots - negative < 1)
     power = _POWERS[np.where(strange, 0, k)]
     before = np.floor(with_dot / (10 * power)) * dots
-    numbers = (with_dot - 9 * power * before) / np.where(negative, -power, power)
+    numbers: NDArray[np.float64] = (with_dot - 9 * power * before) / np.where(negative, -power, power)
     numbers[strange] = np.nan
     return numbers
 

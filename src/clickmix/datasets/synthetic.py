@@ -77,7 +77,8 @@ def _relevance(z: Matrix, w: Matrix) -> Matrix:
     plain = 0.1 * z[:, 9]
     unseen = 0.3 * z[:, 10] + 0.2 * z[:, 11]
     served = 1.5 * w[:, 1]
-    return turned + weaker + middle + in_company + by_kind + plain + unseen + served
+    relevance: Matrix = turned + weaker + middle + in_company + by_kind + plain + unseen + served
+    return relevance
 
 
 def _grades(relevance: Matrix) -> NDArray[np.int8]:
@@ -93,8 +94,9 @@ def _features(z: Matrix, w: Matrix, *, rng: np.random.Generator) -> Matrix:
         """`count` noisy views of the visible numbers in turn, with variance 1."""
         at = first + np.arange(count)
         noise = NOISE[at % len(NOISE)]
-        view = z[:, at % VISIBLE] + noise * rng.standard_normal((len(z), count), np.float32)
-        return np.divide(view, np.sqrt(1 + np.square(noise)), dtype=np.float32)
+        view: Matrix = z[:, at % VISIBLE] + noise * rng.standard_normal((len(z), count), np.float32)
+        view /= np.sqrt(1 + np.square(noise))
+        return view
 
     query_kind = w[:, :1]
     normal = shown(26, first=0)
