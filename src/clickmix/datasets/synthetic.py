@@ -20,7 +20,7 @@ GRADE_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
 
 VISIBLE = 10  # z[:, :10] can be seen in features
 HIDDEN = 2
-NOISE = np.array([0.45, 1.5, 2.5, 3.0, 3.5, 4.0, 5.0], np.float32)  # of a feature, beside a signal of 1
+NOISE = np.array([0.3, 1.0, 2.0, 3.0, 3.5, 4.0, 5.0], np.float32)  # of a feature, beside a signal of 1
 BLOCK = 256  # queries made at once: bounds the memory beyond the collection itself
 
 
@@ -70,11 +70,11 @@ def _relevance(z: Matrix, w: Matrix) -> Matrix:
     served at all. Little of it is a plain sum: twenty queries teach a ranker half of the way, thousands the rest.
     """
     turned = 1.5 * z[:, 0] * np.sign(z[:, 1])
-    weaker = 0.8 * np.minimum(z[:, 2], z[:, 3])
-    middle = -0.2 * np.square(z[:, 4])
-    in_company = z[:, 5] * np.where(z[:, 6] > 0, np.float32(1.8), np.float32(-0.5))
+    weaker = 0.7 * np.minimum(z[:, 2], z[:, 3])
+    middle = -0.1 * np.square(z[:, 4])
+    in_company = z[:, 5] * np.where(z[:, 6] > 0, np.float32(1.8), np.float32(-1.2))
     by_kind = 1.4 * np.where(w[:, 0] > 0, z[:, 7], z[:, 8])
-    plain = 0.1 * z[:, 9]
+    plain = 0.2 * z[:, 9]
     unseen = 0.3 * z[:, 10] + 0.2 * z[:, 11]
     served = 1.5 * w[:, 1]
     relevance: Matrix = turned + weaker + middle + in_company + by_kind + plain + unseen + served
