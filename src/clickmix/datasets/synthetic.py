@@ -65,19 +65,17 @@ def _latents(sizes: NDArray[np.int64], *, rng: np.random.Generator) -> tuple[Mat
 def _relevance(z: Matrix, w: Matrix) -> Matrix:
     """How relevant each document is, on a scale without meaning; only its order matters.
 
-    A signal whose sign another one turns, a pair of which the weaker counts, one best in the middle, one that is good
-    only in company, one of two by the kind of query, a plain one, what no feature shows, and how well the query is
-    served at all. Little of it is a plain sum: twenty queries teach a ranker half of the way, thousands the rest.
+    Two signals whose sign another one turns, a pair of which the weaker counts, one that is good only in company, one of
+    two by the kind of query, what no feature shows, and how well the query is served at all. Little of it is a plain
+    sum, and no part outweighs the others: twenty queries teach a ranker some of it, thousands most of the rest.
     """
-    turned = 1.5 * z[:, 0] * np.sign(z[:, 1])
-    weaker = 0.7 * np.minimum(z[:, 2], z[:, 3])
-    middle = -0.1 * np.square(z[:, 4])
-    in_company = z[:, 5] * np.where(z[:, 6] > 0, np.float32(1.8), np.float32(-1.2))
+    turned = 1.1 * (z[:, 0] * np.sign(z[:, 1]) + z[:, 9] * np.sign(z[:, 4]))
+    weaker = 0.9 * np.minimum(z[:, 2], z[:, 3])
+    in_company = z[:, 5] * np.where(z[:, 6] > 0, np.float32(1.8), np.float32(-1.0))
     by_kind = 1.4 * np.where(w[:, 0] > 0, z[:, 7], z[:, 8])
-    plain = 0.2 * z[:, 9]
     unseen = 0.3 * z[:, 10] + 0.2 * z[:, 11]
     served = 1.5 * w[:, 1]
-    relevance: Matrix = turned + weaker + middle + in_company + by_kind + plain + unseen + served
+    relevance: Matrix = turned + weaker + in_company + by_kind + unseen + served
     return relevance
 
 
