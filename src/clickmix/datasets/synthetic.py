@@ -65,8 +65,8 @@ def _latents(sizes: NDArray[np.int64], *, rng: np.random.Generator) -> tuple[Mat
 def _relevance(z: Matrix, w: Matrix) -> Matrix:
     """How relevant each document is, on a scale without meaning; only its order matters.
 
-    Two signals whose sign another one turns, a pair of which the weaker counts, one that is good only in company, one of
-    two by the kind of query, what no feature shows, and how well the query is served at all. Little of it is a plain
+    Two signals whose sign another one turns, a pair of which the weaker counts, one that is good only in company, one
+    of two by the kind of query, what no feature shows, and how well the query is served at all. Little of it is a plain
     sum, and no part outweighs the others: twenty queries teach a ranker some of it, thousands most of the rest.
     """
     turned = 1.1 * (z[:, 0] * np.sign(z[:, 1]) + z[:, 9] * np.sign(z[:, 4]))
