@@ -1,0 +1,124 @@
+"""Features files: query_id, doc_id, grade, feature_1, feature_2, ... in Parquet.   Split -> file -> Split"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.datasets.collection import Ids, Split, offsets_of, row_of_scattered_query
+from clickmix.datasets.letor_lines import LARGEST_GRADE
+from clickmix.errors import InputError
+from clickmix.files import replacing
+
+if TYPE_CHECKING:
+    import duckdb
+
+COLUMNS_AT_ONCE = 16  # read side by side: bounds the memory beyond the matrix itself
+
+
+def write_features(split: Split, path: str | Path) -> None:
+    """Write `split` as a features file, atomically; the same split gives the same bytes."""
+    columns: dict[str, NDArray[Any]] = {
+        "query_id": np.repeat(split.query_id, split.sizes),
+        "doc_id": np.asarray(split.doc_id),
+        "grade": np.asarray(split.grade),
+    }
+    columns |= {f"feature_{i + 1}": column for i, column in enumerate(np.asarray(split.features).T)}
+    with replacing(path) as temporary, _connection(threads=1) as database:  # more threads, other bytes
+        database.register("columns", columns)
+        database.execute(
+            "COPY (SELECT * FROM columns) TO $path (FORMAT parquet, COMPRESSION zstd)", {"path": str(temporary)}
+        )
+
+
+def read_features(path: str | Path) -> Split:
+    """Read a features file; the rows of each query must be together."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file. Expected a Parquet file of features.")
+    with _connection(threads=None) as database:
+        width = _width(database, path)
+        query, doc_id = (_ids(database, path, name) for name in ("query_id", "doc_id"))
+        grade = _grades(database, path)
+        features = _features(database, path, len(grade), width)
+    row = row_of_scattered_query(query)
+    if row is not None:
+        raise InputError(f"{path}, row {row + 1}: query {query[row]} had ended further up. Order the rows by query_id.")
+    offsets = offsets_of(query)
+    return Split(query[offsets[:-1]], offsets, doc_id, grade, features)
+
+
+def _connection(*, threads: int | None) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    return duckdb.connect(config={"threads": threads} if threads else {})
+
+
+def _width(database: duckdb.DuckDBPyConnection, path: Path) -> int:
+    """How many features there are; complain when a column is missing."""
+    import duckdb
+
+    try:
+        rows = database.execute("DESCRIBE SELECT * FROM read_parquet($path)", {"path": str(path)}).fetchall()
+    except duckdb.Error:
+        raise InputError(
+            f"{path}: not a Parquet file, or a damaged one. Expected a Parquet file of features."
+        ) from None
+    found = [str(row[0]) for row in rows]
+    width = sum(bool(re.fullmatch(r"feature_[1-9][0-9]*", name)) for name in found)
+    wanted = ["query_id", "doc_id", "grade", *(f"feature_{i + 1}" for i in range(max(width, 1)))]
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        shown = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "")
+        raise InputError(
+            f"{path}: no column {missing[0]!r}; found {shown}. "
+            "Expected query_id, doc_id, grade, feature_1, feature_2, ..."
+        )
+    return width
+
+
+def _ids(database: duckdb.DuckDBPyConnection, path: Path, name: str) -> Ids:
+    """A column of ids: whole numbers stay whole numbers, all else becomes text."""
+    column = _fetch(database, path, name)[name]
+    if column.dtype.kind not in "iu":
+        column = _fetch(database, path, f"{name}::VARCHAR AS {name}")[name]
+    _refuse(np.ma.getmaskarray(column), path, name, "empty. Every row needs one")
+    ids = np.ma.getdata(column)
+    return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids.astype(np.str_)
+
+
+def _grades(database: duckdb.DuckDBPyConnection, path: Path) -> NDArray[np.int8]:
+    grade = np.ma.filled(_fetch(database, path, "TRY_CAST(grade AS DOUBLE) AS grade")["grade"], np.nan)
+    right = (grade >= 0) & (grade <= LARGEST_GRADE) & (grade == np.floor(grade))
+    _refuse(~right, path, "grade", f"expected a whole number from 0 to {LARGEST_GRADE}")
+    return grade.astype(np.int8)
+
+
+def _features(database: duckdb.DuckDBPyConnection, path: Path, rows: int, width: int) -> NDArray[np.float32]:
+    features = np.empty((rows, width), np.float32)
+    for first in range(1, width + 1, COLUMNS_AT_ONCE):
+        names = [f"feature_{i}" for i in range(first, min(first + COLUMNS_AT_ONCE, width + 1))]
+        columns = _fetch(database, path, ", ".join(f"TRY_CAST({name} AS FLOAT) AS {name}" for name in names))
+        for i, name in enumerate(names, start=first - 1):
+            features[:, i] = np.ma.filled(columns[name], np.nan)
+            _refuse(~np.isfinite(features[:, i]), path, name, "expected a finite number")
+    return features
+
+
+def _fetch(database: duckdb.DuckDBPyConnection, path: Path, columns: str) -> dict[str, NDArray[Any]]:
+    """Columns of the file in its order; masked where a value is NULL."""
+    import duckdb
+
+    try:
+        return database.execute(f"SELECT {columns} FROM read_parquet($path)", {"path": str(path)}).fetchnumpy()
+    except duckdb.Error as error:
+        raise InputError(f"{path}: damaged, or cannot be read: {error}") from None
+
+
+def _refuse(wrong: NDArray[np.bool_], path: Path, column: str, reason: str) -> None:
+    if wrong.any():
+        raise InputError(f"{path}, row {np.argmax(wrong) + 1}, column {column!r}: {reason}.")
