@@ -133,13 +133,42 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
 
 
 @app.command()
+def simulate(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")],
+    clicks: Annotated[int, typer.Option(help="How many clicks.")] = 1_000_000,
+    user: Annotated[Literal["pbm", "dcm", "ubm"], typer.Option(help="Who clicks.")] = "pbm",
+    eta: Annotated[float, typer.Option(help="How fast attention falls with position k: k^-eta (pbm).")] = 1.0,
+    top: Annotated[int | None, typer.Option(help="Length of result lists; 20 for pbm, 10 for dcm and ubm.")] = None,
+    relevance: Annotated[
+        Literal["binarized", "graded"], typer.Option(help="How grades become relevance.")
+    ] = "binarized",
+    data: Annotated[Path | None, typer.Option(help="A LETOR collection; a synthetic one if not given.")] = None,
+    queries: Annotated[int, typer.Option(help="Training queries of the synthetic collection.")] = 2_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+) -> None:
+    """Simulate users on a collection: a log, its truth, and the features."""
+    from clickmix.simulate import Simulation, open_collection, write_simulation
+
+    settings = Simulation(clicks=clicks, user=user, eta=eta, top=top, relevance=relevance, seed=seed)
+    settings.person()  # complain before any work
+    with _stages() as stage:
+        stage("reading the collection" if data else "making the collection")
+        collection = open_collection(data, queries=queries, seed=seed)
+        for note in collection.notes:
+            _say(note)
+        rows = write_simulation(collection, output, settings, stage=stage)
+    _say(f"{rows:,} impressions on {collection.train.queries:,} queries in {output / 'log.parquet'}, truth beside it.")
+
+
+@app.command()
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
 ) -> None:
     """See it work: simulated users, labels from their clicks, and the truth beside them."""
     from clickmix.demo import run_demo
 
-    with _progress("working"):
+    with _stages() as stage:
+        stage("simulating and labelling")
         fitted = run_demo(output, say=_say)
     _say("")
     _print_fit(fitted)
@@ -246,6 +275,21 @@ def _progress(title: str) -> Iterator[Callable[[float], None] | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+@contextlib.contextmanager
+def _stages() -> Iterator[Callable[[str], None]]:
+    """What is being done, and for how long, on the terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda title: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda title: bar.update(task, description=title)
 
 
 def _print_fit(fitted: MixtureFit) -> None:

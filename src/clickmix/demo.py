@@ -12,7 +12,7 @@ from clickmix.clicks import preset
 from clickmix.clicks.logfile import write_sessions
 from clickmix.corrections import Labels, MixtureCorrection, MixtureFit, NoCorrection
 from clickmix.counts import count
-from clickmix.engines.duckdb import DuckDB
+from clickmix.simulate import write_columns
 
 QUERIES, POSITIONS, CLICKS = 3_000, 20, 300_000
 
@@ -26,7 +26,9 @@ def run_demo(folder: Path, *, say: Callable[[str], None]) -> MixtureFit:
     # The engine is better than chance: more of the documents at the top are relevant.
     relevance = (rng.random((QUERIES, POSITIONS)) < 0.25 * np.arange(1, POSITIONS + 1) ** -0.6).astype(np.float64)
     query_id, doc_id = np.arange(QUERIES), np.arange(QUERIES * POSITIONS).reshape(QUERIES, POSITIONS)
-    _write_truth(folder / "truth.parquet", query_id, doc_id, relevance)
+    truth = relevance.ravel()
+    ids = {"query_id": np.repeat(query_id, POSITIONS), "doc_id": doc_id.ravel()}
+    write_columns({**ids, "relevance": truth}, folder / "truth.parquet")
     user = preset("pbm-eta1", positions=POSITIONS)
     chunks = user.simulate_chunks(relevance, clicks=CLICKS, rng=rng)
     rows = write_sessions(chunks, folder / "clicks.parquet", query_id=query_id, doc_id=doc_id)
@@ -40,7 +42,6 @@ def run_demo(folder: Path, *, say: Callable[[str], None]) -> MixtureFit:
     say(f"{folder / 'labels.parquet'}: {len(labels):,} labels, from the clicks alone.")
     say("")
 
-    truth = relevance.ravel()
     for name, made in (("click-through rate", NoCorrection().label(counts)), ("clickmix", labels)):
         say(f"{name:>20}: {_comparison(made, truth)}")
     return fit
@@ -52,15 +53,3 @@ def _comparison(labels: Labels, truth: Floats) -> str:
     error = float(np.sqrt(np.mean((labels.relevance - relevant) ** 2)))
     best = np.argsort(-labels.relevance, kind="stable")[: int(relevant.sum())]
     return f"error {error:.3f}; {relevant[best].mean():.0%} of the top {len(best):,} documents are relevant"
-
-
-def _write_truth(path: Path, query_id: npt.NDArray[np.int64], doc_id: npt.NDArray[np.int64], relevance: Floats) -> None:
-    engine = DuckDB()
-    columns = {
-        "query_id": np.repeat(query_id, doc_id.shape[1]),
-        "doc_id": doc_id.ravel(),
-        "relevance": relevance.ravel(),
-    }
-    engine.register("truth", columns)
-    engine.write("SELECT * FROM truth ORDER BY query_id, doc_id", path)
-    engine.close()

@@ -66,9 +66,10 @@ class MixtureCorrection:
             mixtures.append(fit_group(observations, self.mixture))
             if progress is not None:
                 progress((g + 1) / len(seen))
-        pull = pull_of_clear_groups(mixtures)
-        for g, mixture in enumerate(mixtures):
-            if pull is not None and mixture.verdict is Verdict.OVERLAPPING:
+        unclear = [g for g, mixture in enumerate(mixtures) if mixture.verdict is Verdict.OVERLAPPING]
+        pull = pull_of_clear_groups(mixtures) if unclear else None
+        if pull is not None:
+            for g in unclear:
                 mixtures[g] = fit_group(seen[g], self.mixture, pull=pull)
         weights = [m.weights[-1] if m.informative else None for m in mixtures]
         if self.prior == "flat":

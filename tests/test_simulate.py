@@ -1,0 +1,119 @@
+"""Simulated logs on disk: the same seed gives the same bytes, rows are the sessions, clicks have their probabilities."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from clickmix.clicks import PositionBased, preset
+from clickmix.clicks.logfile import write_sessions
+from clickmix.datasets import Collection, synthetic_collection
+from clickmix.errors import ClickmixError
+from clickmix.simulate import Simulation, write_simulation
+
+
+@pytest.fixture(scope="module")
+def collection() -> Collection:
+    return synthetic_collection(queries=60, rng=np.random.default_rng(0))
+
+
+def columns(path: Path, query: str) -> dict[str, np.ndarray[Any, Any]]:
+    """A query over a file, as numpy."""
+    with duckdb.connect() as connection:
+        return dict(connection.execute(query.format(path=path)).fetchnumpy())
+
+
+@pytest.mark.parametrize("positions", [1, 5, 62, 63, 130])
+def test_rows_are_the_sessions(positions: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    relevance = (rng.random((7, positions)) < 0.5).astype(float)
+    relevance[3, positions // 2 + 1 :] = np.nan  # a shorter list
+    user = PositionBased.with_eta(0.1, positions=positions)
+    sessions = user.simulate(relevance, sessions=500, rng=np.random.default_rng(1))
+    ids: dict[str, Any] = {
+        "query_id": np.array([f"q{i}" for i in range(7)], object),
+        "doc_id": np.arange(7 * positions).reshape(7, -1),
+    }
+    rows = write_sessions([sessions], tmp_path / "log.parquet", **ids)
+    log = columns(tmp_path / "log.parquet", "SELECT * FROM '{path}'")
+    session, place = np.nonzero(sessions.documents >= 0)
+    assert rows == len(session)
+    assert (log["session_id"] == session).all()
+    assert (log["position"] == place + 1).all()
+    assert (log["query_id"] == ids["query_id"][sessions.seen[session]]).all()
+    assert (log["doc_id"] == ids["doc_id"][sessions.seen[session], place]).all()
+    assert (log["clicked"] == sessions.clicks[session, place]).all()
+
+
+def test_chunks_are_one_log(tmp_path: Path) -> None:
+    user = preset("dcm", positions=4)
+    sessions = user.simulate(np.full((3, 4), 0.5), sessions=300, rng=np.random.default_rng(0))
+    ids: dict[str, Any] = {"query_id": np.arange(3), "doc_id": np.arange(12).reshape(3, 4)}
+    write_sessions([sessions], tmp_path / "whole.parquet", **ids)
+    parts = [sessions.take(slice(0, 7)), sessions.take(slice(7, 200)), sessions.take(slice(200, 300))]
+    write_sessions(parts, tmp_path / "parts.parquet", **ids)
+    whole, in_parts = (columns(tmp_path / f"{n}.parquet", "SELECT * FROM '{path}'") for n in ("whole", "parts"))
+    assert all((whole[key] == in_parts[key]).all() for key in whole)
+
+
+@pytest.mark.parametrize("user", ["pbm", "dcm", "ubm"])
+@pytest.mark.parametrize("relevance", ["binarized", "graded"])
+def test_clicks_have_the_probabilities_of_the_truth(
+    user: Any, relevance: Any, collection: Collection, tmp_path: Path
+) -> None:
+    settings = Simulation(clicks=20_000, user=user, relevance=relevance, top=5)
+    rows = write_simulation(collection, tmp_path, settings)
+    seen = columns(
+        tmp_path,
+        "SELECT query_id, position, count(*) AS n, sum(clicked) AS c, any_value(relevance) AS relevance "
+        "FROM '{path}/log.parquet' JOIN '{path}/truth.parquet' USING (query_id, doc_id) "
+        "GROUP BY query_id, position ORDER BY query_id, position",
+    )
+    assert seen["n"].sum() == rows
+    assert seen["c"].sum() >= 20_000
+    expected = settings.person().click_probabilities(seen["relevance"].reshape(-1, 5)).ravel()
+    z = (seen["c"] - seen["n"] * expected) / np.sqrt(seen["n"] * expected * (1 - expected))
+    assert np.abs(z).max() < 5
+
+
+def test_truth_covers_every_training_document(collection: Collection, tmp_path: Path) -> None:
+    write_simulation(collection, tmp_path, Simulation(clicks=100))
+    truth = columns(tmp_path / "truth.parquet", "SELECT * FROM '{path}'")
+    assert list(truth) == ["query_id", "doc_id", "relevance", "grade"]
+    assert len(truth["grade"]) == collection.train.documents
+    assert (truth["relevance"] == (truth["grade"] > 2)).all()
+
+
+def test_same_seed_same_bytes(collection: Collection, tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        write_simulation(collection, tmp_path / name, Simulation(clicks=2_000, seed=seed))
+    files = ["log.parquet", "truth.parquet", "train.parquet", "vali.parquet", "test.parquet"]
+    a, b, c = ([(tmp_path / name / file).read_bytes() for file in files] for name in "abc")
+    assert a == b
+    assert a[0] != c[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"eta": -1.0}, "eta is -1, expected a number from 0: examination is k^-eta, at most 1."),
+        (
+            {"user": "dcm", "top": 20},
+            "The user dcm is known down to position 10, found lists of 20. Cut the lists to 10 results, or fit a user "
+            "to longer ones.",
+        ),
+        ({"relevance": "odd"}, "relevance 'odd': expected 'binarized' or 'graded'."),
+        ({"clicks": 0}, "clicks=0: expected at least 1."),
+    ],
+)
+def test_wrong_settings_leave_nothing_behind(
+    settings: dict[str, Any], message: str, collection: Collection, tmp_path: Path
+) -> None:
+    with pytest.raises(ClickmixError) as error:
+        write_simulation(collection, tmp_path / "out", Simulation(**settings))
+    assert str(error.value) == message
+    assert not (tmp_path / "out").exists()
