@@ -1,4 +1,4 @@
-"""Simulated logs on disk: the same seed gives the same bytes, rows are the sessions, clicks have their probabilities."""
+"""Simulated logs on disk: same seed, same bytes; rows are the sessions; clicks have their probabilities."""
 
 from __future__ import annotations
 
