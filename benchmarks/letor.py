@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
@@ -16,6 +16,7 @@ from sklearn.datasets import load_svmlight_file
 from clickmix.datasets.cache import read_cached
 from clickmix.datasets.letor import read_letor
 from clickmix.datasets.synthetic import synthetic_collection
+from measuring import write_result
 
 T = TypeVar("T")
 
@@ -24,24 +25,29 @@ REPEATED = 5_000  # lines made, and then written again and again under other que
 SLICE = 100_000  # lines for the comparison
 
 
-def main(lines: int) -> None:
+def measure(lines: int = LINES) -> dict[str, Any]:
+    """Seconds, memory, and how many times faster than scikit-learn on a slice."""
     with tempfile.TemporaryDirectory() as folder:
         small, large = Path(folder) / "small.txt", Path(folder) / "large.txt"
         write_text(small, min(SLICE, lines))
         ours, _ = timed(lambda: read_letor(small))
         theirs, _ = timed(lambda: load_svmlight_file(str(small), query_id=True))
-        print(
-            f"{min(SLICE, lines):,} lines: {ours:.1f} s, scikit-learn {theirs:.1f} s, {theirs / ours:.1f} times as long"
-        )
         write_text(large, lines)
         seconds, split = timed(lambda: read_letor(large))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        size, numbers = large.stat().st_size / 1e9, split.features.nbytes / 1024**2
-        print(f"{lines:,} lines of {split.features.shape[1]} features, {size:.2f} GB: {seconds:.1f} s")
-        print(f"peak memory {peak:,.0f} MiB, of which the features {numbers:,.0f} MiB")
+        features, numbers = split.features.shape[1], split.features.nbytes / 1024**2
         del split
         timed(lambda: read_cached(large))
-        print(f"opened from the cache: {timed(lambda: read_cached(large))[0]:.3f} s")
+        return {
+            "lines": lines,
+            "features": features,
+            "gigabytes": round(large.stat().st_size / 1e9, 2),
+            "seconds": round(seconds, 1),
+            "peak_megabytes": round(peak),
+            "megabytes_of_features": round(numbers),
+            "seconds_from_the_cache": round(timed(lambda: read_cached(large))[0], 3),
+            "times_faster_than_scikit_learn": round(theirs / ours, 1),
+        }
 
 
 def write_text(path: Path, lines: int) -> None:
@@ -63,4 +69,4 @@ def timed(action: Callable[[], T]) -> tuple[float, T]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else LINES)
+    write_result("letor", "python benchmarks/letor.py", measure(int(sys.argv[1]) if len(sys.argv) > 1 else LINES))

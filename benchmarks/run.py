@@ -5,9 +5,12 @@ from __future__ import annotations
 import clicks
 import debias
 import fitting
+import letor
+import simulate
+import synthetic
 import truth
 from measuring import write_result
 
-for module in (debias, fitting, truth, clicks):
+for module in (debias, fitting, truth, clicks, simulate, letor, synthetic):
     name = module.__name__
     write_result(name, f"python benchmarks/{name}.py", module.measure())

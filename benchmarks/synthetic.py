@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))  # the measuring belongs to the tests
-
 from clickmix.datasets.synthetic import synthetic_collection
-from oracles_datasets import Measured, measure
+from measuring import write_result
+from oracles_datasets import measure as properties
 
 
-def main(queries: int, seed: int) -> None:
+def measure(queries: int = 4000, seed: int = 0) -> dict[str, Any]:
+    """What the collection promises, and how long it takes to make."""
     rng = np.random.default_rng(seed)
     start = time.perf_counter()
     collection = synthetic_collection(queries=queries, rng=rng)
     seconds = time.perf_counter() - start
-    documents = sum(split.documents for split in (collection.train, collection.vali, collection.test))
-    print(f"{collection.name}, seed {seed}: {documents:,} documents made in {seconds:.1f} s")
-    show(measure(collection, rng=rng))
-
-
-def show(measured: Measured) -> None:
-    print("grade shares               ", " ".join(f"{share:.3f}" for share in measured.grade_shares))
-    print("documents per query         ", measured.smallest_query, "to", measured.largest_query)
-    print(f"queries without grade 3, 4  {measured.without_grade_above_2:.3f}")
-    print(f"nDCG@10  random             {measured.random:.3f}")
-    print(f"         production         {measured.production:.3f}")
-    print(f"         raw clicks         {measured.raw_clicks:.3f}")
-    print(f"         true relevance     {measured.true_relevance:.3f}")
-    print(f"production, way to the true order   {measured.way_to_true_order:.2f}")
-    print(f"production, way to the true ranker  {measured.way_to_true_ranker:.2f}")
-    print(f"true relevance minus raw clicks     {measured.gap:.3f}")
+    found = properties(collection, rng=rng)
+    ways = {name: getattr(found, name) for name in ("way_to_true_order", "way_to_true_ranker", "gap")}
+    rounded = {key: np.round(value, 3).tolist() for key, value in {**dataclasses.asdict(found), **ways}.items()}
+    return {"queries": queries, "seed": seed, "seconds_to_make": round(seconds, 1), **rounded}
 
 
 if __name__ == "__main__":
-    arguments = [int(argument) for argument in sys.argv[1:]]
-    main(arguments[0] if arguments else 4000, arguments[1] if len(arguments) > 1 else 0)
+    write_result("synthetic", "python benchmarks/synthetic.py", measure(*map(int, sys.argv[1:])))
