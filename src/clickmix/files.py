@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import json
 import os
 import secrets
+import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,11 +33,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield temporary
         _sync(temporary)
         os.replace(temporary, path)
-        _sync(path.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+    # The new file is whole and in its place; some file systems cannot sync a folder.
+    with contextlib.suppress(OSError):
+        _sync(path.parent)
 
 
 def check_writable(path: str | Path) -> None:
@@ -44,6 +49,8 @@ def check_writable(path: str | Path) -> None:
         raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first, or choose another path.")
     if path.is_dir():
         raise InputError(f"{path}: this is a folder. Give the name of a file to write.")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: this is no ordinary file and would be replaced. Give the name of a file to write.")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: the folder {path.parent} cannot be written. Choose another path.")
 
@@ -52,6 +59,15 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     """Replace `path` with `data`, or leave it as it was."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+def unpack(packed: Path, target: Path) -> None:
+    """Write what a gzipped file holds to a new file."""
+    try:
+        with gzip.open(packed) as source, target.open("xb") as out:
+            shutil.copyfileobj(source, out, 1 << 20)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{packed}: cannot be unpacked: {error}. The file may be cut off; copy it again.") from None
 
 
 def write_document(path: str | Path, *, kind: str, version: int, payload: dict[str, Any]) -> None:

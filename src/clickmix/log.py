@@ -1,45 +1,37 @@
-"""A click log in any layout -> a SQL query that counts it, and the rows it had to refuse.   log -> counts
+"""A click log in any layout -> its sources: SQL tables with known columns, and which column means what.   log -> counts
 
 A log is one or many sources: files of one format with the same columns, or a frame. Text formats (CSV, NDJSON) are
-read as text and judged here, so that a bad value can be shown as it stands in the file.
+read as text and judged in `rows`, so that a bad value can be shown as it stands in the file.
 """
 
 from __future__ import annotations
 
 import csv
 import difflib
-import glob
 import gzip
-import os
-import shutil
+import io
 import tempfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
 import narwhals as nw
 
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError, SettingError
+from clickmix.files import unpack
+from clickmix.paths import Format, are_paths, find_files, format_of, is_gzipped, partitions
 from clickmix.sql import listed, literal, name
 
-Format = Literal["parquet", "csv", "ndjson", "frame"]
-FORMATS: Mapping[str, Format] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-    ".json": "ndjson",
-}
 KEYS = ("query_id", "doc_id", "position")
 RAW = ("clicked",)
 COUNTED = ("impressions", "clicks")
 DELIMITERS = (",", "\t", ";", "|")
 LONGEST_HEADER = 1 << 20
+RESERVED = ("query_id", "doc_id", "position", "impressions", "clicks", "refused", "relevance")
 ROLES = (*KEYS, *RAW, *COUNTED, "session_id")
 
 
@@ -52,28 +44,46 @@ class Source:
     types: Mapping[str, str]
     frame: str = ""
     delimiter: str = ","
+    gzipped: bool = False
+    # Columns that come from folders named column=value, not from the files.
+    partitions: tuple[str, ...] = ()
+    # Where a file that had to be unpacked came from.
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         if not self.files:
             return "the frame"
-        return self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more"
+        first = self.shown(self.files[0])
+        return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
+
+    def shown(self, file: str) -> str:
+        """A file as the user named it."""
+        return self.origin.get(file, file)
 
     def table(self, *, skip: bool = False, file: str | None = None, numbered: bool = False) -> str:
         """The SQL table: all its files or one of them, with the row number where that costs nothing extra."""
-        files = "[" + listed(literal(f) for f in ([file] if file else self.files)) + "]"
         if self.format == "frame":
             return name(self.frame)
+        files = self.reader_arguments(file)
         if self.format == "parquet":
-            number = ", filename = true, file_row_number = true" if numbered else ""
+            number = ", filename = 'file read', file_row_number = true" if numbered else ""
             return f"read_parquet({files}, binary_as_string = true{number})"
-        columns = "{" + listed(f"{literal(column)}: 'VARCHAR'" for column in self.types) + "}"
+        own = [column for column in self.types if column not in self.partitions]
+        files += f", compression = '{'gzip' if self.gzipped else 'none'}'"
+        columns = "{" + listed(f"{literal(column)}: 'VARCHAR'" for column in own) + "}"
         if self.format == "csv":
             # Nothing is guessed: a reader that guesses takes the first well-formed line for the header.
             rejects = ", store_rejects = true" if skip else ""
-            quoting = f"""delim = {literal(self.delimiter)}, quote = '"', escape = '"', header = true"""
-            return f"read_csv({files}, auto_detect = false, {quoting}, columns = {columns}{rejects})"
+            quoting = f"""delim = {literal(self.delimiter)}, quote = '"', escape = '"', allow_quoted_nulls = false"""
+            return f"read_csv({files}, auto_detect = false, header = true, {quoting}, columns = {columns}{rejects})"
         lenient = ", ignore_errors = true" if skip else ""
         return f"read_json({files}, format = 'newline_delimited', columns = {columns}{lenient})"
+
+    def reader_arguments(self, file: str | None = None) -> str:
+        """The files (or one of them) as the first arguments of a SQL reader."""
+        files = listed(literal(_exactly(f)) for f in ([file] if file else self.files))
+        folders = "true, hive_types_autocast = false" if self.partitions else "false"
+        return f"[{files}], hive_partitioning = {folders}"
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ def open_log(
     """Find the files or take the frame, look at their columns, and say what is missing."""
     columns = _checked_columns(columns or {})
     unpacked = None
-    if isinstance(log, (str, os.PathLike)) or _is_list_of_paths(log):
+    if are_paths(log):
         unpacked = tempfile.TemporaryDirectory(prefix="clickmix-", ignore_cleanup_errors=True)
         sources = _file_sources(find_files(log), engine, Path(unpacked.name))
     else:
@@ -112,112 +122,89 @@ def open_log(
     return opened
 
 
-def find_files(log: object) -> list[Path]:
-    """The files meant by a path, a glob, a folder, or a list of those; each must exist and stand there once."""
-    parts = [log] if isinstance(log, (str, os.PathLike)) else list(log)  # type: ignore[call-overload]
-    found = [file for part in parts for file in _expand(os.fspath(part))]
-    seen: set[Path] = set()
-    for file in found:
-        if file.resolve() in seen:
-            raise InputError(f"{file}: given twice. Its clicks would be counted twice; name it once.")
-        seen.add(file.resolve())
-    return found
-
-
-def _expand(text: str) -> list[Path]:
-    path = Path(text)
-    if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.is_file() and _is_data(p, path))
-        if not files:
-            raise InputError(
-                f"{path}: a folder without Parquet, CSV or NDJSON files. Give the folder of the click log."
-            )
-        return files
-    if path.exists():
-        return [path]
-    files = sorted(Path(p) for p in glob.glob(text, recursive=True) if Path(p).is_file())
-    if not files:
-        kind = "no file matches" if glob.has_magic(text) else "no such file"
-        raise InputError(f"{text}: {kind}. Check the path; folders and globs such as 'logs/*.parquet' work too.")
-    return files
-
-
-def _is_data(path: Path, folder: Path) -> bool:
-    """A file a log can be in; tools leave `_SUCCESS`, `.crc` and the like beside the data."""
-    hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return not hidden and _format(path) is not None
-
-
-def _format(path: Path) -> Format | None:
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    return FORMATS.get(suffixes[-1]) if suffixes else None
-
-
-def _file_sources(files: Iterable[Path], engine: DuckDB, unpacked: Path) -> tuple[Source, ...]:
+def _file_sources(files: Iterable[Path], engine: DuckDB, folder: Path) -> tuple[Source, ...]:
     """Group files that one reader can take together: same format, same columns with the same types."""
-    groups: dict[tuple[Format, str, tuple[tuple[str, str], ...]], list[str]] = {}
-    for file in files:
-        format = _format(file)
-        if format is None:
-            expected = ", ".join(FORMATS)
-            raise InputError(f"{file}: unknown kind of file. Expected a name ending in {expected}, or those with .gz.")
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    origin: dict[str, str] = {}
+    for number, file in enumerate(files):
+        format, gzipped = format_of(file), is_gzipped(file)
         if file.stat().st_size == 0:
             raise InputError(f"{file}: the file is empty. Expected a click log with a header.")
-        readable = _unpack(file, unpacked) if format == "parquet" and file.suffix.lower() == ".gz" else file
+        readable = file
+        if format == "parquet" and gzipped:  # Parquet needs random access
+            readable = _unpacked(file, folder / str(number))
+            origin[str(readable)] = str(file)
         delimiter, types = _csv_columns(file) if format == "csv" else (",", _typed_columns(readable, format, engine))
-        groups.setdefault((format, delimiter, tuple(types.items())), []).append(str(readable))
+        added = tuple(column for column in partitions(file) if column not in types)
+        types |= dict.fromkeys(added, "VARCHAR")
+        groups.setdefault((format, delimiter, gzipped, added, tuple(types.items())), []).append(str(readable))
     return tuple(
-        Source(format, tuple(paths), dict(types), delimiter=delimiter)
-        for (format, delimiter, types), paths in groups.items()
+        Source(format, tuple(paths), dict(types), "", delimiter, gzipped, added, origin)
+        for (format, delimiter, gzipped, added, types), paths in groups.items()
     )
 
 
+def _unpacked(file: Path, folder: Path) -> Path:
+    """An unpacked copy below `folder`, in folders of the same names, for they may carry columns."""
+    kept = [part for part in file.parent.parts if "=" in part]
+    target = folder.joinpath(*kept, file.name[: -len(".gz")])
+    target.parent.mkdir(parents=True)
+    unpack(file, target)
+    return target
+
+
+def _exactly(file: str) -> str:
+    """A file's name for a reader that would take it for a glob."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in file)
+
+
 def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
-    """The delimiter and the columns, from the first line; everything in CSV is text."""
+    """The delimiter and the columns, from the header; everything in CSV is text."""
     try:
-        with gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb") as lines:
-            header = lines.readline(LONGEST_HEADER).decode("utf-8-sig").rstrip("\r\n")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+        with gzip.open(file) if is_gzipped(file) else file.open("rb") as lines:
+            start = lines.read(LONGEST_HEADER).decode("utf-8-sig", errors="replace")
+        first = next(iter(io.StringIO(start, newline="")), "")
+        delimiter = max(DELIMITERS, key=first.count)
+        columns = next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), [])
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise InputError(
             f"{file}: the header cannot be read: {error}. Expected UTF-8 text, gzipped if so named."
         ) from None
-    delimiter = max(DELIMITERS, key=header.count)
-    columns = next(csv.reader([header], delimiter=delimiter), [])
-    twice = [column for i, column in enumerate(columns) if column in columns[:i]]
+    if "\ufffd" in first:
+        raise InputError(f"{file}: the header is not UTF-8 text. Save the file as UTF-8.")
+    if not columns:
+        raise InputError(f"{file}: the first line is blank. Expected a header with the names of the columns.")
+    # Frames written with their index have a first column without a name.
+    columns = [column or f"column{i}" for i, column in enumerate(columns)]
+    lower = [column.lower() for column in columns]
+    twice = [column for i, column in enumerate(columns) if lower[i] in lower[:i]]
     if twice:
         raise InputError(f"{file}: the column {twice[0]!r} stands twice in the header. Rename one of them.")
     return delimiter, dict.fromkeys(columns, "VARCHAR")
 
 
-def _unpack(file: Path, folder: Path) -> Path:
-    """Parquet needs random access, so a file gzipped as a whole is unpacked first."""
-    target = Path(tempfile.mkdtemp(dir=folder)) / file.name[: -len(".gz")]
-    try:
-        with gzip.open(file) as packed, target.open("xb") as out:
-            shutil.copyfileobj(packed, out, 1 << 20)
-    except (OSError, EOFError) as error:
-        raise InputError(f"{file}: cannot be unpacked: {error}. The file may be cut off; copy it again.") from None
-    return target
-
-
 def _typed_columns(file: Path, format: Format, engine: DuckDB) -> dict[str, str]:
-    path = literal(str(file))
-    parquet = f"read_parquet({path}, binary_as_string = true)"
+    files = f"[{literal(_exactly(str(file)))}], hive_partitioning = false"
     try:
-        return engine.types(parquet if format == "parquet" else f"read_json({path}, format = 'newline_delimited')")
+        if format == "parquet":
+            return engine.types(f"read_parquet({files}, binary_as_string = true)")
+        compression = f"compression = '{'gzip' if is_gzipped(file) else 'none'}'"
+        types = engine.types(
+            f"read_json({files}, format = 'newline_delimited', records = 'true', ignore_errors = true, {compression})"
+        )
     except duckdb.Error as error:
         raise unreadable(str(file), error) from None
+    # In JSON these are texts that happen to look like dates or UUIDs.
+    return {key: "VARCHAR" if type.startswith(("DATE", "TIME", "UUID")) else type for key, type in types.items()}
 
 
 def unreadable(where: str, error: duckdb.Error) -> InputError:
     """What DuckDB said of a file it could not read, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if "CSV Parser state machine" in str(error):
+        lines = ["some lines end in another way than the first one, or a quotation mark stands in the wrong place"]
     reason = lines[0].split("Error: ", 1)[-1].rstrip(".") if lines else type(error).__name__
     return InputError(f"{where}: cannot be read: {reason}. The file may be damaged or cut off; write it again.")
-
-
-def _is_list_of_paths(log: object) -> bool:
-    return isinstance(log, (list, tuple)) and bool(log) and all(isinstance(p, (str, os.PathLike)) for p in log)
 
 
 class _Stream:
@@ -241,8 +228,11 @@ def _frame_source(frame: object, engine: DuckDB) -> Source:
                 f"a {type(frame).__name__} is no click log. Give a path, a list of paths, or a frame of pandas, "
                 "polars, arrow or DuckDB."
             ) from None
-    engine.register("clickmix_frame", readable)
-    return Source("frame", (), engine.types("clickmix_frame"), frame="clickmix_frame")
+    try:
+        engine.register("clickmix_frame", readable)
+        return Source("frame", (), engine.types("clickmix_frame"), frame="clickmix_frame")
+    except duckdb.Error as error:
+        raise unreadable("the frame", error) from None
 
 
 def _checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
@@ -266,6 +256,10 @@ def _check_columns(source: Source, log: Log) -> None:
                 f"{'text or whole numbers' if role in KEYS[:2] else 'whole numbers'} for {role}."
             )
     for column in log.context:
+        if column.lower() in RESERVED or log.context.count(column) > 1:
+            raise SettingError(
+                f"context {column!r}: stands twice, or means something else in a log. Take another name."
+            )
         if column not in source.types:
             raise InputError(
                 f"{source}: no context column {column!r}. Found {', '.join(source.types)}. "
@@ -295,11 +289,11 @@ def is_counted(source: Source, log: Log) -> bool:
 def kind_of(type: str) -> str:
     """What a SQL type holds: text, integer, real, boolean or other.
 
-    >>> [kind_of(t) for t in ("UBIGINT", "DECIMAL(18,3)", "ENUM('a', 'b')", "BOOLEAN", "INTEGER[]")]
+    >>> [kind_of(t) for t in ("UBIGINT", "DECIMAL(18,3)", "ENUM('a', 'b')", "BOOLEAN", "DECIMAL(18,3)[]")]
     ['integer', 'real', 'text', 'boolean', 'other']
     """
     base = type.split("(")[0].upper()
-    if base.endswith("]"):
+    if type.endswith("]"):
         return "other"
     if base in ("FLOAT", "DOUBLE", "DECIMAL", "REAL"):
         return "real"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +47,21 @@ class DuckDB:
 
     def run(self, statement: str, *, progress: Progress | None = None) -> None:
         """Execute a statement; `progress` is called with the share done, a few times a second."""
-        if progress is None:
-            self._connection.execute(statement)
-        else:
-            self._run_watched(statement, progress)
+        with _in_memory():
+            if progress is None:
+                self._connection.execute(statement)
+            else:
+                self._run_watched(statement, progress)
 
     def fetch(self, query: str) -> Columns:
         """A result small enough for memory, as numpy columns; missing texts are None, missing numbers masked."""
-        return dict(self._connection.execute(query).fetchnumpy())
+        with _in_memory():
+            return dict(self._connection.execute(query).fetchnumpy())
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """A very small result, as rows."""
-        return self._connection.execute(query).fetchall()
+        with _in_memory():
+            return self._connection.execute(query).fetchall()
 
     def write(self, query: str, path: str | Path, *, progress: Progress | None = None) -> int:
         """Write a result of any size to a file, whole or not at all, and say how many rows it has."""
@@ -67,6 +72,8 @@ class DuckDB:
             try:
                 self.run(f"COPY ({query}) TO {literal(str(temporary))} ({options})", progress=progress)
                 ((rows,),) = self._connection.fetchall()
+            except duckdb.IOException as error:
+                raise OSError(errno.EIO, str(error).splitlines()[0], str(path)) from None
             finally:
                 self._connection.execute("SET preserve_insertion_order = false")
         return int(rows)
@@ -113,6 +120,15 @@ class DuckDB:
         if failures:
             raise failures[0]
         progress(1.0)
+
+
+@contextlib.contextmanager
+def _in_memory() -> Iterator[None]:
+    """What does not fit within the bound of memory is told as Python tells it."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(str(error).splitlines()[0]) from None
 
 
 def checked_memory(text: str) -> str:
