@@ -17,9 +17,10 @@ import numpy as np
 
 from clickmix.engines.duckdb import Columns, DuckDB, Progress
 from clickmix.errors import InputError, SettingError
-from clickmix.log import Log, Source, kind_of, open_log, unreadable
+from clickmix.log import Log, open_log
 from clickmix.refused import Refused, any_rejected_line, find_refused
 from clickmix.rows import counting_query
+from clickmix.sources import Source, kind_of, unreadable
 from clickmix.sql import listed, name
 
 BadRows = Literal["fail", "skip"]

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clickmix.engines.duckdb import DuckDB
-from clickmix.log import Log, Source, is_counted
+from clickmix.log import Log, is_counted
 from clickmix.rows import flags, whole
+from clickmix.sources import Source
 from clickmix.sql import listed, literal, name
 
 EXAMPLES_PER_KIND = 3
@@ -37,8 +38,10 @@ class Example:
     text: str | None
 
     def __str__(self) -> str:
-        shown = "nothing" if self.text is None else repr(self.text[:LONGEST_EXAMPLE])
-        return f"{self.where}, row {self.row}, {f'column {self.column!r}' if self.column else 'the line'}: {shown}"
+        place = f"{self.where}, row {self.row}" + (f", column {self.column!r}" if self.column else "")
+        if self.text is None:
+            return f"{place}: nothing" if self.column else place
+        return f"{place}: {self.text[:LONGEST_EXAMPLE]!r}"
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,8 @@ def _refused_in(source: Source, log: Log, engine: DuckDB, file: str | None) -> l
     engine.run("DROP TABLE IF EXISTS reject_errors")
     engine.run("DROP TABLE IF EXISTS reject_scans")
     problems = _problems(source, log)
-    engine.run("SET preserve_insertion_order = true")  # row numbers of text files follow the file
-    try:
+    with engine.in_order():
         rows = engine.rows(_query(source, log, problems, file))
-    finally:
-        engine.run("SET preserve_insertion_order = false")
     lines, cut = _rejected_lines(source, engine, file) if source.format == "csv" and file else ([], [])
     before = [row - 1 - i for i, row in enumerate(cut)]  # good rows before each line that could not be cut
     refused = []
@@ -122,9 +122,8 @@ def _json_lines(source: Source, log: Log, file: str | None) -> str:
         for column in used
     )
     columns = listed(f"{value} AS {name(column)}" for value, column in zip(values, used, strict=True))
-    compression = f"compression = '{'gzip' if source.gzipped else 'none'}'"
-    reader = f"read_ndjson_objects({source.reader_arguments(file)}, ignore_errors = true, {compression})"
-    return f"(SELECT coalesce(json_type(json), '') <> 'OBJECT' AS \"no object\", {columns} FROM {reader})"
+    lines = f"read_ndjson_objects({source.reader_arguments(file)}, ignore_errors = true)"
+    return f"(SELECT coalesce(json_type(json), '') <> 'OBJECT' AS \"no object\", {columns} FROM {lines})"
 
 
 def _pointer(column: str) -> str:

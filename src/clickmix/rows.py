@@ -5,7 +5,8 @@ log -> counts. Types are judged once per source, so that a clean Parquet log cos
 
 from __future__ import annotations
 
-from clickmix.log import Log, Source, is_counted, kind_of
+from clickmix.log import Log, is_counted
+from clickmix.sources import Source, kind_of
 from clickmix.sql import listed, name
 
 

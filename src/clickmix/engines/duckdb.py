@@ -67,16 +67,23 @@ class DuckDB:
         """Write a result of any size to a file, whole or not at all, and say how many rows it has."""
         options = output_options(path)
         with replacing(path) as temporary:
-            # Several threads would cut the rows into files and row groups differently from run to run.
-            self._connection.execute("SET preserve_insertion_order = true")
             try:
-                self.run(f"COPY ({query}) TO {literal(str(temporary))} ({options})", progress=progress)
-                ((rows,),) = self._connection.fetchall()
+                # Several threads would cut the rows into files and row groups differently from run to run.
+                with self.in_order():
+                    self.run(f"COPY ({query}) TO {literal(str(temporary))} ({options})", progress=progress)
+                    ((rows,),) = self._connection.fetchall()
             except duckdb.IOException as error:
                 raise OSError(errno.EIO, str(error).splitlines()[0], str(path)) from None
-            finally:
-                self._connection.execute("SET preserve_insertion_order = false")
         return int(rows)
+
+    @contextlib.contextmanager
+    def in_order(self) -> Iterator[None]:
+        """Rows come in the order in which they stand in their files and results."""
+        self._connection.execute("SET preserve_insertion_order = true")
+        try:
+            yield
+        finally:
+            self._connection.execute("SET preserve_insertion_order = false")
 
     def register(self, name: str, frame: object) -> None:
         """Make a frame, or a dictionary of numpy columns, readable as a table."""
