@@ -7,10 +7,8 @@ be shown as it stands in the file.
 from __future__ import annotations
 
 import difflib
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError, SettingError
@@ -31,8 +29,6 @@ class Log:
     sources: tuple[Source, ...]
     columns: Mapping[str, str]
     context: tuple[str, ...] = ()
-    # Keeps unpacked copies alive as long as the log is.
-    unpacked: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False, compare=False)
 
     def column(self, role: str) -> str:
         """The log's own name for a column."""
@@ -48,13 +44,8 @@ def open_log(
 ) -> Log:
     """Find the files or take the frame, look at their columns, and say what is missing."""
     columns = _checked_columns(columns or {})
-    unpacked = None
-    if are_paths(log):
-        unpacked = tempfile.TemporaryDirectory(prefix="clickmix-", ignore_cleanup_errors=True)
-        sources = file_sources(find_files(log), engine, Path(unpacked.name))
-    else:
-        sources = (frame_source(log, engine),)
-    opened = Log(sources, columns, tuple(context), unpacked)
+    sources = file_sources(find_files(log), engine) if are_paths(log) else (frame_source(log, engine),)
+    opened = Log(sources, columns, tuple(context))
     for source in sources:
         _check_columns(source, opened)
     return opened

@@ -75,7 +75,7 @@ class Source:
         return _reading([file] if file else self.files, partitioned=bool(self.partitions), gzipped=gzipped)
 
 
-def file_sources(files: Iterable[Path], engine: DuckDB, folder: Path) -> tuple[Source, ...]:
+def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
     """Group files that one reader can take together: same format, same columns with the same types."""
     groups: dict[tuple[Any, ...], list[str]] = {}
     origin: dict[str, str] = {}
@@ -85,7 +85,7 @@ def file_sources(files: Iterable[Path], engine: DuckDB, folder: Path) -> tuple[S
             raise InputError(f"{file}: the file is empty. Expected a click log with a header.")
         readable = file
         if format == "parquet" and gzipped:  # Parquet needs random access
-            readable = _unpacked(file, folder / str(number))
+            readable = _unpacked(file, engine.folder / "unpacked" / str(number))
             origin[str(readable)] = str(file)
         if format == "csv":
             delimiter, types = _csv_columns(file)

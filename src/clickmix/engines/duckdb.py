@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import re
+import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,9 +37,11 @@ class DuckDB:
     """One embedded database; tables larger than `memory` go to a temporary folder by themselves."""
 
     def __init__(self, *, memory: str | None = None, threads: int | None = None) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="clickmix-", ignore_cleanup_errors=True)
+        # For what does not fit in memory, and for unpacked files; gone with the engine.
+        self.folder = Path(tempfile.mkdtemp(prefix="clickmix-"))
+        self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._connection = duckdb.connect()
-        self._connection.execute(f"SET temp_directory = {literal(self._folder.name)}")
+        self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
         # Row order in our tables means nothing; every result that is handed out is ordered explicitly.
         self._connection.execute("SET preserve_insertion_order = false")
         if memory is not None:
@@ -100,7 +104,7 @@ class DuckDB:
     def close(self) -> None:
         """Give memory and temporary files back."""
         self._connection.close()
-        self._folder.cleanup()
+        self._clean()
 
     def _run_watched(self, statement: str, progress: Progress) -> None:
         """Execute in another thread, so that progress can be asked for and Ctrl-C is heard."""
