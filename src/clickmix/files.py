@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
@@ -113,14 +114,14 @@ def read_document(path: str | Path, *, kind: str, version: int) -> dict[str, Any
 def parse_document(text: str, *, kind: str, version: int, where: str) -> dict[str, Any]:
     """The payload of a document given as text; `where` names it in messages."""
     try:
-        document = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        document = json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError):
         raise FormatError(f"{where}: damaged, or not a {kind}: not a JSON document.") from None
     if not isinstance(document, dict) or set(document) != {"kind", "version", "payload", "checksum"}:
         raise FormatError(f"{where}: damaged, or not a {kind}: expected kind, version, payload and checksum.")
     if document["kind"] != kind:
         raise FormatError(f"{where}: found a {document['kind']!r}, expected a {kind!r}.")
-    if document["version"] != version:
+    if type(document["version"]) is not int or document["version"] != version:
         raise FormatError(
             f"{where}: format version {document['version']!r}, this clickmix reads version {version}. "
             "Make the file again with this clickmix, or use the one that wrote it."
@@ -136,8 +137,11 @@ def _checksum(payload: dict[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _refuse_constant(text: str) -> float:
-    raise ValueError(text)  # NaN and Infinity are no JSON
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):  # NaN and Infinity are no JSON, 1e999 is no number
+        raise ValueError(text)
+    return value
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

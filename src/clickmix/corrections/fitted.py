@@ -19,11 +19,11 @@ from clickmix.corrections.model import (
     MODEL_KIND,
     MODEL_VERSION,
     choice,
+    fields,
     group_payload,
-    items,
     number,
     numbers,
-    parse_group,
+    parse_groups,
     reading,
     texts,
 )
@@ -37,6 +37,7 @@ from clickmix.mixtures.families import FAMILIES
 from clickmix.mixtures.fit import Prior
 from clickmix.sql import listed, literal, name
 
+MODEL_FIELDS = ("mixture", "prior", "context", "groups", "fitted", "moving", "log_likelihoods")
 FITTED = ("each group by itself", "all groups jointly")
 
 
@@ -91,11 +92,12 @@ class MixtureFit:
         """Read a model file; a damaged one is refused."""
         payload = read_document(path, kind=MODEL_KIND, version=MODEL_VERSION)
         with reading(str(path)):
+            fields(payload, "model", MODEL_FIELDS)
             return cls(
                 choice(payload, "mixture", tuple(FAMILIES)),
                 "flat" if choice(payload, "prior", ("position", "flat")) == "flat" else "position",
                 tuple(texts(payload, "context")),
-                tuple(parse_group(group, payload["mixture"]) for group in items(payload, "groups")),
+                parse_groups(payload),
                 choice(payload, "fitted", FITTED) == FITTED[1],
                 number(payload, "moving", 0, 1),
                 tuple(numbers(payload, "log_likelihoods")),
