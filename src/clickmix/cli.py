@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from clickmix.corrections import MixtureFit
     from clickmix.counts import Counts
 
+WIDEST_TABLE = 1000
+
 app = typer.Typer(
     name="clickmix",
     help="Turn a biased click log into relevance labels a ranker can be trained on.",
@@ -245,7 +247,9 @@ def _print_fit(fitted: MixtureFit) -> None:
 
     from clickmix.summary import fit_sentences, fit_table
 
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
-    console.print(fit_table(fitted))
+    console, table = Console(highlight=False), fit_table(fitted)
+    needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
+    console.width = max(console.width, needed)  # a cut table says less than one that runs over
+    console.print(table)
     for sentence in fit_sentences(fitted):
         console.print(sentence, markup=False)

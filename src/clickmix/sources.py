@@ -163,7 +163,7 @@ def _reading(files: Sequence[str], *, partitioned: bool = False, gzipped: bool |
     """The first arguments of a SQL reader: these very files (no globs), and whether folders carry columns."""
     listing = listed(literal("".join(f"[{c}]" if c in "*?[" else c for c in file)) for file in files)
     folders = "true, hive_types_autocast = false" if partitioned else "false"
-    packing = "" if gzipped is None else f", compression = '{'gzip' if gzipped else 'none'}'"
+    packing = "" if gzipped is None else f", compression = '{'gzip' if gzipped else 'uncompressed'}'"
     return f"[{listing}], hive_partitioning = {folders}{packing}"
 
 
@@ -177,13 +177,13 @@ def unreadable(where: str, error: duckdb.Error) -> InputError:
 
 
 class _Stream:
-    """A DuckDB relation of another connection, as an Arrow stream; each reading runs it again."""
+    """A frame as nothing but an Arrow stream, which DuckDB reads without pyarrow; each reading starts anew."""
 
-    def __init__(self, relation: Any) -> None:
-        self._relation = relation
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._relation.__arrow_c_stream__(requested_schema)
+        return self._frame.__arrow_c_stream__(requested_schema)
 
 
 def frame_source(frame: object, engine: DuckDB) -> Source:
@@ -192,12 +192,14 @@ def frame_source(frame: object, engine: DuckDB) -> Source:
         readable: object = _Stream(frame)
     else:
         try:
-            readable = nw.from_native(frame).to_native()  # type: ignore[call-overload]
+            known = nw.from_native(frame)  # type: ignore[call-overload]
         except TypeError:
             raise InputError(
                 f"a {type(frame).__name__} is no click log. Give a path, a list of paths, or a frame of pandas, "
                 "polars, arrow or DuckDB."
             ) from None
+        native = (known.collect() if isinstance(known, nw.LazyFrame) else known).to_native()
+        readable = _Stream(native) if known.implementation.is_polars() else native
     try:
         engine.register("clickmix_frame", readable)
         return Source("frame", (), engine.types("clickmix_frame"), frame="clickmix_frame")

@@ -29,12 +29,10 @@ def fit_table(fitted: MixtureFit) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, padding=(0, 1), header_style="bold")
-    table.add_column("place")
-    for heading in ("documents", "impressions", "clicks"):
-        table.add_column(heading, justify="right")
-    for heading in ("rate, not relevant", "rate, relevant", "prior", "separation"):
-        table.add_column(heading, justify="right", no_wrap=heading.startswith("rate"))
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("place", no_wrap=True)
+    for heading in ("documents", "impressions", "clicks", "rate, others", "rate, relevant", "prior", "separation"):
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for group in fitted.groups:
         for i, seen in enumerate(group.places):
@@ -58,9 +56,9 @@ def _rate(rate: float, error: float | None) -> str:
     """A rate, and half its 95 % interval where the standard error of its logit is known.
 
     >>> _rate(0.5, 0.1), _rate(0.0012345, None)
-    ('0.5 ±0.049', '0.00123')
+    ('0.5 ±0.05', '0.00123')
     """
-    return f"{rate:.3g}" if error is None else f"{rate:.3g} ±{1.96 * error * rate * (1 - rate):.2g}"
+    return f"{rate:.3g}" if error is None else f"{rate:.3g} ±{1.96 * error * rate * (1 - rate):.1g}"
 
 
 def fit_sentences(fitted: MixtureFit) -> list[str]:
