@@ -148,6 +148,7 @@ IDS: list[tuple[str, Any, list[Any], str]] = [
     ("int64", pa.int64(), [1, 2**62], "BIGINT"),
     ("uint64", pa.uint64(), [1, 2**64 - 1], "UBIGINT"),
     ("negative", pa.int64(), [-5, 0], "BIGINT"),
+    ("decimal of a warehouse", pa.decimal128(38, 0), [1, 2], "BIGINT"),
     ("text", pa.string(), ["a", "b"], "VARCHAR"),
     ("digits as text", pa.string(), ["5", "7"], "VARCHAR"),
     ("empty text", pa.string(), ["", " "], "VARCHAR"),
@@ -281,3 +282,22 @@ def test_labels_go_to_every_kind_of_frame(tmp_path: Path) -> None:
     assert isinstance(labels.to_polars(), pl.DataFrame)
     assert isinstance(labels.to_arrow(), pa.Table)
     assert labels.to_arrow().column_names == ["query_id", "doc_id", "relevance", "impressions", "clicks"]
+
+
+def test_tables_of_the_caller_are_neither_read_nor_changed() -> None:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE labels AS SELECT 42 AS query_id, 1 AS doc_id, 2 AS relevance, 3 AS impressions, 4 AS clicks"
+    )
+    connection.execute("CREATE TABLE log AS SELECT 'q' AS query_id, 'd' AS doc_id, 1 AS position, 1 AS clicked")
+    labels = cm.debias(connection.table("log"), correction="none")
+    assert labels.fetchall() == [("q", "d", 1.0, 1, 1)]
+    assert connection.execute("SHOW TABLES").fetchall() == [("labels",), ("log",)]
+    assert connection.table("labels").fetchall() == [(42, 1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(("ids", "kept"), [([5, 7], [5, 7]), ([2**70, 7], [str(2**70), "7"])])
+def test_integers_wider_than_numpys_are_kept_or_become_text(ids: list[int], kept: list[Any]) -> None:
+    values = ", ".join(f"({id}::HUGEINT, 'd', 1, 1)" for id in ids)
+    relation = duckdb.connect().sql(f"SELECT * FROM (VALUES {values}) AS t(query_id, doc_id, position, clicked)")
+    assert sorted(row[0] for row in cells(cm.count(relation))) == sorted(kept)

@@ -1,7 +1,8 @@
 """Refused rows: which rows of a log could not be counted, where they stand, and why.   log -> counts
 
 Rows are numbered from 1 in every format: the first row after a header is row 1, lines that cannot be cut into columns
-count as rows, blank lines do not.
+count as rows, blank lines do not. (In a CSV file that has both blank lines and lines that cannot be cut, a number can
+be off by as many rows as there are blank lines before it.)
 """
 
 from __future__ import annotations

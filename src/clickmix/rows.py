@@ -6,7 +6,7 @@ log -> counts. Types are judged once per source, so that a clean Parquet log cos
 from __future__ import annotations
 
 from clickmix.log import Log, is_counted
-from clickmix.sources import Source, kind_of
+from clickmix.sources import Source, is_wide, kind_of
 from clickmix.sql import listed, name
 
 
@@ -48,8 +48,7 @@ def whole(source: Source, column: str) -> str:
     """
     value, kind = name(column), _kind(source, column)
     if kind == "integer":
-        wide = source.types[column] in ("UBIGINT", "HUGEINT", "UHUGEINT")
-        return f"TRY_CAST({value} AS BIGINT)" if wide else value
+        return f"TRY_CAST({value} AS BIGINT)" if is_wide(source.types[column]) else value
     if kind == "real":
         return (
             f"CASE WHEN {value} = floor({value}) AND abs({value}) < 9007199254740992 THEN CAST({value} AS BIGINT) END"
@@ -75,8 +74,9 @@ def _kind(source: Source, column: str) -> str:
 
 def _id(source: Source, log: Log, role: str, *, as_text: bool) -> str:
     column = log.column(role)
-    wide = source.types[column] in ("HUGEINT", "UHUGEINT")  # numpy has no such integers
-    plain = (_kind(source, column) == "integer" and not wide) or source.types[column] == "VARCHAR"
+    type = source.types[column]
+    numpy_has_it = type == "UBIGINT" or not is_wide(type)
+    plain = (_kind(source, column) == "integer" and numpy_has_it) or type == "VARCHAR"
     return name(column) if plain and not as_text else f"CAST({name(column)} AS VARCHAR)"
 
 

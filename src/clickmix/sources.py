@@ -210,12 +210,16 @@ def frame_source(frame: object, engine: DuckDB) -> Source:
 def kind_of(type: str) -> str:
     """What a SQL type holds: text, integer, real, boolean or other.
 
-    >>> [kind_of(t) for t in ("UBIGINT", "DECIMAL(18,3)", "ENUM('a', 'b')", "BOOLEAN", "DECIMAL(18,3)[]")]
-    ['integer', 'real', 'text', 'boolean', 'other']
+    Warehouses write integers as decimals without digits after the point.
+
+    >>> [kind_of(t) for t in ("UBIGINT", "DECIMAL(38,0)", "DECIMAL(18,3)", "ENUM('a', 'b')", "BOOLEAN", "DECIMAL(18,3)[]")]
+    ['integer', 'integer', 'real', 'text', 'boolean', 'other']
     """
     base = type.split("(")[0].upper()
     if type.endswith("]"):
         return "other"
+    if type.startswith("DECIMAL") and type.endswith(",0)"):
+        return "integer"
     if base in ("FLOAT", "DOUBLE", "DECIMAL", "REAL"):
         return "real"
     if base.endswith("INT") or base == "INTEGER":
@@ -223,3 +227,8 @@ def kind_of(type: str) -> str:
     if base in ("VARCHAR", "ENUM", "UUID", "JSON"):
         return "text"
     return "boolean" if base == "BOOLEAN" else "other"
+
+
+def is_wide(type: str) -> bool:
+    """Whether an integer type holds more than a BIGINT can."""
+    return type in ("UBIGINT", "HUGEINT", "UHUGEINT") or type.startswith("DECIMAL")
