@@ -37,7 +37,7 @@ WALK = [
     "cli",
 ]
 # Free to import any stage; imported by none but the command and each other.
-BESIDE = ["clicks", "datasets", "evaluate", "experiments", "rankers", "report"]
+BESIDE = ["clicks", "datasets", "demo", "evaluate", "experiments", "rankers", "report", "simulate"]
 HEAVY = {"lightgbm", "torch", "matplotlib", "pandas", "sklearn", "pyarrow", "polars"}
 
 

@@ -212,7 +212,7 @@ def kind_of(type: str) -> str:
 
     Warehouses write integers as decimals without digits after the point.
 
-    >>> [kind_of(t) for t in ("UBIGINT", "DECIMAL(38,0)", "DECIMAL(18,3)", "ENUM('a', 'b')", "BOOLEAN", "DECIMAL(18,3)[]")]
+    >>> [kind_of(t) for t in ("UBIGINT", "DECIMAL(38,0)", "DECIMAL(18,3)", "ENUM('a', 'b')", "BOOLEAN", "INTEGER[]")]
     ['integer', 'integer', 'real', 'text', 'boolean', 'other']
     """
     base = type.split("(")[0].upper()
