@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
 import clickmix
-from clickmix.errors import ClickmixError, InputError, SettingError
+from clickmix.errors import ClickmixError, InputError, SettingError, printable
 
 if TYPE_CHECKING:
     from clickmix.corrections import MixtureFit
     from clickmix.counts import Counts
 
-TABLE_WIDTH = 110
+WIDEST_TABLE = 1000
 
 app = typer.Typer(
     name="clickmix",
@@ -56,7 +57,7 @@ def debias(
     from clickmix.pipeline import choose_correction
 
     chosen = choose_correction(correction, mixture=mixture, prior=prior)
-    _check_outputs(log, output, model)
+    _check_outputs(log, tables=[output], models=[model] if model else [])
     counts = _count(log, columns, context, bad_rows, memory)
     with _progress("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
@@ -77,7 +78,7 @@ def counts(
     memory: Memory = None,
 ) -> None:
     """Count a log once; counts files are logs too, and several of them add up."""
-    _check_outputs(log, output)
+    _check_outputs(log, tables=[output])
     counted = _count(log, columns, context, bad_rows, memory)
     rows = counted.write(output)
     _say(f"{rows:,} cells (query, document, position) in {output}.")
@@ -97,7 +98,7 @@ def fit(
     """Fit the correction and write it as a model file."""
     from clickmix.corrections import MixtureCorrection
 
-    _check_outputs(log, output)
+    _check_outputs(log, models=[output])
     counted = _count(log, columns, context, bad_rows, memory)
     with _progress("fitting") as progress:
         fitted = MixtureCorrection(mixture, prior).fit(counted, progress=progress)
@@ -118,8 +119,8 @@ def label(
     """Label a log with a model that was fitted before."""
     from clickmix.corrections import MixtureFit
 
-    _check_outputs(log, output)
     fitted = MixtureFit.read(model)
+    _check_outputs([*log, str(model)], tables=[output])
     counted = _count(log, columns, ",".join(fitted.context), bad_rows, memory)
     _write_labels(fitted, counted, output)
 
@@ -191,6 +192,9 @@ def _options(
 
 def main() -> NoReturn:
     """Run the command; what a user can put right is told in one line, without a stack trace."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a letter gets its code
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(standalone_mode=True)
     except ClickmixError as error:
@@ -203,7 +207,7 @@ def main() -> NoReturn:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo("clickmix: " + "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in message), err=True)
+    typer.echo(f"clickmix: {printable(message)}", err=True)
     sys.exit(2)
 
 
@@ -232,17 +236,20 @@ def _write_labels(fitted: Any, counted: Counts, output: Path) -> None:
     _say(f"{rows:,} labels in {output}.")
 
 
-def _check_outputs(log: list[str], *outputs: Path | None) -> None:
-    """Before any work: outputs can be written, and none of them is an input."""
+def _check_outputs(inputs: list[str], *, tables: Sequence[Path] = (), models: Sequence[Path] = ()) -> None:
+    """Before any work: outputs have names that can be written, and none of them is an input or the other output."""
+    from clickmix.engines.duckdb import output_options
     from clickmix.files import check_writable
-    from clickmix.log import find_files
+    from clickmix.paths import find_files
 
-    inputs = {file.resolve() for file in find_files(log)}
-    for output in outputs:
-        if output is not None:
-            check_writable(output)
-            if output.resolve() in inputs:
-                raise InputError(f"{output}: would replace a file of the log. Choose another name for the output.")
+    for table in tables:
+        output_options(table)
+    taken = {file.resolve(): "a file of the log or the model" for file in find_files(inputs)}
+    for output in (*tables, *models):
+        check_writable(output)
+        if output.resolve() in taken:
+            raise InputError(f"{output}: would replace {taken[output.resolve()]}. Choose another name for the output.")
+        taken[output.resolve()] = "the other output"
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -259,7 +266,7 @@ def _words(text: str) -> list[str]:
 
 
 def _say(text: str) -> None:
-    typer.echo("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+    typer.echo(printable(text))
 
 
 @contextlib.contextmanager
@@ -297,8 +304,9 @@ def _print_fit(fitted: MixtureFit) -> None:
 
     from clickmix.summary import fit_sentences, fit_table
 
-    console = Console(highlight=False)
-    console.width = max(console.width, TABLE_WIDTH)  # a cut table says less than one that runs over
-    console.print(fit_table(fitted))
+    console, table = Console(highlight=False), fit_table(fitted)
+    needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
+    console.width = max(console.width, needed)  # a cut table says less than one that runs over
+    console.print(table)
     for sentence in fit_sentences(fitted):
         console.print(sentence, markup=False)

@@ -17,11 +17,14 @@ import numpy as np
 
 from clickmix.engines.duckdb import Columns, DuckDB, Progress
 from clickmix.errors import InputError, SettingError
-from clickmix.log import Log, Source, kind_of, open_log, unreadable
-from clickmix.rows import Example, Refused, counting_query, find_refused
+from clickmix.log import Log, open_log
+from clickmix.refused import Refused, any_rejected_line, find_refused
+from clickmix.rows import counting_query
+from clickmix.sources import Source, kind_of, unreadable
 from clickmix.sql import listed, name
 
 BadRows = Literal["fail", "skip"]
+LARGEST_TOTAL = 2**63 - 1
 CANONICAL_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
 _table_numbers = itertools.count(1)
 
@@ -101,19 +104,41 @@ def _scanned(log: Log, engine: DuckDB, *, bad_rows: BadRows, progress: Progress 
     skip = bad_rows == "skip"
     try:
         engine.run(f"CREATE TEMP TABLE {counts.table} AS {_scan(log, skip=skip)}", progress=progress)
-    except duckdb.ConversionException:
-        raise InputError("impressions or clicks of one cell add up to more than 9223372036854775807.") from None
+        refused = _refuse(counts, log, skip=skip)
     except duckdb.Error as error:
-        raise unreadable(", ".join(map(str, log.sources)), error) from None
-    refused = _refuse(counts, log, skip=skip)
+        raise _unscannable(log, engine, error) from None
     engine.run(f"DELETE FROM {counts.table} WHERE impressions = 0")
     if not engine.rows(f"SELECT 1 FROM {counts.table} LIMIT 1"):
         every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
         raise InputError(
             f"{', '.join(map(str, log.sources))}: the log is empty.{every} Expected one row per impression."
         )
+    _check_total(counts, log)
     _restore_integers(counts, log)
     return Counts(engine, counts.table, log.context, refused)
+
+
+def _unscannable(log: Log, engine: DuckDB, error: duckdb.Error) -> InputError:
+    """Why a log could not be read: lines that cannot be cut into columns, or what the reader said."""
+    try:
+        refused = find_refused(log, engine) if isinstance(error, duckdb.InvalidInputException) else []
+    except duckdb.Error as again:
+        return unreadable(", ".join(map(str, log.sources)), again)
+    return _refusal(refused) if refused else unreadable(", ".join(map(str, log.sources)), error)
+
+
+def _check_total(counts: Counts, log: Log) -> None:
+    """No sum of a later stage can overflow: clicks are never more than impressions, and these add up to an int64."""
+    ((impressions,),) = counts.engine.rows(f"SELECT sum(impressions) FROM {counts.table}")
+    if impressions > LARGEST_TOTAL:
+        raise InputError(
+            f"{', '.join(map(str, log.sources))}: the impressions add up to {int(impressions)}, more than "
+            f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
+        )
+    types = counts.engine.types(counts.table)
+    for column in ("impressions", "clicks"):
+        if types[column] != "BIGINT":  # sums are wider
+            counts.engine.run(f"ALTER TABLE {counts.table} ALTER {column} TYPE BIGINT")
 
 
 def _scan(log: Log, *, skip: bool) -> str:
@@ -124,7 +149,7 @@ def _scan(log: Log, *, skip: bool) -> str:
     }
     queries = [counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
     keys = listed(["query_id", "doc_id", "position", *map(name, log.context)])
-    sums = listed(f"CAST(sum({column}) AS BIGINT) AS {column}" for column in ("impressions", "clicks", "refused"))
+    sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks", "refused"))
     united = queries[0] if len(queries) == 1 else f"SELECT {keys}, {sums} FROM ({_union(queries)}) GROUP BY {keys}"
     context = listed(["", *map(name, log.context)]) if log.context else ""
     return (
@@ -141,12 +166,13 @@ def _refuse(counts: Counts, log: Log, *, skip: bool) -> tuple[Refused, ...]:
     """Look for refused rows in the counted table; only when there are some, read the log again to name them."""
     bad_key = "query_id IS NULL OR doc_id IS NULL OR position IS NULL OR position < 1"
     any_bad = counts.engine.rows(f"SELECT 1 FROM {counts.table} WHERE refused > 0 OR {bad_key} LIMIT 1")
-    refused = [*_rejected_lines(counts.engine)] if skip else []
-    if any_bad:
-        refused += [r for source in log.sources for r in find_refused(source, log, counts.engine)]
-        if not skip:
-            raise _refusal(refused)
-        counts.engine.run(f"DELETE FROM {counts.table} WHERE {bad_key}")
+    any_cut = skip and any_rejected_line(counts.engine)
+    if not any_bad and not any_cut:
+        return ()
+    refused = find_refused(log, counts.engine)
+    if not skip:
+        raise _refusal(refused)
+    counts.engine.run(f"DELETE FROM {counts.table} WHERE {bad_key}")
     return tuple(refused)
 
 
@@ -157,20 +183,6 @@ def _refusal(refused: Sequence[Refused]) -> InputError:
         f"{first.examples[0]}: {first.reason}.{others} Mend the log, or leave bad rows out with --bad-rows skip "
         "(in Python bad_rows='skip')."
     )
-
-
-def _rejected_lines(engine: DuckDB) -> list[Refused]:
-    """Lines of CSV files that could not be cut into columns, as the reader noted them."""
-    if not engine.rows("SELECT 1 FROM duckdb_tables() WHERE table_name = 'reject_errors'"):
-        return []
-    rows = engine.rows(
-        "SELECT DISTINCT ON (s.file_path, e.line) s.file_path, e.line, e.csv_line FROM reject_errors e "
-        "JOIN reject_scans s USING (scan_id, file_id) ORDER BY s.file_path, e.line"
-    )
-    if not rows:
-        return []
-    examples = tuple(Example(file, line, "whole line", text) for file, line, text in rows[:3])
-    return [Refused("the line cannot be cut into the file's columns", len(rows), examples)]
 
 
 def _restore_integers(counts: Counts, log: Log) -> None:

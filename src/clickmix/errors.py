@@ -18,3 +18,12 @@ class FormatError(ClickmixError):
 
 class SettingError(ClickmixError, ValueError):
     """An argument outside what it may be."""
+
+
+def printable(text: str) -> str:
+    r"""A text of a log as it can be shown: control characters escaped, so that it cannot paint the user's screen.
+
+    >>> print(printable("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import json
+import math
 import os
 import secrets
+import shutil
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,11 +34,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield temporary
         _sync(temporary)
         os.replace(temporary, path)
-        _sync(path.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+    # The new file is whole and in its place; some file systems cannot sync a folder.
+    with contextlib.suppress(OSError):
+        _sync(path.parent)
 
 
 def check_writable(path: str | Path) -> None:
@@ -44,6 +50,8 @@ def check_writable(path: str | Path) -> None:
         raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first, or choose another path.")
     if path.is_dir():
         raise InputError(f"{path}: this is a folder. Give the name of a file to write.")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: this is no ordinary file and would be replaced. Give the name of a file to write.")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: the folder {path.parent} cannot be written. Choose another path.")
 
@@ -52,6 +60,15 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     """Replace `path` with `data`, or leave it as it was."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+def unpack(packed: Path, target: Path) -> None:
+    """Write what a gzipped file holds to a new file."""
+    try:
+        with gzip.open(packed) as source, target.open("xb") as out:
+            shutil.copyfileobj(source, out, 1 << 20)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{packed}: cannot be unpacked: {error}. The file may be cut off; copy it again.") from None
 
 
 def write_document(path: str | Path, *, kind: str, version: int, payload: dict[str, Any]) -> None:
@@ -97,14 +114,14 @@ def read_document(path: str | Path, *, kind: str, version: int) -> dict[str, Any
 def parse_document(text: str, *, kind: str, version: int, where: str) -> dict[str, Any]:
     """The payload of a document given as text; `where` names it in messages."""
     try:
-        document = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
+        document = json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError):
         raise FormatError(f"{where}: damaged, or not a {kind}: not a JSON document.") from None
     if not isinstance(document, dict) or set(document) != {"kind", "version", "payload", "checksum"}:
         raise FormatError(f"{where}: damaged, or not a {kind}: expected kind, version, payload and checksum.")
     if document["kind"] != kind:
         raise FormatError(f"{where}: found a {document['kind']!r}, expected a {kind!r}.")
-    if document["version"] != version:
+    if type(document["version"]) is not int or document["version"] != version:
         raise FormatError(
             f"{where}: format version {document['version']!r}, this clickmix reads version {version}. "
             "Make the file again with this clickmix, or use the one that wrote it."
@@ -120,8 +137,11 @@ def _checksum(payload: dict[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _refuse_constant(text: str) -> float:
-    raise ValueError(text)  # NaN and Infinity are no JSON
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):  # NaN and Infinity are no JSON, 1e999 is no number
+        raise ValueError(text)
+    return value
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

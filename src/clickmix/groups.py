@@ -49,7 +49,9 @@ class Histogram:
 
     def total(self, column: Ints) -> Ints:
         """Sums per place, each row as often as it has documents."""
-        return np.bincount(self.place, weights=column * self.documents, minlength=len(self.places)).astype(np.int64)
+        sums = np.zeros(len(self.places), dtype=np.int64)
+        np.add.at(sums, self.place, column * self.documents)  # whole numbers, exact beyond 2^53
+        return sums
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from clickmix.corrections import MixtureCorrection, NoCorrection
 from clickmix.counts import BadRows, Counts, count
 from clickmix.errors import SettingError
 from clickmix.mixtures.fit import Prior
+from clickmix.paths import are_paths
 
 CORRECTIONS = ("mixture", "none")
 
@@ -31,7 +31,7 @@ def debias(
         return chosen.fit(log).label(log)
     counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory)
     labels = chosen.fit(counts).label(counts)
-    return labels if isinstance(log, (str, os.PathLike, list, tuple)) else labels.like(log)
+    return labels if are_paths(log) else labels.like(log)
 
 
 def choose_correction(correction: str, *, mixture: str, prior: Prior) -> MixtureCorrection | NoCorrection:

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from clickmix.corrections.fitted import FITTED, MixtureFit
 from clickmix.corrections.group import Group
+from clickmix.errors import printable
 from clickmix.mixtures import Verdict
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def fit_table(fitted: MixtureFit) -> Table:
         for i, seen in enumerate(group.places):
             numbers = [f"{count:,}" for count in (seen.documents, seen.impressions, seen.clicks)]
             fit = _numbers(group) if i == 0 else ["〃"] * 4
-            name = Text(_printable(seen.place.describe(fitted.context)))
+            name = Text(printable(seen.place.describe(fitted.context)))
             table.add_row(name, *numbers, *fit, str(group.verdict(seen)))
     return table
 
@@ -76,8 +77,3 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
             for verdict, places in verdicts.items()
         ),
     ]
-
-
-def _printable(text: str) -> str:
-    """A text of the log cannot paint the user's screen."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -19,12 +19,12 @@ from clickmix.corrections.model import (
     MODEL_KIND,
     MODEL_VERSION,
     choice,
+    fields,
     group_payload,
-    items,
     number,
     numbers,
     pair,
-    parse_group,
+    parse_groups,
     reading,
     texts,
 )
@@ -38,6 +38,7 @@ from clickmix.mixtures.families import FAMILIES
 from clickmix.mixtures.fit import Prior
 from clickmix.sql import listed, literal, name
 
+MODEL_FIELDS = ("mixture", "prior", "context", "groups", "fitted", "moving", "log_likelihoods", "pull")
 FITTED = ("each group by itself", "all groups jointly")
 
 
@@ -97,11 +98,12 @@ class MixtureFit:
         """Read a model file; a damaged one is refused."""
         payload = read_document(path, kind=MODEL_KIND, version=MODEL_VERSION)
         with reading(str(path)):
+            fields(payload, "model", MODEL_FIELDS)
             return cls(
                 choice(payload, "mixture", tuple(FAMILIES)),
                 "flat" if choice(payload, "prior", ("position", "flat")) == "flat" else "position",
                 tuple(texts(payload, "context")),
-                tuple(parse_group(group, payload["mixture"]) for group in items(payload, "groups")),
+                parse_groups(payload),
                 choice(payload, "fitted", FITTED) == FITTED[1],
                 number(payload, "moving", 0, 1),
                 tuple(numbers(payload, "log_likelihoods")),
@@ -157,20 +159,22 @@ class MixtureFit:
     def _query(self, counts: Counts) -> str:
         """The labels as SQL. Sums of decimals, because sums of floats depend on the order rows happen to come in."""
         numbers = list(self.groups[0].mixture.evidence.numbers)
-        columns = [*counts.keys, "prior", *numbers]
+        # Names of ours for the keys: a context column may be called prior.
+        keys = [f"k{i}" for i in range(len(counts.keys))]
+        renamed = listed(f"{name(key)} AS {alias}" for key, alias in zip(counts.keys, keys, strict=True))
         rows = listed(f"({listed(row)})" for row in self._parameters(read_places(counts), numbers))
-        keys = " AND ".join(f"cells.{name(key)} = parameters.{name(key)}" for key in counts.keys)
         evidence = (
             EVIDENCE_SQL[self.mixture].replace("clicks", "cells.clicks").replace("impressions", "cells.impressions")
         )
         return (
-            f"WITH parameters({listed(map(name, columns))}) AS (VALUES {rows}) "
+            f"WITH parameters({listed([*keys, 'prior', *numbers])}) AS (VALUES {rows}) "
             "SELECT query_id, doc_id, 1 / (1 + exp(-least(greatest(log_odds, -700), 700))) AS relevance, "
             "impressions, clicks FROM (SELECT query_id, doc_id, "
             "CAST(sum(CAST(cells.impressions * prior AS DECIMAL(38, 12))) AS DOUBLE) / sum(cells.impressions) + "
             f"CAST(sum(CAST({evidence} AS DECIMAL(38, 12))) AS DOUBLE) AS log_odds, "
             "CAST(sum(cells.impressions) AS BIGINT) AS impressions, CAST(sum(cells.clicks) AS BIGINT) AS clicks "
-            f"FROM {counts.table} AS cells JOIN parameters ON {keys} GROUP BY query_id, doc_id"
+            f"FROM (SELECT query_id, doc_id, {renamed}, impressions, clicks FROM {counts.table}) AS cells "
+            f"JOIN parameters USING ({listed(keys)}) GROUP BY query_id, doc_id"
             ") ORDER BY query_id, doc_id"
         )
 

@@ -80,8 +80,9 @@ class Labels:
     def like(self, frame: Any) -> Any:
         """As the same kind of frame as `frame`; a DuckDB relation comes back on its own connection."""
         if isinstance(frame, duckdb.DuckDBPyRelation):
-            labels = dict(self.columns)  # DuckDB finds it by this name
-            return frame.query("log", f"SELECT {listed(labels)} FROM labels")
+            # DuckDB finds it by this name, unless the caller has a table of that name: hence no plain word.
+            _clickmix_labels = dict(self.columns)
+            return frame.query("_clickmix_log", f"SELECT {listed(_clickmix_labels)} FROM _clickmix_labels")
         native = nw.from_native(frame)
         made = self._to(native.implementation)
         return made.lazy() if isinstance(native, nw.LazyFrame) else made

@@ -15,6 +15,17 @@ from clickmix.mixtures import Mixture, Verdict
 MODEL_KIND = "clickmix model"
 MODEL_VERSION = 1
 LARGEST_COUNT = 2**63 - 1
+MIXTURE_FIELDS = (
+    "verdict",
+    "weights",
+    "rates",
+    "variances",
+    "standard_errors",
+    "separation",
+    "log_likelihoods",
+    "bic",
+    "bic_one_rate",
+)
 
 
 class _WrongError(Exception):
@@ -26,7 +37,7 @@ def reading(where: str) -> Iterator[None]:
     """Turn anything wrong inside a model file into one clear error."""
     try:
         yield
-    except (_WrongError, KeyError) as error:
+    except _WrongError as error:
         raise FormatError(f"{where}: not a model this clickmix can use: {error}. Make the model again.") from None
 
 
@@ -48,18 +59,33 @@ def group_payload(group: Group) -> dict[str, Any]:
     }
 
 
-def parse_group(payload: dict[str, Any], family: str) -> Group:
-    """A group from JSON."""
-    places = tuple(
-        PlaceCounts(
-            Place(whole(place, "position", 1), tuple(texts(place, "context"))),
-            *(whole(place, key, 0) for key in ("documents", "impressions", "clicks")),
-        )
-        for place in items(payload, "places")
-    )
+def parse_groups(payload: dict[str, Any]) -> tuple[Group, ...]:
+    """The groups of a model from JSON."""
+    family, context = payload["mixture"], texts(payload, "context")
+    groups = tuple(_parse_group(group, family, len(context)) for group in items(payload, "groups"))
+    if not groups:
+        raise _WrongError("a model without groups")
+    return groups
+
+
+def _parse_group(payload: dict[str, Any], family: str, contexts: int) -> Group:
+    fields(payload, "group", ("places", "prior", "mixture"))
+    places = tuple(_parse_place(place, contexts) for place in items(payload, "places"))
     if not places:
         raise _WrongError("a group without places")
-    return Group(places, _parse_mixture(payload["mixture"], family), number(payload, "prior", 0, 1))
+    prior = number(payload, "prior", 0, 1)
+    if not 0 < prior < 1:
+        raise _WrongError(f"prior {prior}, expected a number between 0 and 1")
+    return Group(places, _parse_mixture(payload["mixture"], family), prior)
+
+
+def _parse_place(payload: dict[str, Any], contexts: int) -> PlaceCounts:
+    fields(payload, "place", ("position", "context", "documents", "impressions", "clicks"))
+    context = tuple(texts(payload, "context"))
+    if len(context) != contexts:
+        raise _WrongError("a place whose context does not fit the model's")
+    counts = (whole(payload, key, 0) for key in ("documents", "impressions", "clicks"))
+    return PlaceCounts(Place(whole(payload, "position", 1), context), *counts)
 
 
 def _mixture_payload(mixture: Mixture) -> dict[str, Any]:
@@ -77,6 +103,7 @@ def _mixture_payload(mixture: Mixture) -> dict[str, Any]:
 
 
 def _parse_mixture(payload: Any, family: str) -> Mixture:
+    fields(payload, "mixture", MIXTURE_FIELDS)
     weights, rates = numbers(payload, "weights", 0, 1), numbers(payload, "rates", -1, 2)
     variances = numbers(payload, "variances", 0) if payload["variances"] is not None else None
     errors = numbers(payload, "standard_errors", 0) if payload["standard_errors"] is not None else None
@@ -101,6 +128,14 @@ def _parse_mixture(payload: Any, family: str) -> Mixture:
         None if payload["bic"] is None else number(payload, "bic"),
         None if payload["bic_one_rate"] is None else number(payload, "bic_one_rate"),
     )
+
+
+def fields(payload: Any, what: str, names: Sequence[str]) -> None:
+    """Refuse what is no object with exactly these fields."""
+    if not isinstance(payload, dict):
+        raise _WrongError(f"{what}, expected an object")
+    if set(payload) != set(names):
+        raise _WrongError(f"the fields of a {what} should be {', '.join(sorted(names))}")
 
 
 def choice(payload: Any, key: str, among: Sequence[str]) -> str:
@@ -163,6 +198,8 @@ def _list(payload: Any, key: str) -> list[Any]:
 
 def _number(value: Any, key: str, low: float, high: float) -> float:
     real = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, int) and abs(value) > LARGEST_COUNT:
+        raise _WrongError(f"{key}, a number too large")
     if not real or not math.isfinite(value) or not low <= value <= high:
         raise _WrongError(f"{key} {value!r}, expected a number from {low} to {high}")
     return float(value)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import re
 import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +37,9 @@ class DuckDB:
     """One embedded database; tables larger than `memory` go to a temporary folder by themselves."""
 
     def __init__(self, *, memory: str | None = None, threads: int | None = None) -> None:
-        self.folder = Path(
-            tempfile.mkdtemp(prefix="clickmix-")
-        )  # for what does not fit in memory; gone with the engine
-        self._remove_folder = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        # For what does not fit in memory, and for unpacked files; gone with the engine.
+        self.folder = Path(tempfile.mkdtemp(prefix="clickmix-"))
+        self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._connection = duckdb.connect()
         self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
         # Row order in our tables means nothing; every result that is handed out is ordered explicitly.
@@ -50,31 +51,43 @@ class DuckDB:
 
     def run(self, statement: str, *, progress: Progress | None = None) -> None:
         """Execute a statement; `progress` is called with the share done, a few times a second."""
-        if progress is None:
-            self._connection.execute(statement)
-        else:
-            self._run_watched(statement, progress)
+        with _in_memory():
+            if progress is None:
+                self._connection.execute(statement)
+            else:
+                self._run_watched(statement, progress)
 
     def fetch(self, query: str) -> Columns:
         """A result small enough for memory, as numpy columns; missing texts are None, missing numbers masked."""
-        return dict(self._connection.execute(query).fetchnumpy())
+        with _in_memory():
+            return dict(self._connection.execute(query).fetchnumpy())
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """A very small result, as rows."""
-        return self._connection.execute(query).fetchall()
+        with _in_memory():
+            return self._connection.execute(query).fetchall()
 
     def write(self, query: str, path: str | Path, *, progress: Progress | None = None) -> int:
         """Write a result of any size to a file, whole or not at all, and say how many rows it has."""
         options = output_options(path)
         with replacing(path) as temporary:
-            # Several threads would cut the rows into files and row groups differently from run to run.
-            self._connection.execute("SET preserve_insertion_order = true")
             try:
-                self.run(f"COPY ({query}) TO {literal(str(temporary))} ({options})", progress=progress)
-                ((rows,),) = self._connection.fetchall()
-            finally:
-                self._connection.execute("SET preserve_insertion_order = false")
+                # Several threads would cut the rows into files and row groups differently from run to run.
+                with self.in_order():
+                    self.run(f"COPY ({query}) TO {literal(str(temporary))} ({options})", progress=progress)
+                    ((rows,),) = self._connection.fetchall()
+            except duckdb.IOException as error:
+                raise OSError(errno.EIO, str(error).splitlines()[0], str(path)) from None
         return int(rows)
+
+    @contextlib.contextmanager
+    def in_order(self) -> Iterator[None]:
+        """Rows come in the order in which they stand in their files and results."""
+        self._connection.execute("SET preserve_insertion_order = true")
+        try:
+            yield
+        finally:
+            self._connection.execute("SET preserve_insertion_order = false")
 
     def register(self, name: str, frame: object) -> None:
         """Make a frame, or a dictionary of numpy columns, readable as a table."""
@@ -91,7 +104,7 @@ class DuckDB:
     def close(self) -> None:
         """Give memory and temporary files back."""
         self._connection.close()
-        self._remove_folder()
+        self._clean()
 
     def _run_watched(self, statement: str, progress: Progress) -> None:
         """Execute in another thread, so that progress can be asked for and Ctrl-C is heard."""
@@ -118,6 +131,15 @@ class DuckDB:
         if failures:
             raise failures[0]
         progress(1.0)
+
+
+@contextlib.contextmanager
+def _in_memory() -> Iterator[None]:
+    """What does not fit within the bound of memory is told as Python tells it."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(str(error).splitlines()[0]) from None
 
 
 def checked_memory(text: str) -> str:

@@ -1,0 +1,186 @@
+"""Refused rows: which rows of a log could not be counted, where they stand, and why.   log -> counts
+
+Rows are numbered from 1 in every format: the first row after a header is row 1, lines that cannot be cut into columns
+count as rows, blank lines do not. (In a CSV file that has both blank lines and lines that cannot be cut, a number can
+be off by as many rows as there are blank lines before it.)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from clickmix.engines.duckdb import DuckDB
+from clickmix.log import Log, is_counted
+from clickmix.rows import flags, whole
+from clickmix.sources import Source
+from clickmix.sql import listed, literal, name
+
+EXAMPLES_PER_KIND = 3
+LONGEST_EXAMPLE = 200
+# What the CSV reader says of a line it cannot cut into columns, in words.
+LINE_REASONS: Mapping[str, str] = {
+    "MISSING COLUMNS": "the line has fewer columns than the header",
+    "TOO MANY COLUMNS": "the line has more columns than the header",
+    "UNQUOTED VALUE": "a quotation mark is not closed, or text follows the closing one",
+    "INVALID ENCODING": "the line is not UTF-8 text",
+    "LINE SIZE OVER MAXIMUM": "the line is longer than 2,000,000 bytes",
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    """A refused row: where it stands and what stood there; `column` is empty when the whole line is bad."""
+
+    where: str
+    row: int
+    column: str
+    text: str | None
+
+    def __str__(self) -> str:
+        place = f"{self.where}, row {self.row}" + (f", column {self.column!r}" if self.column else "")
+        if self.text is None:
+            return f"{place}: nothing" if self.column else place
+        return f"{place}: {self.text[:LONGEST_EXAMPLE]!r}"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Rows refused for one reason: how many, and the first of them."""
+
+    reason: str
+    rows: int
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What can be wrong with one value of a row, as SQL that is true for a bad row."""
+
+    column: str
+    bad: str
+    reason: str
+
+
+def find_refused(log: Log, engine: DuckDB) -> list[Refused]:
+    """Read a log again to say which rows were refused, and why: one row, one reason."""
+    found: list[Refused] = []
+    for source in log.sources:
+        for file in source.files if source.format in ("csv", "ndjson") else [None]:
+            found += _refused_in(source, log, engine, file)
+    return _merged(found)
+
+
+def _refused_in(source: Source, log: Log, engine: DuckDB, file: str | None) -> list[Refused]:
+    engine.run("DROP TABLE IF EXISTS reject_errors")
+    engine.run("DROP TABLE IF EXISTS reject_scans")
+    problems = _problems(source, log)
+    with engine.in_order():
+        rows = engine.rows(_query(source, log, problems, file))
+    lines, cut = _rejected_lines(source, engine, file) if source.format == "csv" and file else ([], [])
+    before = [row - 1 - i for i, row in enumerate(cut)]  # good rows before each line that could not be cut
+    refused = []
+    for i, problem in enumerate(problems):
+        mine = [row for row in rows if row[0] == i]
+        examples = (
+            Example(source.shown(where), row + bisect_left(before, row), problem.column, text)
+            for _, where, row, text, _ in mine
+        )
+        refused += [Refused(problem.reason, mine[0][4], tuple(examples))] if mine else []
+    return [*lines, *refused]
+
+
+def _query(source: Source, log: Log, problems: Sequence[_Problem], file: str | None) -> str:
+    """SQL for the first bad rows of each kind: kind, file, row, text, and how many there are of the kind."""
+    kind = " ".join(f"WHEN {problem.bad} THEN {i}" for i, problem in enumerate(problems))
+    values = [f"CAST({name(p.column)} AS VARCHAR)" if p.column else "NULL" for p in problems]
+    # The last one is never shown: with it the reader judges the same columns as when it counted.
+    values.append(f"concat({listed(['NULL', *map(name, log.context)])})")
+    selected = listed(f"{value} AS v{i}" for i, value in enumerate(values))
+    text = " ".join(f"WHEN {i} THEN left(v{i}, {LONGEST_EXAMPLE})" for i in range(len(values)))
+    if source.format == "parquet":
+        where, row = '"file read"', "file_row_number + 1"
+    else:
+        where, row = literal(file or str(source)), "row_number() OVER ()"
+    table = _json_lines(source, log, file) if source.format == "ndjson" else None
+    return f"""
+        SELECT kind, place, row, text, total FROM (
+            SELECT kind, place, row, CASE kind {text} END AS text, count(*) OVER (PARTITION BY kind) AS total,
+                   row_number() OVER (PARTITION BY kind ORDER BY place, row) AS nth
+            FROM (SELECT {where} AS place, {row} AS row, CASE {kind} END AS kind, {selected}
+                  FROM {table or source.table(skip=True, file=file, numbered=True)})
+            WHERE kind IS NOT NULL)
+        WHERE nth <= {EXAMPLES_PER_KIND} ORDER BY kind, nth"""
+
+
+def _json_lines(source: Source, log: Log, file: str | None) -> str:
+    """NDJSON line by line, so that a line which is no JSON object is seen as such."""
+    roles = (log.column(role) for role in ("query_id", "doc_id", "position", "clicked", "impressions", "clicks"))
+    used = [column for column in dict.fromkeys((*roles, *log.context)) if column in source.types]
+    values = (
+        name(column) if column in source.partitions else f"json_extract_string(json, {literal(_pointer(column))})"
+        for column in used
+    )
+    columns = listed(f"{value} AS {name(column)}" for value, column in zip(values, used, strict=True))
+    lines = f"read_ndjson_objects({source.reader_arguments(file)}, ignore_errors = true)"
+    return f"(SELECT coalesce(json_type(json), '') <> 'OBJECT' AS \"no object\", {columns} FROM {lines})"
+
+
+def _pointer(column: str) -> str:
+    """Where a column stands in a JSON object, as a JSON pointer."""
+    return "/" + column.replace("~", "~0").replace("/", "~1")
+
+
+def any_rejected_line(engine: DuckDB) -> bool:
+    """Whether the CSV reader noted lines it could not cut into columns."""
+    noted = engine.rows("SELECT 1 FROM duckdb_tables() WHERE table_name = 'reject_errors'")
+    return bool(noted and engine.rows("SELECT 1 FROM reject_errors LIMIT 1"))
+
+
+def _rejected_lines(source: Source, engine: DuckDB, file: str) -> tuple[list[Refused], list[int]]:
+    """Lines that the CSV reader could not cut into columns, as it noted them; and the rows at which they stand."""
+    rows = engine.rows(
+        f"SELECT line - 1, any_value(error_type), any_value(left(csv_line, {LONGEST_EXAMPLE})) FROM reject_errors "
+        "GROUP BY line ORDER BY line"
+    )
+    refused = []
+    for kind in dict.fromkeys(kind for _, kind, _ in rows):
+        mine = [(row, text) for row, of_kind, text in rows if of_kind == kind]
+        examples = (Example(source.shown(file), row, "", text.strip("\r\n")) for row, text in mine[:EXAMPLES_PER_KIND])
+        reason = LINE_REASONS.get(kind, "the line cannot be cut into the file's columns")
+        refused.append(Refused(reason, len(mine), tuple(examples)))
+    return refused, [row for row, _, _ in rows]
+
+
+def _problems(source: Source, log: Log) -> list[_Problem]:
+    """All that can be wrong with a row, in the order in which it is looked for: one row, one reason."""
+    query, document, position = (log.column(role) for role in ("query_id", "doc_id", "position"))
+    at = whole(source, position)
+    problems = [_Problem("", '"no object"', "the line is not a JSON object")] if source.format == "ndjson" else []
+    problems += [
+        _Problem(query, f"{name(query)} IS NULL", "query_id is missing"),
+        _Problem(document, f"{name(document)} IS NULL", "doc_id is missing"),
+        _Problem(position, f"coalesce({at}, 0) < 1", "position is not a whole number from 1 on"),
+    ]
+    if not is_counted(source, log):
+        clicked, skipped = flags(source, log)
+        bad = f"NOT coalesce({clicked} OR {skipped}, FALSE)"
+        return [*problems, _Problem(log.column("clicked"), bad, "clicked is neither 0 nor 1")]
+    n, c = (whole(source, log.column(role)) for role in ("impressions", "clicks"))
+    return [
+        *problems,
+        _Problem(log.column("impressions"), f"coalesce({n}, -1) < 0", "impressions is not a whole number from 0 on"),
+        _Problem(log.column("clicks"), f"coalesce({c}, -1) < 0", "clicks is not a whole number from 0 on"),
+        _Problem(log.column("clicks"), f"{c} > {n}", "clicks are more than impressions"),
+    ]
+
+
+def _merged(found: Iterable[Refused]) -> list[Refused]:
+    """One entry per reason."""
+    merged: dict[str, Refused] = {}
+    for refused in found:
+        known = merged.setdefault(refused.reason, Refused(refused.reason, 0, ()))
+        examples = (*known.examples, *refused.examples)[:EXAMPLES_PER_KIND]
+        merged[refused.reason] = replace(known, rows=known.rows + refused.rows, examples=examples)
+    return list(merged.values())

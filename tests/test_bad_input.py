@@ -1,0 +1,494 @@
+"""Every kind of bad input: a message that says what, where, found and what to do, and nothing written."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import clickmix as cm
+from logs import cells, small_log, write
+
+RAW = "query_id,doc_id,position,clicked\n"
+COUNTED = "query_id,doc_id,position,impressions,clicks\n"
+HINT = " Mend the log, or leave bad rows out with --bad-rows skip (in Python bad_rows='skip')."
+READS = [
+    ("byte order mark", b"\xef\xbb\xbf" + RAW.encode() + b"q,d,1,1\n"),
+    ("CRLF", RAW.replace("\n", "\r\n").encode() + b"q,d,1,1\r\n"),
+    ("CR only", RAW.replace("\n", "\r").encode() + b"q,d,1,1\r"),
+    ("no final newline", RAW.encode() + b"q,d,1,1"),
+    ("blank lines", RAW.encode() + b"\n\nq,d,1,1\n\n"),
+    ("quoted header", b'"query_id","doc_id","position","clicked"\nq,d,1,1\n'),
+    ("quoted values", RAW.encode() + b'"q","d","1","1"\n'),
+    ("extra columns", b'x,query_id,"y\nz",doc_id,position,clicked\n,q,,d,1,1\n'),
+    ("session", b"session_id,query_id,doc_id,position,clicked\ns,q,d,1,1\n"),
+]
+KEPT_IDS = [
+    ("newline in quotes", b'"a\nb"', "a\nb"),
+    ("CRLF in quotes", b'"a\r\nb"', "a\r\nb"),
+    ("comma in quotes", b'"a,b"', "a,b"),
+    ("quote in quotes", b'"a""b"', 'a"b'),
+    ("quote inside", b'a"b', 'a"b'),
+    ("NUL", b"a\x00b", "a\x00b"),
+    ("a megabyte", b"a" * 1_000_000, "a" * 1_000_000),
+    ("spaces", b" a ", " a "),
+    ("formula", b"=1+1", "=1+1"),
+    ("escape sequence", b"\x1b[31m", "\x1b[31m"),
+    ("emoji", "🦆".encode(), "🦆"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder, so that messages name files shortly."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def message(log: Any, **settings: Any) -> str:
+    with pytest.raises(cm.ClickmixError) as caught:
+        cm.debias(log, **settings)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("data", [case[1] for case in READS], ids=[case[0] for case in READS])
+def test_csv_that_reads(folder: Path, data: bytes) -> None:
+    (folder / "log.csv").write_bytes(data)
+    assert cells(cm.count("log.csv")) == [("q", "d", 1, 1, 1)]
+
+
+@pytest.mark.parametrize(("written", "id"), [case[1:] for case in KEPT_IDS], ids=[case[0] for case in KEPT_IDS])
+def test_ids_that_are_kept(folder: Path, written: bytes, id: str) -> None:
+    (folder / "log.csv").write_bytes(RAW.encode() + written + b",d,1,1\n")
+    assert cells(cm.count("log.csv")) == [(id, "d", 1, 1, 1)]
+
+
+LINES = [
+    ("too few", b"q,d,1", "'q,d,1': the line has fewer columns than the header."),
+    ("too many", b"q,d,1,1,9", "'q,d,1,1,9': the line has more columns than the header."),
+    (
+        "text after quote",
+        b'"q"x,d,1,1',
+        "'\"q\"x,d,1,1': a quotation mark is not closed, or text follows the closing one.",
+    ),
+    ("not UTF-8", b"q\xff,d,1,1", "'q?,d,1,1': the line is not UTF-8 text."),
+    ("3 MB", b"q" * 3_000_000 + b",d,1,1", f"'{'q' * 200}': the line is longer than 2,000,000 bytes."),
+]
+
+
+@pytest.mark.parametrize(("line", "found"), [case[1:] for case in LINES], ids=[case[0] for case in LINES])
+def test_a_line_that_cannot_be_cut(folder: Path, line: bytes, found: str) -> None:
+    (folder / "log.csv").write_bytes(RAW.encode() + b"q,d,1,1\n" + line + b"\nq,d,1,0\n")
+    assert message("log.csv") == f"log.csv, row 2: {found}{HINT}"
+    assert cells(cm.count("log.csv", bad_rows="skip")) == [("q", "d", 1, 2, 1)]
+
+
+def test_a_quotation_mark_that_is_never_closed(folder: Path) -> None:
+    (folder / "log.csv").write_text(RAW + 'q,d,1,1\n"q,d,1,1\nq,d,1,0\n')
+    assert message("log.csv") == (
+        "log.csv, row 2: '\"q,d,1,1\\nq,d,1,0': a quotation mark is not closed, or text follows the closing one." + HINT
+    )
+
+
+HEADERS = [
+    (
+        "missing",
+        b"query,doc_id,position,clicked\nq,d,1,1\n",
+        "log.csv: no column 'query_id'. Found query, doc_id, position, clicked. Say which column is meant, "
+        "for instance --columns query_id=query (in Python columns={'query_id': 'query'}).",
+    ),
+    (
+        "no clicks",
+        b"query_id,doc_id,position\nq,d,1\n",
+        "log.csv: no column 'clicked' (or 'impressions' and 'clicks', if it is counted already). Found "
+        "query_id, doc_id, position. Say which column is meant, for instance --columns clicked=query_id (in "
+        "Python columns={'clicked': 'query_id'}).",
+    ),
+    (
+        "clicks alone",
+        b"query_id,doc_id,position,clicks\nq,d,1,1\n",
+        "log.csv: no column 'impressions'. Found query_id, doc_id, position, clicks. Say which column is "
+        "meant, for instance --columns impressions=position (in Python columns={'impressions': 'position'}).",
+    ),
+    (
+        "twice",
+        b"query_id,doc_id,position,clicked,clicked\nq,d,1,1,1\n",
+        "log.csv: the column 'clicked' stands twice in the header. Rename one of them.",
+    ),
+    (
+        "twice but for case",
+        b"query_id,doc_id,position,clicked,Clicked\nq,d,1,1,1\n",
+        "log.csv: the column 'Clicked' stands twice in the header. Rename one of them.",
+    ),
+    ("header only", RAW.encode(), "log.csv: the log is empty. Expected one row per impression."),
+    ("empty", b"", "log.csv: the file is empty. Expected a click log with a header."),
+    ("blank", b"\nq,d,1,1\n", "log.csv: the first line is blank. Expected a header with the names of the columns."),
+    ("UTF-16", RAW.encode("utf-16"), "log.csv: the header is not UTF-8 text. Save the file as UTF-8."),
+    (
+        "mixed line ends",
+        RAW.encode() + b"q,d,1,1\r\nq,d,1,0\n",
+        "log.csv: cannot be read: some lines end in another way than the first one, or a quotation mark "
+        "stands in the wrong place. The file may be damaged or cut off; write it again.",
+    ),
+]
+
+
+@pytest.mark.parametrize("mode", ["fail", "skip"])
+@pytest.mark.parametrize(("data", "expected"), [case[1:] for case in HEADERS], ids=[case[0] for case in HEADERS])
+def test_a_csv_file_that_is_no_log(folder: Path, data: bytes, expected: str, mode: Any) -> None:
+    (folder / "log.csv").write_bytes(data)
+    assert message("log.csv", bad_rows=mode) == expected
+
+
+CLICKED = ["2", "-1", "yes", "", "NaN", "inf", "1e0", " 1", "٣", "+1", "01", "1_0", "0.5"]
+POSITIONS = [
+    "0",
+    "-1",
+    "1.5",
+    "1e3",
+    " 7",
+    "٣",
+    "+5",
+    "-0",
+    "1_000",
+    "NaN",
+    "inf",
+    "9223372036854775808",
+    "",
+    "first",
+    "0x1",
+]
+COUNTS = ["-1", "1.5", "1e3", " 7", "٣", "+5", "-0", "1_000", "NaN", "inf", "9223372036854775808", "", "many"]
+
+
+def shown(text: str) -> str:
+    return repr(text) if text else "nothing"
+
+
+@pytest.mark.parametrize("text", CLICKED)
+def test_clicked_that_is_neither_0_nor_1(folder: Path, text: str) -> None:
+    (folder / "log.csv").write_text(RAW + f"q,d,1,1\nq,d,1,{text}\n")
+    assert message("log.csv") == (f"log.csv, row 2, column 'clicked': {shown(text)}: clicked is neither 0 nor 1.{HINT}")
+
+
+@pytest.mark.parametrize("text", POSITIONS)
+def test_a_position_that_is_none(folder: Path, text: str) -> None:
+    (folder / "log.csv").write_text(RAW + f"q,d,1,1\nq,d,{text},1\n")
+    assert message("log.csv") == (
+        f"log.csv, row 2, column 'position': {shown(text)}: position is not a whole number from 1 on.{HINT}"
+    )
+
+
+@pytest.mark.parametrize("text", COUNTS)
+@pytest.mark.parametrize("column", ["impressions", "clicks"])
+def test_counts_that_are_none(folder: Path, text: str, column: str) -> None:
+    row = f"q,d,1,{text},0" if column == "impressions" else f"q,d,1,5,{text}"
+    (folder / "log.csv").write_text(COUNTED + f"q,d,1,5,5\n{row}\n")
+    assert message("log.csv") == (
+        f"log.csv, row 2, column {column!r}: {shown(text)}: {column} is not a whole number from 0 on.{HINT}"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["log.parquet", "log.csv", "log.ndjson", "log.parquet.gz", "log.csv.gz", "log.ndjson.gz"]
+)
+@pytest.mark.parametrize(
+    ("column", "value", "text", "reason"),
+    [
+        ("query_id", None, "nothing", "query_id is missing"),
+        ("doc_id", None, "nothing", "doc_id is missing"),
+        ("position", 0, "'0'", "position is not a whole number from 1 on"),
+        ("position", -3, "'-3'", "position is not a whole number from 1 on"),
+        ("position", None, "nothing", "position is not a whole number from 1 on"),
+        ("impressions", -1, "'-1'", "impressions is not a whole number from 0 on"),
+        ("clicks", None, "nothing", "clicks is not a whole number from 0 on"),
+        ("clicks", 6, "'6'", "clicks are more than impressions"),
+    ],
+)
+def test_a_bad_value_in_every_format(
+    folder: Path, name: str, column: str, value: int | None, text: str, reason: str
+) -> None:
+    table: dict[str, list[Any]] = {"query_id": ["q"] * 5, "doc_id": ["d"] * 5, "position": [1] * 5}
+    table |= {"impressions": [5] * 5, "clicks": [2] * 5}
+    table[column] = [*table[column][:3], value, table[column][4]]
+    write(folder / name, table)
+    assert message(name) == f"{name}, row 4, column {column!r}: {text}: {reason}.{HINT}"
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "expected"),
+    [
+        (
+            "query_id",
+            pa.array([1.5]),
+            "log.parquet, column 'query_id': found DOUBLE values, expected text or whole numbers for query_id.",
+        ),
+        (
+            "doc_id",
+            pa.array([[1]]),
+            "log.parquet, column 'doc_id': found BIGINT[] values, expected text or whole numbers for doc_id.",
+        ),
+        (
+            "position",
+            pa.array([True]),
+            "log.parquet, column 'position': found BOOLEAN values, expected whole numbers for position.",
+        ),
+        (
+            "position",
+            pa.array([2**63], pa.uint64()),
+            "log.parquet, row 1, column 'position': '9223372036854775808': position is not a whole number from 1 on."
+            + HINT,
+        ),
+        (
+            "position",
+            pa.array([float("nan")]),
+            "log.parquet, row 1, column 'position': 'nan': position is not a whole number from 1 on." + HINT,
+        ),
+        (
+            "position",
+            pa.array([float("inf")]),
+            "log.parquet, row 1, column 'position': 'inf': position is not a whole number from 1 on." + HINT,
+        ),
+        (
+            "clicked",
+            pa.array([float("nan")]),
+            "log.parquet, row 1, column 'clicked': 'nan': clicked is neither 0 nor 1." + HINT,
+        ),
+        (
+            "clicked",
+            pa.array([{"a": 1}]),
+            "log.parquet, column 'clicked': found STRUCT(a BIGINT) values, expected whole numbers for clicked.",
+        ),
+    ],
+)
+def test_types_that_cannot_be(folder: Path, column: str, values: Any, expected: str) -> None:
+    table = {"query_id": ["q"], "doc_id": ["d"], "position": [1], "clicked": [1]}
+    write(folder / "log.parquet", table | {column: values})
+    assert message("log.parquet") == expected
+
+
+JSON_ROW = '{"query_id":"q","doc_id":"d","position":1,"clicked":1}\n'
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["hello", "[1,2]", "5", '{"query_id":', "\ufeff" + JSON_ROW.strip(), '{"query_id":"\\ud800"}', "{} {}"],
+)
+def test_a_line_that_is_no_json_object(folder: Path, line: str) -> None:
+    (folder / "log.ndjson").write_text(JSON_ROW + line + "\n" + JSON_ROW)
+    assert message("log.ndjson") == f"log.ndjson, row 2: the line is not a JSON object.{HINT}"
+    assert cells(cm.count("log.ndjson", bad_rows="skip")) == [("q", "d", 1, 2, 2)]
+
+
+def test_ndjson_without_any_object(folder: Path) -> None:
+    (folder / "log.ndjson").write_text("\n\n")
+    expected = "log.ndjson: no line is a JSON object. Expected one object per line, one line per impression."
+    assert message("log.ndjson") == expected
+
+
+FILES = [
+    (
+        "missing.csv",
+        None,
+        "missing.csv: no such file. Check the path; folders and globs such as 'logs/*.parquet' work too.",
+    ),
+    (
+        "*.parquet",
+        None,
+        "*.parquet: no file matches. Check the path; folders and globs such as 'logs/*.parquet' work too.",
+    ),
+    (
+        "log.xlsx",
+        b"x",
+        "log.xlsx: unknown kind of file. Expected a name ending in .parquet, .pq, .csv, .tsv, .ndjson, "
+        ".jsonl, .json, or those with .gz.",
+    ),
+    (
+        "log",
+        b"x",
+        "log: unknown kind of file. Expected a name ending in .parquet, .pq, .csv, .tsv, .ndjson, .jsonl, "
+        ".json, or those with .gz.",
+    ),
+    ("log.parquet", b"", "log.parquet: the file is empty. Expected a click log with a header."),
+    (
+        "log.csv.gz",
+        b"not gzip",
+        "log.csv.gz: the header cannot be read: Not a gzipped file (b'no'). Expected UTF-8 text, gzipped if so named.",
+    ),
+    (
+        "log.parquet.gz",
+        b"not gzip",
+        "log.parquet.gz: cannot be unpacked: Not a gzipped file (b'no'). The file may be cut off; copy it again.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "expected"), FILES, ids=[case[0] for case in FILES])
+def test_files_that_are_no_log(folder: Path, name: str, data: bytes | None, expected: str) -> None:
+    if data is not None:
+        (folder / name).write_bytes(data)
+    assert message(name) == expected
+
+
+def test_a_folder_without_a_log(folder: Path) -> None:
+    (folder / "logs").mkdir()
+    expected = "logs: a folder without Parquet, CSV or NDJSON files. Give the folder of the click log."
+    assert message("logs") == expected
+
+
+def test_a_file_given_twice(folder: Path) -> None:
+    write(folder / "log.csv", small_log())
+    assert message(["log.csv", "."]) == "log.csv: given twice. Its clicks would be counted twice; name it once."
+
+
+@pytest.mark.parametrize("mode", ["fail", "skip"])
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("name", ["log.parquet", "log.parquet.gz", "log.csv.gz", "log.ndjson.gz"])
+def test_a_file_cut_off(folder: Path, name: str, share: float, mode: Any) -> None:
+    data = write(folder / name, small_log(rows=5000)).read_bytes()
+    (folder / name).write_bytes(data[: int(len(data) * share)])
+    assert message(name, bad_rows=mode).startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            {"context": ["device"]},
+            "log.csv: no context column 'device'. Found query_id, doc_id, position, clicked. Expected query_id "
+            "or doc_id or position or clicked.",
+        ),
+        (
+            {"context": ["clicks"]},
+            "context 'clicks': stands twice, or means something else in a log. Take another name.",
+        ),
+        ({"context": ["a", "a"]}, "context 'a': stands twice, or means something else in a log. Take another name."),
+        ({"columns": {"query": "q"}}, "columns: 'query' is no column of a click log. Expected query_id."),
+        ({"bad_rows": "drop"}, "bad_rows 'drop': expected 'fail' or 'skip'."),
+        ({"memory": "lots"}, "memory 'lots' is not an amount of memory. Write for instance 4GB or 800MB."),
+        ({"correction": "magic"}, "correction 'magic': expected one of mixture, none."),
+    ],
+)
+def test_settings_that_cannot_be(folder: Path, settings: dict[str, Any], expected: str) -> None:
+    (folder / "log.csv").write_text(RAW + "q,d,1,1\n")
+    assert message("log.csv", **settings) == expected
+
+
+BAD = (
+    "query_id,doc_id,position,clicked\n"
+    "q,d,1,1\n"  # 1
+    "q,d,0,1\n"  # 2: position
+    "q,d\n"  # 3: too few columns
+    ",d,1,1\n"  # 4: query_id
+    '"q\nr",d,1,0\n'  # 5
+    "q,d,1,1,1\n"  # 6: too many columns
+    "q,d\n"  # 7: too few columns
+    "q,d,1,7\n"  # 8: clicked
+    "q,d,x,7\n"  # 9: position
+    "q,d,1,0\n"  # 10
+    "q,,1,0\n"  # 11: doc_id
+)
+
+
+def test_skipped_rows_are_counted_and_named(folder: Path) -> None:
+    (folder / "log.csv").write_text(BAD)
+    counts = cm.count("log.csv", bad_rows="skip")
+    assert cells(counts) == [("q", "d", 1, 2, 1), ("q\nr", "d", 1, 1, 0)]
+    assert [(r.reason, r.rows, [(e.where, e.row, e.column, e.text) for e in r.examples]) for r in counts.refused] == [
+        ("the line has fewer columns than the header", 2, [("log.csv", 3, "", "q,d"), ("log.csv", 7, "", "q,d")]),
+        ("the line has more columns than the header", 1, [("log.csv", 6, "", "q,d,1,1,1")]),
+        ("query_id is missing", 1, [("log.csv", 4, "query_id", None)]),
+        ("doc_id is missing", 1, [("log.csv", 11, "doc_id", None)]),
+        (
+            "position is not a whole number from 1 on",
+            2,
+            [("log.csv", 2, "position", "0"), ("log.csv", 9, "position", "x")],
+        ),
+        ("clicked is neither 0 nor 1", 1, [("log.csv", 8, "clicked", "7")]),
+    ]
+    assert counts.totals()[0] + sum(refused.rows for refused in counts.refused) == 11
+
+
+def test_a_bad_log_says_how_much_is_bad(folder: Path) -> None:
+    (folder / "log.csv").write_text(BAD)
+    expected = "log.csv, row 3: 'q,d': the line has fewer columns than the header. 8 rows are bad in all." + HINT
+    assert message("log.csv") == expected
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.ndjson", "log.parquet"])
+def test_row_numbers_of_a_long_file(folder: Path, name: str) -> None:
+    """Long enough to be read by several threads."""
+    rows = 200_000
+    position = [1] * rows
+    position[123_455] = 0
+    write(
+        folder / name,
+        {"query_id": ["query"] * rows, "doc_id": ["d"] * rows, "position": position, "clicked": [0] * rows},
+    )
+    assert message(name).startswith(f"{name}, row 123456, column 'position': '0'")
+
+
+def test_bad_rows_of_several_files(folder: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (folder / name).write_text(RAW + "q,d,1,1\nq,d,0,0\nx\nq,d,0,0\n")
+    write(folder / "c.parquet", {"query_id": ["q"], "doc_id": ["d"], "position": [0], "clicked": [1]})
+    counts = cm.count(["a.csv", "b.csv", "c.parquet"], bad_rows="skip")
+    assert [(r.rows, [(e.where, e.row) for e in r.examples]) for r in counts.refused] == [
+        (2, [("a.csv", 3), ("b.csv", 3)]),
+        (5, [("a.csv", 2), ("a.csv", 4), ("b.csv", 2)]),
+    ]
+
+
+def test_a_log_of_bad_rows_only(folder: Path) -> None:
+    (folder / "log.csv").write_text(RAW + "q,d,0,1\nq,d,0,1\n")
+    assert message("log.csv", bad_rows="skip") == (
+        "log.csv: the log is empty. All 2 rows were refused: position is not a whole number from 1 on. "
+        "Expected one row per impression."
+    )
+
+
+any_csv = st.lists(
+    st.sampled_from(
+        [RAW, COUNTED, "q", "d", "1", "0", ",", "\n", "\r\n", "\r", '"', "q,d,1,1\n", "\x00", "é", "\ufeff", "\t", ";"]
+    )
+    | st.text(max_size=3),
+    max_size=30,
+).map("".join)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=any_csv, header=st.booleans(), mode=st.sampled_from(["fail", "skip"]))
+def test_any_csv_reads_or_is_refused(folder: Path, text: str, header: bool, mode: Any) -> None:
+    data = ((RAW if header else "") + text).encode(errors="surrogatepass")
+    (folder / "log.csv").write_bytes(data)
+    try:
+        counts = cm.count("log.csv", bad_rows=mode)
+    except cm.InputError as error:
+        outcome = str(error).startswith("log.csv")
+    else:
+        outcome = counts.totals()[0] >= 1
+    assert outcome
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    ids=st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), min_size=1, max_size=5, unique=True),
+    name=st.sampled_from(["counts.parquet", "counts.csv", "counts.ndjson", "counts.csv.gz"]),
+)
+def test_any_text_in_ids_survives(folder: Path, ids: list[tuple[str, str]], name: str) -> None:
+    queries, documents = zip(*ids, strict=True)
+    table = {"query_id": pa.array(queries, pa.string()), "doc_id": pa.array(documents, pa.string())}
+    write(folder / "log.parquet", table | {"position": [1] * len(ids), "clicked": [1] * len(ids)})
+    cm.count("log.parquet").write(name)
+    labels = cm.debias(name, correction="none")
+    assert {tuple(map(str, row)) for row in zip(labels.query_id, labels.doc_id, strict=True)} == set(ids)
+
+
+def test_a_gzipped_file_that_says_it_is_not(folder: Path) -> None:
+    (folder / "log.csv").write_bytes(gzip.compress(RAW.encode() + b"q,d,1,1\n"))
+    assert message("log.csv") == "log.csv: the header is not UTF-8 text. Save the file as UTF-8."

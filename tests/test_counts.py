@@ -1,0 +1,161 @@
+"""Counts are exact integers: they merge, and nothing but the log's contents changes a byte of them or their labels."""
+
+from __future__ import annotations
+
+import functools
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import clickmix as cm
+import clickmix.counts
+from clickmix.engines.duckdb import DuckDB
+from logs import cells, count_slowly, part, small_log, write
+
+LOG = small_log(rows=900)
+DAYS = [part(LOG, 0, 300), part(LOG, 300, 500), part(LOG, 500)]
+
+
+def outputs(log: Any, folder: Path, **settings: Any) -> tuple[bytes, bytes]:
+    """The bytes of the counts file and of the labels file."""
+    folder.mkdir(exist_ok=True)
+    counts = cm.count(log, **settings)
+    counts.write(folder / "counts.parquet")
+    cm.debias(counts).write(folder / "labels.parquet")
+    return (folder / "counts.parquet").read_bytes(), (folder / "labels.parquet").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
+    """Of all days read together from one file."""
+    folder = tmp_path_factory.mktemp("expected")
+    return outputs(write(folder / "log.parquet", LOG), folder)
+
+
+@pytest.mark.parametrize("name", ["counts.parquet", "counts.csv", "counts.csv.gz", "counts.ndjson", "counts.ndjson.gz"])
+def test_counts_of_days_merged_are_those_of_the_days_together(
+    tmp_path: Path, expected: tuple[bytes, bytes], name: str
+) -> None:
+    days = []
+    for i, day in enumerate(DAYS):
+        (tmp_path / str(i)).mkdir()
+        cm.count(write(tmp_path / f"{i}.csv", day)).write(tmp_path / str(i) / name)
+        days.append(tmp_path / str(i) / name)
+    assert outputs(days, tmp_path / "out") == expected
+    assert outputs(days[::-1], tmp_path / "out") == expected
+
+
+def test_counts_and_raw_files_merge(tmp_path: Path, expected: tuple[bytes, bytes]) -> None:
+    cm.count(write(tmp_path / "0.parquet", DAYS[0])).write(tmp_path / "counts.parquet")
+    days = [tmp_path / "counts.parquet", write(tmp_path / "1.ndjson", DAYS[1]), write(tmp_path / "2.csv", DAYS[2])]
+    assert outputs(days, tmp_path / "out") == expected
+
+
+def test_merging_is_associative(tmp_path: Path, expected: tuple[bytes, bytes]) -> None:
+    files = [write(tmp_path / f"{i}.parquet", day) for i, day in enumerate(DAYS)]
+    cm.count(files[:2]).write(tmp_path / "left.parquet")
+    cm.count(files[1:]).write(tmp_path / "right.parquet")
+    assert outputs([tmp_path / "left.parquet", files[2]], tmp_path / "out") == expected
+    assert outputs([files[0], tmp_path / "right.parquet"], tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_row_order_changes_no_byte(tmp_path: Path, expected: tuple[bytes, bytes], seed: int) -> None:
+    rows = list(zip(*LOG.values(), strict=True))
+    random.Random(seed).shuffle(rows)
+    shuffled = dict(zip(LOG, map(list, zip(*rows, strict=True)), strict=True))
+    assert outputs(write(tmp_path / "log.parquet", shuffled), tmp_path) == expected
+
+
+@pytest.mark.parametrize("size", [1, 7, 250])
+def test_how_the_log_is_cut_into_files_changes_no_byte(
+    tmp_path: Path, expected: tuple[bytes, bytes], size: int
+) -> None:
+    rows = range(0, 900, size)
+    chunks = [part(LOG, start, start + size) for start in rows][: 60 if size == 1 else None]
+    done = size * len(chunks)
+    for i, chunk in enumerate([*chunks, part(LOG, done)]):
+        if chunk["doc_id"]:
+            write(tmp_path / "log" / f"{i}.parquet", chunk)
+    assert outputs(tmp_path / "log", tmp_path) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_threads_and_memory_change_no_byte(
+    tmp_path: Path, expected: tuple[bytes, bytes], monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr(clickmix.counts, "DuckDB", functools.partial(DuckDB, threads=threads))
+    assert outputs(write(tmp_path / "log.parquet", LOG), tmp_path, memory="200MB") == expected
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.csv", "out.csv.gz", "out.ndjson"])
+def test_threads_change_no_byte_of_files_with_several_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    written = []
+    for threads in (1, 4):
+        monkeypatch.setattr(clickmix.counts, "DuckDB", functools.partial(DuckDB, threads=threads))
+        counts = cm.Counts.from_arrays(range(300_000), range(300_000), [1] * 300_000, [2] * 300_000, [1] * 300_000)
+        counts.write(tmp_path / name)
+        written.append((tmp_path / name).read_bytes())
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("impressions", [2**31 - 1, 2**31, 2**53 + 1, 2**62 + 1, 2**63 - 2])
+@pytest.mark.parametrize("name", ["log.parquet", "log.csv", "log.ndjson"])
+def test_large_counts_are_exact(tmp_path: Path, impressions: int, name: str) -> None:
+    table = {"query_id": ["q"] * 2, "doc_id": ["d"] * 2, "position": [1] * 2}
+    file = write(tmp_path / name, table | {"impressions": [impressions, 1], "clicks": [impressions - 1, 1]})
+    counts = cm.count(file)
+    assert cells(counts) == [("q", "d", 1, impressions + 1, impressions)]
+    assert counts.totals() == (impressions + 1, impressions)
+    labels = cm.debias(counts)
+    assert (labels.impressions.tolist(), labels.clicks.tolist()) == ([impressions + 1], [impressions])
+    counts.write(tmp_path / "counts.csv")
+    assert cells(cm.count(tmp_path / "counts.csv")) == cells(counts)
+
+
+@pytest.mark.parametrize("documents", [["d", "d"], ["d", "e"]])
+@pytest.mark.parametrize("bad_rows", ["fail", "skip"])
+def test_more_impressions_than_can_be_counted_are_refused(tmp_path: Path, documents: list[str], bad_rows: Any) -> None:
+    table = {"query_id": ["q"] * 2, "doc_id": documents, "position": [1] * 2}
+    file = write(tmp_path / "log.csv", table | {"impressions": [2**62, 2**62], "clicks": [1, 1]})
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(file, bad_rows=bad_rows)
+    assert str(caught.value) == (
+        f"{file}: the impressions add up to 9223372036854775808, more than 9223372036854775807. "
+        "Check the impressions column, or take a part of the log."
+    )
+
+
+def test_rows_without_impressions_are_no_cells(tmp_path: Path) -> None:
+    table = {"query_id": ["q"] * 2, "doc_id": ["d", "e"], "position": [1] * 2}
+    file = write(tmp_path / "log.csv", table | {"impressions": [0, 3], "clicks": [0, 1]})
+    counts = cm.count(file)
+    assert (cells(counts), counts.refused) == ([("q", "e", 1, 3, 1)], ())
+
+
+def test_counts_from_columns_at_hand() -> None:
+    counts = cm.Counts.from_arrays(["q", "q"], [1, 2], [1, 2], [5, 6], [0, 6], device=["m", "m"])
+    assert cells(counts) == [("q", 1, 1, "m", 5, 0), ("q", 2, 2, "m", 6, 6)]
+    assert counts.cells()["clicks"].tolist() == [0, 6]
+    with pytest.raises(cm.InputError, match="row 2, column 'clicks': '7': clicks are more than impressions"):
+        cm.Counts.from_arrays(["q", "q"], [1, 2], [1, 2], [5, 6], [0, 7])
+
+
+rows = st.tuples(st.sampled_from("ab"), st.integers(0, 3), st.integers(1, 3), st.integers(0, 1))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(log=st.lists(rows, min_size=2, max_size=25), cut=st.integers(1, 24))
+def test_any_log_in_two_parts(tmp_path: Path, log: list[tuple[Any, ...]], cut: int) -> None:
+    names = ("query_id", "doc_id", "position", "clicked")
+    table = dict(zip(names, map(list, zip(*log, strict=True)), strict=True))
+    first, second = part(table, 0, min(cut, len(log) - 1)), part(table, min(cut, len(log) - 1))
+    cm.count(write(tmp_path / "first.parquet", first)).write(tmp_path / "counts.parquet")
+    merged = cm.count([tmp_path / "counts.parquet", write(tmp_path / "second.csv", second)])
+    assert cells(merged) == count_slowly(table)
