@@ -16,6 +16,7 @@ from clickmix.counts import Counts
 from clickmix.sql import listed, name
 
 SMALLEST_GROUP = 30  # documents
+LOOK_CELLS = 50_000  # what tells whether documents move
 SAMPLE_CELLS = 400_000  # what fixes a few hundred parameters well; all labels are still computed from all cells
 
 Ints = np.ndarray[Any, Any]
@@ -63,11 +64,6 @@ class Sample:
     impressions: Ints
     clicks: Ints
 
-    @property
-    def moving(self) -> float:
-        """The share of documents seen at more than one place."""
-        return float((np.bincount(self.document) > 1).mean()) if len(self.document) else 0.0
-
 
 def read_histogram(counts: Counts) -> Histogram:
     """Ask the engine for the histogram: a few thousand rows, however long the log."""
@@ -80,14 +76,27 @@ def read_histogram(counts: Counts) -> Histogram:
     return Histogram(places, place, columns["impressions"], columns["clicks"], columns["documents"])
 
 
+def read_moving(counts: Counts, histogram: Histogram) -> float:
+    """The share of documents seen at more than one place, of a sample."""
+    ((moving,),) = counts.engine.rows(
+        "SELECT avg(CASE WHEN cells > 1 THEN 1.0 ELSE 0.0 END) FROM (SELECT count(*) AS cells "
+        f"FROM {counts.table} {_sampled(counts, histogram, LOOK_CELLS)} GROUP BY query_id, doc_id)"
+    )
+    return float(moving or 0.0)
+
+
+def _sampled(counts: Counts, histogram: Histogram, cells: int) -> str:
+    """SQL that keeps the queries of a sample with about so many cells, the same ones every time."""
+    share = min(1.0, cells / int(histogram.documents.sum()))
+    return "" if share == 1.0 else f"WHERE {counts.engine.sample('query_id', share)}"
+
+
 def read_sample(counts: Counts, histogram: Histogram) -> Sample:
-    """Ask the engine for the documents of a sample of queries, the same ones every time."""
+    """Ask the engine for the documents of a sample of queries."""
     keys = listed(map(name, counts.keys))
-    share = min(1.0, SAMPLE_CELLS / int(histogram.documents.sum()))
-    where = "" if share == 1.0 else f"WHERE {counts.engine.sample('query_id', share)}"
     columns = counts.engine.fetch(
         f"SELECT dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, {keys}, impressions, clicks "
-        f"FROM {counts.table} {where} ORDER BY document, {keys}"
+        f"FROM {counts.table} {_sampled(counts, histogram, SAMPLE_CELLS)} ORDER BY document, {keys}"
     )
     places, place = _places(columns, counts.context)
     index = {key: i for i, key in enumerate(histogram.places)}

@@ -14,14 +14,15 @@ from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.counts import Counts
 from clickmix.engines.duckdb import Progress
 from clickmix.errors import SettingError
-from clickmix.groups import Histogram, Sample, join_small, nearest, read_histogram, read_sample
-from clickmix.mixtures import Mixture, Observations, Verdict, fit_group, fit_jointly
+from clickmix.groups import Histogram, Sample, join_small, nearest, read_histogram, read_moving, read_sample
+from clickmix.mixtures import Mixture, Observations, fit_group, fit_jointly
 from clickmix.mixtures.families import FAMILIES
 from clickmix.mixtures.fit import Prior, Pull
 
 MOVING_FROM = 0.1  # share of documents at several places from which the groups are fitted jointly
 LARGEST_PRIOR = 30.0
 CLEAR_FROM = 0.25  # separation from which a group's own weight is taken as known
+UNCLEAR_BELOW = 0.5  # separation below which it may be off by much, so that knowing others' helps
 FEWEST_CLEAR_GROUPS = 3
 LEAST_DEVIATION = 0.1
 
@@ -44,17 +45,20 @@ class MixtureCorrection:
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
         """Fit every group by itself, or all together where documents move between them."""
         histogram = read_histogram(counts)
-        sample = read_sample(counts, histogram)
         group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
-        jointly = sample.moving >= MOVING_FROM
-        fitted = self._together(sample, group) if jointly else self._separately(histogram, group, progress)
+        moving = read_moving(counts, histogram)
+        jointly = moving >= MOVING_FROM
+        if jointly:
+            fitted = self._together(read_sample(counts, histogram), group)
+        else:
+            fitted = self._separately(histogram, group, progress)
         priors = _filled(fitted.priors, histogram, group)
         groups = tuple(
             Group(places, mixture, float(expit(prior)))
             for places, mixture, prior in zip(_members(histogram, group), fitted.mixtures, priors, strict=True)
         )
         pull = None if fitted.pull is None else (fitted.pull.mean, fitted.pull.deviation)
-        return MixtureFit(self.mixture, self.prior, counts.context, groups, jointly, sample.moving, fitted.trace, pull)
+        return MixtureFit(self.mixture, self.prior, counts.context, groups, jointly, moving, fitted.trace, pull)
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
         """Each group from its histogram; then, once more, unclear ones with what the clear ones say of the weights.
@@ -66,7 +70,9 @@ class MixtureCorrection:
             mixtures.append(fit_group(observations, self.mixture))
             if progress is not None:
                 progress((g + 1) / len(seen))
-        unclear = [g for g, mixture in enumerate(mixtures) if mixture.verdict is Verdict.OVERLAPPING]
+        unclear = [
+            g for g, mixture in enumerate(mixtures) if mixture.informative and mixture.separation < UNCLEAR_BELOW
+        ]
         pull = pull_of_clear_groups(mixtures) if unclear else None
         if pull is not None:
             for g in unclear:

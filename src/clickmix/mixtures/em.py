@@ -17,7 +17,8 @@ from scipy.optimize import minimize
 Vector = np.ndarray[Any, Any]
 
 ROUNDING = 1e-14  # a likelihood is a sum of many terms: smaller relative differences are noise
-EM_STEPS = 6  # of every start, and between quasi-Newton climbs
+START_STEPS = 2  # of EM from every start
+EM_STEPS = 6  # between quasi-Newton climbs
 CLIMBS = 20
 QUASI_NEWTON_STEPS = 200
 
@@ -49,20 +50,23 @@ class Climb:
 
 def climb(hill: Hill, starts: Sequence[Vector], *, tolerance: float) -> Climb:
     """A few EM steps from every start, then the best one to the top: where an EM step gains at most `tolerance`."""
-    path = max((_em(hill, x, (), tolerance) for x in starts), key=lambda path: path.log_likelihoods[-1])
+    paths = [_em(hill, x, (), tolerance, steps=START_STEPS) for x in starts]
+    path = max(paths, key=lambda path: path.log_likelihoods[-1])
+    # Clear components need no more than a few further steps of EM.
+    path = _em(hill, path.parameters, path.log_likelihoods[:-1], tolerance, steps=EM_STEPS)
     for _ in range(CLIMBS):
         if path.converged:
             break
-        path = _em(hill, *_quasi_newton(hill, path), tolerance)
+        path = _em(hill, *_quasi_newton(hill, path), tolerance, steps=EM_STEPS)
     return path
 
 
-def _em(hill: Hill, x: Vector, before: tuple[float, ...], tolerance: float) -> Climb:
+def _em(hill: Hill, x: Vector, before: tuple[float, ...], tolerance: float, *, steps: int) -> Climb:
     """EM steps from x; `before` are the log-likelihoods on the way to x."""
     trace = list(before)
     value, image = hill.step(x)
     trace.append(value)
-    for _ in range(EM_STEPS):
+    for _ in range(steps):
         new_value, new_image = hill.step(image)
         gain = new_value - value
         if gain < 0:  # an EM step can lose only by rounding
@@ -93,7 +97,7 @@ def _quasi_newton(hill: Hill, path: Climb) -> tuple[Vector, tuple[float, ...]]:
             for (low, high), s in zip(hill.bounds(), scale, strict=True)
         ],
         callback=lambda intermediate_result: values.append(-intermediate_result.fun),
-        options={"maxiter": QUASI_NEWTON_STEPS, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20},
+        options={"maxiter": QUASI_NEWTON_STEPS, "ftol": 1e-14, "gtol": 1e-8, "maxcor": 20},
     )
     end, trace = found.x * scale, path.log_likelihoods
     # Priors and rates are put in order only by EM, so the value that counts is the one EM sees.

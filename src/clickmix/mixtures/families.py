@@ -54,7 +54,7 @@ class Binomial:
     def log_density(self, parameters: Floats, seen: Observations) -> Floats:
         """c log p + (n - c) log(1 - p)."""
         p = parameters[0]  # logarithms of a few rates, not of a rate per cell
-        return np.asarray(seen.clicks * np.log(p)[:, seen.group] + seen.skips * np.log1p(-p)[:, seen.group])
+        return np.asarray(seen.clicks * seen.per_cell(np.log(p)) + seen.skips * seen.per_cell(np.log1p(-p)))
 
     def constant(self, seen: Observations) -> float:
         """Sum of log C(n, c)."""
@@ -65,18 +65,16 @@ class Binomial:
 
         Where the order is broken the best fit in order has both rates equal.
         """
-        clicks = np.array([seen.per_group(w * seen.clicks) for w in weights])
-        shown = np.array([seen.per_group(w * seen.impressions) for w in weights])
+        clicks, shown = seen.shared_out(weights, seen.clicks), seen.shared_out(weights, seen.impressions)
         p = _ratio(clicks, shown)
-        pooled = _ratio(clicks.sum(axis=0), shown.sum(axis=0))
-        p = np.where(p[0] <= p[-1], p, pooled)
-        return np.asarray(np.clip(p, LOWEST_RATE, 1 - LOWEST_RATE))[None]
+        if (p[0] > p[-1]).any():
+            p = np.where(p[0] <= p[-1], p, _ratio(clicks.sum(axis=0), shown.sum(axis=0)))
+        return _within(p)[None]
 
     def score(self, parameters: Floats, weights: Floats, seen: Observations) -> tuple[Floats, Floats]:
         """In the logit of p: sum r (c - n p), and sum r n p (1 - p)."""
         p = parameters[0]
-        clicks = np.array([seen.per_group(w * seen.clicks) for w in weights])
-        shown = np.array([seen.per_group(w * seen.impressions) for w in weights])
+        clicks, shown = seen.shared_out(weights, seen.clicks), seen.shared_out(weights, seen.impressions)
         return (clicks - shown * p)[None], (shown * p * (1 - p))[None]
 
     def unbounded(self, parameters: Floats) -> Floats:
@@ -85,8 +83,8 @@ class Binomial:
 
     def bounded(self, values: Floats, seen: Observations, *, in_order: bool = True) -> Floats:
         """Rates of the logits; in order means that the last is not below the first."""
-        p = np.asarray(np.clip(expit(values), LOWEST_RATE, 1 - LOWEST_RATE))
-        if not in_order:
+        p = _within(expit(values))
+        if not in_order or (p[:, 0] <= p[:, -1]).all():
             return p
         return np.asarray(np.where(p[:, :1] <= p[:, -1:], p, p.mean(axis=1, keepdims=True)))
 
@@ -106,8 +104,8 @@ class Gaussian:
         mean, variance = parameters
         level = -np.log(2 * np.pi * variance) / 2
         precision = -1 / (2 * variance)
-        squares = (seen.rates - mean[:, seen.group]) ** 2
-        return np.asarray(squares * precision[:, seen.group] + level[:, seen.group])
+        squares = (seen.rates - seen.per_cell(mean)) ** 2
+        return np.asarray(squares * seen.per_cell(precision) + seen.per_cell(level))
 
     def constant(self, seen: Observations) -> float:
         """Nothing is left out."""
@@ -115,10 +113,10 @@ class Gaussian:
 
     def maximise(self, weights: Floats, seen: Observations) -> Floats:
         """Weighted mean and variance of the rates, the variance with a floor."""
-        total = np.array([seen.per_group(w) for w in weights])
-        mean = _ratio(np.array([seen.per_group(w * seen.rates) for w in weights]), total)
-        spread = (seen.rates - mean[:, seen.group]) ** 2
-        variance = _ratio(np.array([seen.per_group(w * s) for w, s in zip(weights, spread, strict=True)]), total)
+        ones = np.ones_like(seen.rates)
+        total = seen.shared_out(weights, ones)
+        mean = _ratio(seen.shared_out(weights, seen.rates), total)
+        variance = _ratio(seen.shared_out(weights * (seen.rates - seen.per_cell(mean)) ** 2, ones), total)
         return np.array([mean, np.maximum(variance, self._floor(seen))])
 
     def _floor(self, seen: Observations) -> Floats:
@@ -135,10 +133,8 @@ class Gaussian:
     def score(self, parameters: Floats, weights: Floats, seen: Observations) -> tuple[Floats, Floats]:
         """In the mean: sum r (x - mu) / v, and sum r / v; in log v: sum r ((x - mu)^2 / v - 1) / 2, and sum r / 2."""
         mean, variance = parameters
-        total = np.array([seen.per_group(w) for w in weights])
-        off = seen.rates - mean[:, seen.group]
-        first = np.array([seen.per_group(w * d) for w, d in zip(weights, off, strict=True)])
-        second = np.array([seen.per_group(w * d * d) for w, d in zip(weights, off, strict=True)])
+        ones, off = np.ones_like(seen.rates), seen.rates - seen.per_cell(mean)
+        total, first, second = (seen.shared_out(part, ones) for part in (weights, weights * off, weights * off * off))
         slope = np.array([first / variance, (second / variance - total) / 2])
         return slope, np.array([total / variance, total / 2])
 
@@ -157,6 +153,10 @@ class Gaussian:
 
 
 FAMILIES: dict[str, Family] = {"binomial": Binomial(), "gaussian": Gaussian()}
+
+
+def _within(rates: Floats) -> Floats:
+    return np.minimum(np.maximum(rates, LOWEST_RATE), 1 - LOWEST_RATE)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

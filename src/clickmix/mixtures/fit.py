@@ -7,6 +7,7 @@ A group's histogram is the special case of one cell per document; documents that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +21,7 @@ from clickmix.mixtures.observations import Floats, Observations
 
 Prior = Literal["position", "flat"]
 
-GAIN_PER_DOCUMENT = 1e-12
+GAIN_PER_DOCUMENT = 1e-11
 START_QUANTILES = (0.5, 0.75, 0.9, 0.97)
 START_CONFIDENCE = 0.9
 LARGEST_LOGIT = 30.0
@@ -97,7 +98,7 @@ class Problem:
 
     def maximise(self, relevance: Floats, prior: Floats) -> tuple[Floats, Floats]:
         """M-step: the priors and parameters that fit best when each document is relevant with this probability."""
-        r = relevance[self.seen.document]
+        r = self._of_cells(relevance)
         parameters = self.family.maximise(np.array([1 - r, r]), self.seen)
         return self._maximise_prior(relevance, prior), parameters
 
@@ -129,7 +130,7 @@ class Problem:
 
     def _score(self, prior: Floats, parameters: Floats, relevance: Floats) -> tuple[Vector, Vector]:
         m, pi = self.seen.multiplicity, expit(self.prior_logits(prior))
-        r = relevance[self.seen.document]
+        r = self._of_cells(relevance)
         slope, curvature = self.family.score(parameters, np.array([1 - r, r]), self.seen)
         off, spread = m * (relevance - pi), m * pi * (1 - pi)
         if self.prior_by_group:
@@ -140,6 +141,9 @@ class Problem:
             precision = self.pull.deviation**-2
             priors = priors[0] - precision * (prior - self.pull.mean), priors[1] + precision
         return np.concatenate([priors[0], slope.ravel()]), np.concatenate([priors[1], curvature.ravel()])
+
+    def _of_cells(self, documents: Floats) -> Floats:
+        return documents if self.seen.one_cell_each else documents[self.seen.document]
 
     def _pulled(self, prior: Floats) -> float:
         return 0.0 if self.pull is None else self.pull.log_density(float(prior[0]))
@@ -196,7 +200,7 @@ def fit_mixture(seen: Observations, family: Family, *, prior: Prior = "position"
 
 
 def _starts(problem: Problem) -> list[Vector]:
-    """Call the most clicked documents relevant: the upper half, quarter, tenth, and the top 3 %.
+    """Call the most clicked documents relevant: the upper half, quarter, tenth and top 3 %, or as many as a pull says.
 
     Most clicked means most clicks beside what the average document would have got in the same groups.
     """
@@ -204,7 +208,8 @@ def _starts(problem: Problem) -> list[Vector]:
     rate = seen.per_group(seen.clicks) / np.maximum(seen.per_group(seen.impressions), 1)
     expected = seen.per_document(seen.impressions * rate[seen.group])
     score = (seen.per_document(seen.clicks) + 1) / (expected + 1)
-    cuts = dict.fromkeys(float(cut) for cut in _quantiles(score, seen.multiplicity))
+    quantiles = START_QUANTILES if problem.pull is None else (float(expit(-problem.pull.mean)),)
+    cuts = dict.fromkeys(float(cut) for cut in _quantiles(score, seen.multiplicity, quantiles))
     starts = []
     for cut in cuts:
         relevance = np.where(score > cut, START_CONFIDENCE, 1 - START_CONFIDENCE)
@@ -213,8 +218,8 @@ def _starts(problem: Problem) -> list[Vector]:
     return starts
 
 
-def _quantiles(values: Floats, weights: Floats) -> Floats:
+def _quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> Floats:
     order = np.argsort(values, kind="stable")
     cumulated = np.cumsum(weights[order])
-    places = np.searchsorted(cumulated, np.array(START_QUANTILES) * cumulated[-1])
+    places = np.searchsorted(cumulated, np.array(shares) * cumulated[-1])
     return np.asarray(values[order][np.minimum(places, len(values) - 1)])

@@ -7,6 +7,8 @@ z = relevance of a document, the complete score on the logit scale is linear in 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 from scipy.special import expit
@@ -19,32 +21,40 @@ def rate_errors(seen: Observations, fit: Fit) -> Floats:
     """Component x group: standard errors of the rates' logits; NaN where the information does not allow them."""
     r, m = fit.relevance, seen.multiplicity
     p0, p1 = fit.parameters[0]
-    by_prior = len(fit.prior) > 1
-    shares = seen.shares if by_prior else scipy.sparse.csr_matrix(np.ones((len(m), 1)))
+    shares = seen.shares if len(fit.prior) > 1 else np.ones((len(m), 1))
     pi = expit(shares @ fit.prior)
-    d = scipy.sparse.hstack(
-        [
-            shares,
-            _by_group(seen, -(seen.clicks - seen.impressions * p0[seen.group])),
-            _by_group(seen, seen.clicks - seen.impressions * p1[seen.group]),
-        ],
-        format="csr",
-    )
-    information = -(d.T @ d.multiply((m * r * (1 - r))[:, None])).toarray()
-    priors = shares.shape[1]
-    information[:priors, :priors] += (shares.T @ shares.multiply((m * pi * (1 - pi))[:, None])).toarray()
-    cell = r[seen.document]
+    off = [-(seen.clicks - seen.impressions * p0[seen.group]), seen.clicks - seen.impressions * p1[seen.group]]
+    d = _side_by_side(shares, *(_by_group(seen, column) for column in off))
+    priors, cell = shares.shape[1], r[seen.document]
+    information = -_gram(d, m * r * (1 - r))
+    information[:priors, :priors] += _gram(shares, m * pi * (1 - pi))
     complete = [
         seen.per_group((1 - cell) * seen.impressions) * p0 * (1 - p0),
         seen.per_group(cell * seen.impressions) * p1 * (1 - p1),
     ]
-    information[np.arange(priors, len(information)), np.arange(priors, len(information))] += np.concatenate(complete)
+    diagonal = np.arange(priors, len(information))
+    information[diagonal, diagonal] += np.concatenate(complete)
     return _errors(information)[priors:].reshape(2, seen.groups)
 
 
-def _by_group(seen: Observations, cells: Floats) -> scipy.sparse.csr_matrix:
+def _by_group(seen: Observations, cells: Floats) -> Any:
+    """Documents x groups; plain columns for a single group, where sparse ones only cost time."""
+    if seen.groups == 1:
+        return cells[:, None]
     shape = (len(seen.multiplicity), seen.groups)
     return scipy.sparse.csr_matrix((cells, (seen.document, seen.group)), shape=shape)
+
+
+def _side_by_side(*blocks: Any) -> Any:
+    plain = all(isinstance(block, np.ndarray) for block in blocks)
+    return np.hstack(blocks) if plain else scipy.sparse.hstack(blocks, format="csr")
+
+
+def _gram(d: Any, weights: Floats) -> Floats:
+    """d' diag(weights) d."""
+    if isinstance(d, np.ndarray):
+        return np.asarray(d.T @ (d * weights[:, None]))
+    return np.asarray((d.T @ d.multiply(weights[:, None])).toarray())
 
 
 def _errors(information: Floats) -> Floats:

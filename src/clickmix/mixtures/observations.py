@@ -57,7 +57,7 @@ class Observations:
         """Sum of log C(n, c): the part of a binomial likelihood that no parameter changes."""
         n, c = self.impressions, self.clicks
         log_choose = -np.log1p(n) - betaln(n - c + 1, c + 1)  # C(n, c) itself overflows beyond n = 1030
-        return float(self.multiplicity[self.document] @ log_choose)
+        return float(self.weight @ log_choose)
 
     @cached_property
     def shares(self) -> scipy.sparse.csr_matrix:
@@ -73,9 +73,23 @@ class Observations:
             return cells
         return np.bincount(self.document, weights=cells, minlength=len(self.multiplicity))
 
+    @cached_property
+    def weight(self) -> Floats:
+        """How many documents each cell stands for."""
+        return self.multiplicity if self.one_cell_each else self.multiplicity[self.document]
+
     def per_group(self, cells: Floats) -> Floats:
         """Sums over the cells of each group, each cell as often as its document was seen."""
-        weighted = cells * self.multiplicity[self.document]
         if self.groups == 1:
-            return np.array([weighted.sum()])
-        return np.bincount(self.group, weights=weighted, minlength=self.groups)
+            return np.array([self.weight @ cells])
+        return np.bincount(self.group, weights=cells * self.weight, minlength=self.groups)
+
+    def shared_out(self, weights: Floats, cells: Floats) -> Floats:
+        """Component x group: the sums of each group, a cell counting for component k with `weights[k]` of it."""
+        if self.groups == 1:
+            return np.asarray(weights @ (self.weight * cells))[:, None]
+        return np.array([self.per_group(w * cells) for w in weights])
+
+    def per_cell(self, groups: Floats) -> Floats:
+        """Values (component x group) for each cell; a single group's stand for all cells as they are."""
+        return groups if self.groups == 1 else groups[:, self.group]
