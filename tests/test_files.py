@@ -273,8 +273,8 @@ LIES: list[tuple[str, bytes, str]] = [
     ("other checksum", MODEL.replace(b'"moving": 0.0', b'"moving": 1.0'), "damaged: the checksum does not fit the contents. Make the file again."),
     ("infinite", MODEL.replace(b'"moving": 0.0', b'"moving": 1e999'), "damaged, or not a clickmix model: not a JSON document."),
     ("payload a list", document_text(kind="clickmix model", version=1, payload=[]).encode(), "damaged: the checksum does not fit the contents. Make the file again."),  # type: ignore[arg-type]
-    ("missing field", changed(lambda p: p.pop("moving")), CANNOT + "the fields of a model should be context, fitted, groups, log_likelihoods, mixture, moving, prior" + AGAIN),
-    ("extra field", changed(lambda p: p.update(more=1)), CANNOT + "the fields of a model should be context, fitted, groups, log_likelihoods, mixture, moving, prior" + AGAIN),
+    ("missing field", changed(lambda p: p.pop("moving")), CANNOT + "the fields of a model should be context, fitted, groups, log_likelihoods, mixture, moving, prior, pull" + AGAIN),
+    ("extra field", changed(lambda p: p.update(more=1)), CANNOT + "the fields of a model should be context, fitted, groups, log_likelihoods, mixture, moving, prior, pull" + AGAIN),
     ("extra field in a group", changed(lambda p: group(p).update(more=1)), CANNOT + "the fields of a group should be mixture, places, prior" + AGAIN),
     ("no groups", changed(lambda p: p["groups"].clear()), CANNOT + "a model without groups" + AGAIN),
     ("groups a text", changed(lambda p: p.update(groups="x")), CANNOT + "groups, expected a list" + AGAIN),

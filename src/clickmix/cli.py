@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -13,12 +12,10 @@ import typer
 
 import clickmix
 from clickmix.errors import ClickmixError, InputError, SettingError, printable
+from clickmix.terminal import print_fit, progress_bar, say, stages
 
 if TYPE_CHECKING:
-    from clickmix.corrections import MixtureFit
     from clickmix.counts import Counts
-
-WIDEST_TABLE = 1000
 
 app = typer.Typer(
     name="clickmix",
@@ -59,13 +56,13 @@ def debias(
     chosen = choose_correction(correction, mixture=mixture, prior=prior)
     _check_outputs(log, tables=[output], models=[model] if model else [])
     counts = _count(log, columns, context, bad_rows, memory)
-    with _progress("fitting") as progress:
+    with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
     _write_labels(fit, counts, output)
     if isinstance(fit, MixtureFit):
         if model is not None:
             fit.write(model)
-        _print_fit(fit)
+        print_fit(fit)
 
 
 @app.command()
@@ -81,7 +78,7 @@ def counts(
     _check_outputs(log, tables=[output])
     counted = _count(log, columns, context, bad_rows, memory)
     rows = counted.write(output)
-    _say(f"{rows:,} cells (query, document, position) in {output}.")
+    say(f"{rows:,} cells (query, document, position) in {output}.")
 
 
 @app.command()
@@ -100,11 +97,11 @@ def fit(
 
     _check_outputs(log, models=[output])
     counted = _count(log, columns, context, bad_rows, memory)
-    with _progress("fitting") as progress:
+    with progress_bar("fitting") as progress:
         fitted = MixtureCorrection(mixture, prior).fit(counted, progress=progress)
     fitted.write(output)
-    _say(f"Model in {output}.")
-    _print_fit(fitted)
+    say(f"Model in {output}.")
+    print_fit(fitted)
 
 
 @app.command()
@@ -130,7 +127,7 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
     """Show a model: its groups, their rates and weights, and what to think of them."""
     from clickmix.corrections import MixtureFit
 
-    _print_fit(MixtureFit.read(model))
+    print_fit(MixtureFit.read(model))
 
 
 @app.command()
@@ -152,13 +149,13 @@ def simulate(
 
     settings = Simulation(clicks=clicks, user=user, eta=eta, top=top, relevance=relevance, seed=seed)
     settings.person()  # complain before any work
-    with _stages() as stage:
+    with stages() as stage:
         stage("reading the collection" if data else "making the collection")
         collection = open_collection(data, queries=queries, seed=seed)
         for note in collection.notes:
-            _say(note)
+            say(note)
         rows = write_simulation(collection, output, settings, stage=stage)
-    _say(f"{rows:,} impressions on {collection.train.queries:,} queries in {output / 'log.parquet'}, truth beside it.")
+    say(f"{rows:,} impressions on {collection.train.queries:,} queries in {output / 'log.parquet'}, truth beside it.")
 
 
 @app.command()
@@ -168,11 +165,11 @@ def demo(
     """See it work: simulated users, labels from their clicks, and the truth beside them."""
     from clickmix.demo import run_demo
 
-    with _stages() as stage:
+    with stages() as stage:
         stage("simulating and labelling")
-        fitted = run_demo(output, say=_say)
-    _say("")
-    _print_fit(fitted)
+        fitted = run_demo(output, say=say)
+    say("")
+    print_fit(fitted)
 
 
 def _version(asked: bool) -> None:
@@ -214,7 +211,7 @@ def _fail(message: str) -> NoReturn:
 def _count(log: list[str], columns: str, context: str, bad_rows: Literal["fail", "skip"], memory: str | None) -> Counts:
     from clickmix.counts import count
 
-    with _progress("reading") as progress:
+    with progress_bar("reading") as progress:
         counted = count(
             log,
             columns=_pairs(columns),
@@ -224,16 +221,16 @@ def _count(log: list[str], columns: str, context: str, bad_rows: Literal["fail",
             progress=progress,
         )
     impressions, clicks = counted.totals()
-    _say(f"Read {impressions:,} impressions and {clicks:,} clicks.")
+    say(f"Read {impressions:,} impressions and {clicks:,} clicks.")
     for refused in counted.refused:
-        _say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
+        say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
     return counted
 
 
 def _write_labels(fitted: Any, counted: Counts, output: Path) -> None:
-    with _progress("labelling") as progress:
+    with progress_bar("labelling") as progress:
         rows = fitted.label(counted).write(output, progress=progress)
-    _say(f"{rows:,} labels in {output}.")
+    say(f"{rows:,} labels in {output}.")
 
 
 def _check_outputs(inputs: list[str], *, tables: Sequence[Path] = (), models: Sequence[Path] = ()) -> None:
@@ -263,50 +260,3 @@ def _pairs(text: str) -> dict[str, str]:
 
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _say(text: str) -> None:
-    typer.echo(printable(text))
-
-
-@contextlib.contextmanager
-def _progress(title: str) -> Iterator[Callable[[float], None] | None]:
-    """A bar on the terminal for work over two seconds, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
-
-
-@contextlib.contextmanager
-def _stages() -> Iterator[Callable[[str], None]]:
-    """What is being done, and for how long, on the terminal; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda title: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda title: bar.update(task, description=title)
-
-
-def _print_fit(fitted: MixtureFit) -> None:
-    from rich.console import Console
-
-    from clickmix.summary import fit_sentences, fit_table
-
-    console, table = Console(highlight=False), fit_table(fitted)
-    needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
-    console.width = max(console.width, needed)  # a cut table says less than one that runs over
-    console.print(table)
-    for sentence in fit_sentences(fitted):
-        console.print(sentence, markup=False)

@@ -1,0 +1,66 @@
+"""What the command shows: lines, progress while it works, the table of a fit. rich is imported when it is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from clickmix.errors import printable
+
+if TYPE_CHECKING:
+    from clickmix.corrections import MixtureFit
+
+WIDEST_TABLE = 1000
+
+
+def say(text: str) -> None:
+    """A line on standard output; what a log put into it cannot paint the screen."""
+    typer.echo(printable(text))
+
+
+@contextlib.contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
+    """A bar on the terminal for work over two seconds, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+@contextlib.contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """What is being done, and for how long, on the terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda title: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda title: bar.update(task, description=title)
+
+
+def print_fit(fitted: MixtureFit) -> None:
+    """The table of a fit, and what to think of it."""
+    from rich.console import Console
+
+    from clickmix.summary import fit_sentences, fit_table
+
+    console, table = Console(highlight=False), fit_table(fitted)
+    needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
+    console.width = max(console.width, needed)  # a cut table says less than one that runs over
+    console.print(table)
+    for sentence in fit_sentences(fitted):
+        console.print(sentence, markup=False)
