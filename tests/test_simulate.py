@@ -9,8 +9,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from clickmix.clicks import PositionBased, preset
-from clickmix.clicks.logfile import write_sessions
+from clickmix.clicks import PositionBased, preset, read_sessions, write_sessions
 from clickmix.datasets import Collection, synthetic_collection
 from clickmix.errors import ClickmixError
 from clickmix.simulate import Simulation, write_simulation
@@ -58,6 +57,39 @@ def test_chunks_are_one_log(tmp_path: Path) -> None:
     write_sessions(parts, tmp_path / "parts.parquet", **ids)
     whole, in_parts = (columns(tmp_path / f"{n}.parquet", "SELECT * FROM '{path}'") for n in ("whole", "parts"))
     assert all((whole[key] == in_parts[key]).all() for key in whole)
+
+
+def test_a_log_gives_its_sessions_back(tmp_path: Path) -> None:
+    sessions = preset("ubm", positions=4).simulate(np.full((3, 4), 0.5), sessions=300, rng=np.random.default_rng(0))
+    write_sessions([sessions], tmp_path / "log.csv", query_id=np.arange(3), doc_id=np.arange(12).reshape(3, 4))
+    read = read_sessions(tmp_path / "log.csv")
+    order = read.session_id.astype(int)  # sessions come in the order of their ids as text
+    assert sorted(order) == list(range(300))
+    assert (read.sessions.clicks == sessions.clicks[order]).all()
+    documents = read.doc_id[read.sessions.documents].astype(int)
+    assert (documents == sessions.documents[order]).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "query_id,doc_id,position,clicked\nq,d,1,0\n",
+            "{path}: no column 'session_id'. Found query_id, doc_id, position, clicked. Sessions need it; name it with "
+            "columns={{'session_id': ...}}.",
+        ),
+        (
+            "query_id,doc_id,position,impressions,clicks\nq,d,1,5,1\n",
+            "{path}: holds counts, and counts do not tell what was clicked together. Give the raw log.",
+        ),
+    ],
+)
+def test_logs_without_sessions_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    with pytest.raises(ClickmixError) as error:
+        read_sessions(path)
+    assert str(error.value) == message.format(path=path)
 
 
 @pytest.mark.parametrize("user", ["pbm", "dcm", "ubm"])

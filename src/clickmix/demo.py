@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from clickmix.clicks import preset
-from clickmix.clicks.logfile import write_sessions
+from clickmix.clicks import preset, write_sessions
 from clickmix.corrections import Labels, MixtureCorrection, MixtureFit, NoCorrection
 from clickmix.counts import count
 from clickmix.simulate import write_columns

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from clickmix.clicks import PositionBased, Sessions, User, preset
-from clickmix.clicks.logfile import write_sessions
+from clickmix.clicks import PositionBased, Sessions, User, preset, write_sessions
 from clickmix.datasets import (
     Collection,
     binarized,

@@ -2,6 +2,7 @@
 
 from clickmix.clicks.dcm import DependentClick
 from clickmix.clicks.fitting import Fit, Score
+from clickmix.clicks.logfile import read_sessions, write_sessions
 from clickmix.clicks.pbm import PositionBased
 from clickmix.clicks.presets import preset
 from clickmix.clicks.sessions import ListCounts, SessionLog, Sessions, sessions_from_columns
@@ -22,6 +23,8 @@ __all__ = [
     "User",
     "UserBrowsing",
     "preset",
+    "read_sessions",
     "read_yandex",
     "sessions_from_columns",
+    "write_sessions",
 ]

@@ -1,21 +1,33 @@
-"""Simulated sessions -> a click log on disk: one row per session and position.   sessions -> log
+"""Sessions and click logs, one row per session and position: simulated sessions to a file, a log to sessions.
 
-A session is kept as the number of its list and its clicks as bits, a few bytes; the rows are written out by the engine
-in one pass, so memory holds the sessions and never the rows.
+To write, a session is kept as the number of its list and its clicks as bits, a few bytes; the rows are written out by
+the engine in one pass, so memory holds the sessions and never the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clickmix.clicks.sessions import PAST_THE_END, Booleans, Integers, Sessions
+from clickmix.clicks.sessions import (
+    PAST_THE_END,
+    Booleans,
+    Integers,
+    SessionLog,
+    Sessions,
+    sessions_from_columns,
+)
+from clickmix.counts import count
 from clickmix.engines.duckdb import DuckDB, Progress
-from clickmix.sql import listed
+from clickmix.errors import InputError
+from clickmix.log import Log, is_counted, open_log
+from clickmix.rows import flags, whole
+from clickmix.sources import Source
+from clickmix.sql import listed, name
 
 BITS = 62  # clicks per whole number of 64 bits, its sign left alone
 
@@ -45,6 +57,35 @@ def write_sessions(
     rows = engine.write(_rows(doc_id.shape[1]), path, progress=progress)
     engine.close()
     return rows
+
+
+def read_sessions(log: object, *, columns: Mapping[str, str] | None = None) -> SessionLog:
+    """The sessions of a click log with a session_id column (files or a frame), in memory; bad rows are refused."""
+    engine = count(log, columns=columns).engine
+    opened = open_log(log, engine=engine, columns=columns)
+    fetched = [engine.fetch(_impressions(source, opened)) for source in opened.sources]
+    names = ("query_id", "doc_id", "position", "clicked", "session_id")
+    return sessions_from_columns(*(np.concatenate([part[name] for part in fetched]) for name in names))
+
+
+def _impressions(source: Source, log: Log) -> str:
+    """The query for all impressions of a source that has already been found to be without bad rows."""
+    if is_counted(source, log):
+        raise InputError(f"{source}: holds counts, and counts do not tell what was clicked together. Give the raw log.")
+    session = log.column("session_id")
+    if session not in source.types:
+        found = ", ".join(source.types)
+        raise InputError(
+            f"{source}: no column {session!r}. Found {found}. Sessions need it; name it with "
+            "columns={'session_id': ...}."
+        )
+    ids = ((log.column(role), role) for role in ("query_id", "doc_id", "session_id"))
+    clicked, _ = flags(source, log)
+    return (
+        f"SELECT {listed(f'CAST({name(column)} AS VARCHAR) AS {role}' for column, role in ids)}, "
+        f"{whole(source, log.column('position'))} AS position, CAST({clicked} AS INTEGER) AS clicked "
+        f"FROM {source.table()}"
+    )
 
 
 def _create_tables(engine: DuckDB, lists: Integers, query_id: npt.NDArray[Any], doc_id: npt.NDArray[Any]) -> None:
