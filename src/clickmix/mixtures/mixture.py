@@ -55,6 +55,11 @@ class Mixture:
         return len(self.rates) > 1
 
     @property
+    def iterations(self) -> int:
+        """Steps of the climb; `log_likelihoods` has the value before and after each."""
+        return max(0, len(self.log_likelihoods) - 1)
+
+    @property
     def evidence(self) -> Evidence:
         """What a click and a skip in this group say about relevance."""
         if not self.informative:
