@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -151,10 +152,16 @@ class MixtureFit:
         relevance = float(expit(prior_logit + sum(cell.log_ratio for cell in cells)))
         return Explanation(relevance, prior_logit, tuple(cells))
 
+    @cached_property
+    def _known(self) -> dict[Place, tuple[Group, PlaceCounts]]:
+        return {seen.place: (group, seen) for group in self.groups for seen in group.places}
+
     def _standing_for(self, place: Place) -> tuple[Group, PlaceCounts]:
         """The group of a place; of one that was not seen in the fit, the nearest one's."""
-        known = [(group, seen) for group in self.groups for seen in group.places]
-        return known[nearest(place, [seen.place for _, seen in known])]
+        if place in self._known:
+            return self._known[place]
+        places = list(self._known)
+        return self._known[places[nearest(place, places)]]
 
     def _query(self, counts: Counts) -> str:
         """The labels as SQL. Sums of decimals, because sums of floats depend on the order rows happen to come in."""
