@@ -184,6 +184,15 @@ class TestGroupsWithoutAFit:
         counts = Counts.from_arrays(np.arange(40), np.arange(40), [1] * 40, [5] * 40, clicks)
         assert MixtureCorrection().fit(counts).label(counts).relevance == pytest.approx(label, abs=1e-12)
 
+    def test_documents_that_move_but_do_not_differ_all_get_the_click_rate(self) -> None:
+        cells = moving_counts().cells()
+        rng = np.random.default_rng(0)
+        clicks = rng.binomial(cells["impressions"], 0.3 / cells["position"])
+        counts = Counts.from_arrays(*list(cells.values())[:-1], clicks)
+        fit = MixtureCorrection().fit(counts)
+        assert fit.jointly
+        assert fit.label(counts).relevance == pytest.approx(clicks.sum() / cells["impressions"].sum())
+
     def test_small_positions_are_joined_to_the_one_above(self) -> None:
         log = simulated(eta=1, clicks=100_000, seed=0, queries=1000, positions=4).counts().cells()
         keep = (log["position"] < 4) | (log["query_id"] < 5)

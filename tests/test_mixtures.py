@@ -313,6 +313,15 @@ class TestDegenerateGroups:
         one = binom.logpmf(c, n, c.sum() / n.sum()).sum()
         assert mixture.bic_one_rate == pytest.approx(-2 * one + np.log(len(n)))
 
+    @pytest.mark.parametrize("seed", range(20))
+    def test_documents_that_move_but_do_not_differ_have_one_rate(self, seed: int) -> None:
+        seen = moving(seed)
+        rng = np.random.default_rng(seed)
+        clicks = rng.binomial(seen.impressions.astype(int), 0.3 / (1 + seen.group)).astype(float)
+        alike = Observations(seen.document, seen.group, seen.impressions, clicks, seen.multiplicity, 4)
+        mixtures, _ = fit_jointly(alike, "binomial", prior="position")
+        assert {m.verdict for m in mixtures} == {Verdict.ONE_RATE}
+
     def test_a_group_without_clicks_in_a_joint_fit_is_named(self) -> None:
         seen = moving(0)
         clicks = np.where(seen.group == 2, 0.0, seen.clicks)

@@ -95,7 +95,9 @@ class MixtureCorrection:
             int(group.max()) + 1,
         )
         mixtures, fit = fit_jointly(seen, self.mixture, prior=self.prior)
-        return _Fitted(mixtures, np.broadcast_to(fit.prior, (len(mixtures),)).tolist(), fit.climbed, None)
+        known = any(mixture.informative for mixture in mixtures)  # else the prior belongs to nothing
+        priors = np.broadcast_to(fit.prior, (len(mixtures),)).tolist() if known else [None] * len(mixtures)
+        return _Fitted(mixtures, priors, fit.climbed, None)
 
 
 @dataclass(frozen=True)

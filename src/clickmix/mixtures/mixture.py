@@ -94,14 +94,17 @@ def fit_group(seen: Observations, family: str, *, pull: Pull | None = None) -> M
 def fit_jointly(seen: Observations, family: str, *, prior: Prior) -> tuple[tuple[Mixture, ...], Fit]:
     """Fit all groups at once, each document having one relevance wherever it was shown.
 
-    A group has one rate when two do not describe its clicks better, by BIC, given how relevant the documents are.
+    All groups have one rate when a rate per group explains the log as well, by BIC over documents; a single group has
+    when two rates do not describe its clicks better, given how relevant its documents are.
     """
     kind = FAMILIES[family]
     fit = fit_mixture(seen, kind, prior=prior)
     errors = rate_errors(seen, fit) if family == "binomial" else None
-    one_rate = _gains(seen, kind, fit) <= kind.parameters_per_component * np.log(
-        np.maximum(seen.per_group(np.ones_like(seen.clicks)), 1)
-    )
+    k, log_documents = kind.parameters_per_component, np.log(max(len(seen.multiplicity), 1))
+    penalty = (k * seen.groups + len(fit.prior)) * log_documents
+    nothing = 2 * (fit.log_likelihood - _one_rate_log_likelihood(seen, kind)) <= penalty
+    cells = np.maximum(seen.per_group(np.ones_like(seen.clicks)), 1)
+    one_rate = (_gains(seen, kind, fit) <= k * np.log(cells)) | nothing
     clicks, shown = seen.per_group(seen.clicks), seen.per_group(seen.impressions)
     mixtures = tuple(
         _silent(family, clicks[g], shown[g]) or _described(seen, kind, fit, g, errors, one_rate=bool(one_rate[g]))
@@ -171,10 +174,10 @@ def _in_order(fit: Fit) -> Fit:
 
 
 def _one_rate_log_likelihood(seen: Observations, family: Family) -> float:
-    """The best a single component can do in a single group."""
+    """The best a single component per group can do."""
     weights = np.ones((2, len(seen.clicks)))
     density = family.log_density(family.maximise(weights, seen), seen)[0]
-    return float(seen.multiplicity @ density) + family.constant(seen)
+    return float(seen.weight @ density) + family.constant(seen)
 
 
 def _gains(seen: Observations, family: Family, fit: Fit) -> Floats:
