@@ -121,6 +121,23 @@ class TestMixture:
         places = [seen.place for group in fit.groups for seen in group.places]
         assert sorted(places) == sorted(Place(k, (d,)) for k in range(1, 7) for d in ("desk", "phone"))
 
+    def test_a_context_that_means_nothing_moves_few_labels(self) -> None:
+        plain, crossed = moving_counts(queries=200), moving_counts(queries=200, device=True)
+        one, other = (MixtureCorrection().fit(c).label(c).relevance for c in (plain, crossed))
+        assert np.mean(np.abs(one - other) > 0.3) < 0.01
+
+    def test_documents_that_are_as_good_everywhere_get_a_prior_that_is_nearly_the_same_everywhere(self) -> None:
+        fit = MixtureCorrection().fit(moving_counts(queries=400))
+        assert fit.jointly
+        assert [group.prior for group in fit.groups] == pytest.approx([0.3] * 6, abs=0.08)
+
+    @pytest.mark.parametrize("query", range(6))
+    def test_whether_documents_move_does_not_depend_on_the_name_of_a_single_query(self, query: int) -> None:
+        documents = np.repeat(np.arange(30_000), 2)
+        clicks = np.random.default_rng(0).binomial(20, np.where(documents % 3 == 0, 0.5, 0.1))
+        counts = Counts.from_arrays(np.full(60_000, query), documents, np.tile([1, 2], 30_000), [20] * 60_000, clicks)
+        assert MixtureCorrection().fit(counts).moving == 1.0
+
     def test_labels_of_another_context_are_refused(self) -> None:
         fit = MixtureCorrection().fit(moving_counts(device=True))
         with pytest.raises(
@@ -166,10 +183,7 @@ class TestMixture:
 
 class TestGroupsWithoutAFit:
     def test_a_position_without_clicks_gets_the_prior_of_its_neighbour(self) -> None:
-        log = simulated(eta=1, clicks=100_000, seed=0, queries=1000, positions=4)
-        clicks = log.clicks.copy()
-        clicks[:, 3] = 0
-        cells = log.counts().cells()
+        cells = simulated(eta=1, clicks=100_000, seed=0, queries=1000, positions=4).counts().cells()
         counts = Counts.from_arrays(
             cells["query_id"], cells["doc_id"], cells["position"], cells["impressions"],
             np.where(cells["position"] == 4, 0, cells["clicks"]),
@@ -188,7 +202,7 @@ class TestGroupsWithoutAFit:
         cells = moving_counts().cells()
         rng = np.random.default_rng(0)
         clicks = rng.binomial(cells["impressions"], 0.3 / cells["position"])
-        counts = Counts.from_arrays(*list(cells.values())[:-1], clicks)
+        counts = Counts.from_arrays(*({**cells, "clicks": clicks}).values())
         fit = MixtureCorrection().fit(counts)
         assert fit.jointly
         assert fit.label(counts).relevance == pytest.approx(clicks.sum() / cells["impressions"].sum())

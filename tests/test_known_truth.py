@@ -45,10 +45,9 @@ def test_gaussian_labels_are_not_worse_than_scikit_learns(eta: float, clicks: in
     assert rmse(labels_of(log, "gaussian"), log.relevance) <= rmse(theirs, log.relevance)
 
 
-def test_labels_of_a_flat_prior_are_nearly_as_good() -> None:
+def test_a_flat_prior_is_the_share_of_relevant_documents() -> None:
     log = simulated(eta=1, clicks=2_000_000, seed=0)
-    counts = log.counts()
-    fit = MixtureCorrection(prior="flat").fit(counts)
+    fit = MixtureCorrection(prior="flat").fit(log.counts())
     assert len({group.prior for group in fit.groups}) == 1
     assert fit.groups[0].prior == pytest.approx(log.relevance.mean(), rel=0.05)
 

@@ -14,6 +14,7 @@ from scipy.stats import binom, norm
 from clickmix.mixtures import Observations, Verdict, fit_group, fit_jointly
 from clickmix.mixtures.families import FAMILIES
 from clickmix.mixtures.fit import Problem, fit_mixture
+from clickmix.mixtures.mixture import _losses_of_tying
 from oracles_mixtures import enumerated
 from simulation import PRIORS, simulated
 
@@ -64,7 +65,7 @@ class TestExpectation:
             np.ones(3),
             2,
         )
-        problem = Problem(seen, FAMILIES["binomial"], prior="flat")
+        problem = Problem(seen, FAMILIES["binomial"])
         value, relevance = problem.expect(np.array([logit(0.2)]), np.array([np.array(rates).T]))
         expected_value, expected = enumerated(cells, 0.2, rates)
         assert value == pytest.approx(expected_value, abs=1e-12)
@@ -94,15 +95,16 @@ class TestClimb:
         assert (np.diff(trace) >= -1e-12 * abs(trace[-1])).all()
 
     @pytest.mark.parametrize("seed", range(10))
-    @pytest.mark.parametrize("prior", ["position", "flat"])
-    def test_joint_likelihood_never_falls(self, prior: Any, seed: int) -> None:
-        trace = np.array(fit_mixture(moving(seed), FAMILIES["binomial"], prior=prior).climbed)
+    @pytest.mark.parametrize("positions", [[1, 2, 3, 4], None])
+    @pytest.mark.parametrize("family", ["binomial", "gaussian"])
+    def test_joint_likelihood_never_falls(self, family: str, positions: Any, seed: int) -> None:
+        trace = np.array(fit_jointly(moving(seed), family, positions=positions)[2])
         assert (np.diff(trace) >= -1e-12 * abs(trace[-1])).all()
 
     @pytest.mark.parametrize("seed", range(10))
     @pytest.mark.parametrize("family", ["binomial", "gaussian"])
     def test_plain_em_steps_never_lose(self, family: str, seed: int) -> None:
-        problem = Problem(observed(*two_rates(seed, impressions=5)), FAMILIES[family], prior="flat")
+        problem = Problem(observed(*two_rates(seed, impressions=5)), FAMILIES[family])
         x = problem.pack(
             np.array([0.0]), problem.maximise(np.linspace(0.1, 0.9, len(problem.seen.clicks)), np.zeros(1))[1]
         )
@@ -121,7 +123,7 @@ class TestClimb:
 
     @pytest.mark.parametrize("family", ["binomial", "gaussian"])
     def test_gradient_equals_finite_differences(self, family: str) -> None:
-        problem = Problem(observed(*two_rates(3, documents=50)), FAMILIES[family], prior="flat")
+        problem = Problem(observed(*two_rates(3, documents=50)), FAMILIES[family])
         relevance = np.linspace(0.05, 0.9, 50)
         x = problem.pack(*problem.maximise(relevance, np.zeros(1)))
         _, gradient = problem.slope(x)
@@ -130,8 +132,9 @@ class TestClimb:
         assert gradient == pytest.approx(numeric, rel=1e-4, abs=1e-4)
 
     def test_joint_gradient_equals_finite_differences(self) -> None:
-        problem = Problem(moving(1, documents=60), FAMILIES["binomial"], prior="position")
-        x = problem.pack(*problem.maximise(np.linspace(0.05, 0.9, 60), np.full(4, -1.0)))
+        columns = np.column_stack([np.ones(4), np.log([1, 2, 3, 4])])
+        problem = Problem(moving(1, documents=60), FAMILIES["binomial"], columns=columns)
+        x = problem.pack(*problem.maximise(np.linspace(0.05, 0.9, 60), np.array([-1.0, 0.5])))
         _, gradient = problem.slope(x)
         steps = 1e-6 * np.eye(len(x))
         numeric = [(problem.slope(x + h)[0] - problem.slope(x - h)[0]) / 2e-6 for h in steps]
@@ -175,7 +178,7 @@ class TestRecovery:
         for k in range(20):
             seen = Observations.histogram(*log.histogram(k))
             mixture = fit_group(seen, "binomial")
-            problem = Problem(seen, FAMILIES["binomial"], prior="flat")
+            problem = Problem(seen, FAMILIES["binomial"])
             truth, _ = problem.expect(np.array([logit(PRIORS[k])]), log.rates[:, k].reshape(1, 2, 1))
             gains.append(2 * (mixture.log_likelihoods[-1] - truth))
             if mixture.verdict is Verdict.SEPARATED:
@@ -229,9 +232,9 @@ class TestInvariances:
         parts = [two_rates(8), two_rates(9, rates=(0.02, 0.2))]
         n, c = (np.concatenate(column).astype(float) for column in zip(*parts, strict=True))
         group = np.repeat([0, 1], [len(part[0]) for part in parts])
-        together, _ = fit_jointly(
-            Observations(np.arange(len(n)), group, n, c, np.ones(len(n)), 2), "binomial", prior="position"
-        )
+        # Two groups, two coefficients: the prior that follows position can be that of each group.
+        seen = Observations(np.arange(len(n)), group, n, c, np.ones(len(n)), 2)
+        together, _, _ = fit_jointly(seen, "binomial", positions=[1, 2])
         for mixture, part in zip(together, parts, strict=True):
             alone = fit_group(observed(*part), "binomial")
             assert mixture.rates == pytest.approx(alone.rates, rel=1e-5)
@@ -319,14 +322,43 @@ class TestDegenerateGroups:
         rng = np.random.default_rng(seed)
         clicks = rng.binomial(seen.impressions.astype(int), 0.3 / (1 + seen.group)).astype(float)
         alike = Observations(seen.document, seen.group, seen.impressions, clicks, seen.multiplicity, 4)
-        mixtures, _ = fit_jointly(alike, "binomial", prior="position")
+        mixtures, _, _ = fit_jointly(alike, "binomial", positions=[1, 2, 3, 4])
         assert {m.verdict for m in mixtures} == {Verdict.ONE_RATE}
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_one_group_of_a_joint_fit_may_have_one_rate(self, seed: int) -> None:
+        seen = moving(seed, documents=1500)
+        rng = np.random.default_rng(seed)
+        same = rng.binomial(seen.impressions.astype(int), 0.2).astype(float)
+        clicks = np.where(seen.group == 1, same, seen.clicks)
+        mixed = Observations(seen.document, seen.group, seen.impressions, clicks, seen.multiplicity, 4)
+        mixtures, _, _ = fit_jointly(mixed, "binomial", positions=[1, 2, 3, 4])
+        assert [m.verdict is Verdict.ONE_RATE for m in mixtures] == [False, True, False, False]
+
+    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("family", ["binomial", "gaussian"])
+    def test_impressions_that_vary_are_not_taken_for_two_rates(self, family: str, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        n = 1 + rng.geometric(1 / 20, 1000)
+        assert fit_group(observed(n, rng.binomial(n, 0.1)), family).verdict is Verdict.ONE_RATE
+
+    @pytest.mark.parametrize("times", [1, 100])
+    def test_tying_a_group_loses_what_the_likelihood_loses(self, times: int) -> None:
+        few = moving(3)
+        n, c = few.impressions * times, few.clicks * times
+        seen = Observations(few.document, few.group, n, c, few.multiplicity, 4)
+        kind = FAMILIES["binomial"]
+        fit = fit_mixture(seen, kind)
+        pooled = kind.maximise(np.ones((2, len(seen.clicks))), seen)
+        tied = np.where(np.arange(4) == 2, pooled, fit.parameters)
+        expected = 2 * (fit.log_likelihood - Problem(seen, kind).expect(fit.prior, tied)[0])
+        assert _losses_of_tying(seen, kind, fit)[2] == pytest.approx(expected, rel=1e-9)
 
     def test_a_group_without_clicks_in_a_joint_fit_is_named(self) -> None:
         seen = moving(0)
         clicks = np.where(seen.group == 2, 0.0, seen.clicks)
         silent = Observations(seen.document, seen.group, seen.impressions, clicks, seen.multiplicity, 4)
-        mixtures, _ = fit_jointly(silent, "binomial", prior="position")
+        mixtures, _, _ = fit_jointly(silent, "binomial", positions=[1, 2, 3, 4])
         assert [m.verdict is Verdict.NO_CLICKS for m in mixtures] == [False, False, True, False]
 
 

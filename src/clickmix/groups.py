@@ -57,7 +57,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Sample:
-    """The cells of all documents of some queries, document by document."""
+    """All cells of some documents, document by document."""
 
     document: Ints
     place: Ints
@@ -82,17 +82,17 @@ def read_moving(counts: Counts, histogram: Histogram) -> float:
         "SELECT avg(CASE WHEN cells > 1 THEN 1.0 ELSE 0.0 END) FROM (SELECT count(*) AS cells "
         f"FROM {counts.table} {_sampled(counts, histogram, LOOK_CELLS)} GROUP BY query_id, doc_id)"
     )
-    return float(moving or 0.0)
+    return float(moving)
 
 
 def _sampled(counts: Counts, histogram: Histogram, cells: int) -> str:
-    """SQL that keeps the queries of a sample with about so many cells, the same ones every time."""
+    """SQL that keeps a sample of documents with about so many cells, the same ones every time."""
     share = min(1.0, cells / int(histogram.documents.sum()))
-    return "" if share == 1.0 else f"WHERE {counts.engine.sample('query_id', share)}"
+    return "" if share == 1.0 else f"WHERE {counts.engine.sample('query_id, doc_id', share)}"
 
 
 def read_sample(counts: Counts, histogram: Histogram) -> Sample:
-    """Ask the engine for the documents of a sample of queries."""
+    """Ask the engine for a sample of documents, each with all its cells."""
     keys = listed(map(name, counts.keys))
     columns = counts.engine.fetch(
         f"SELECT dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, {keys}, impressions, clicks "

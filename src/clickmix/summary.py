@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MEANING = {
     Verdict.SEPARATED: "relevant and other documents can be told apart",
-    Verdict.OVERLAPPING: "fitted, but clicks leave many labels unsure; more impressions would help",
+    Verdict.OVERLAPPING: "fitted, but clicks leave many labels unsure",
     Verdict.ONE_RATE: "one click rate explains all; clicks say nothing there, labels are the neighbours' prior",
     Verdict.NO_CLICKS: "nothing was clicked; labels are the neighbours' prior",
     Verdict.ALL_CLICKED: "everything was clicked; labels are the neighbours' prior",
@@ -27,13 +27,13 @@ MEANING = {
 
 
 def fit_table(fitted: MixtureFit) -> Table:
-    """One row per place: what was seen, the two click rates (± half a 95 % interval), prior, separation, verdict."""
+    """One row per place: what was seen, both click rates (± half a 95 % interval), share of relevant documents."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("place", no_wrap=True)
-    for heading in ("documents", "impressions", "clicks", "rate, others", "rate, relevant", "prior", "separation"):
+    for heading in ("documents", "impressions", "clicks", "rate, others", "rate, relevant", "relevant", "separation"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for group in fitted.groups:
@@ -51,7 +51,8 @@ def _numbers(group: Group) -> list[str]:
     rates = [_rate(rate, error) for rate, error in zip(mixture.rates, errors, strict=True)]
     if not mixture.informative:
         return [rates[0], "-", f"{group.prior:.3f}", "-"]
-    return [rates[0], rates[-1], f"{group.prior:.3f}", f"{mixture.separation:.2f}"]
+    separation = int(100 * mixture.separation) / 100  # never rounded up to the border of a better verdict
+    return [rates[0], rates[-1], f"{mixture.weights[-1]:.3f}", f"{separation:.2f}"]
 
 
 def _rate(rate: float, error: float | None) -> str:

@@ -45,12 +45,16 @@ class MixtureCorrection:
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
         """Fit every group by itself, or all together where documents move between them."""
         histogram = read_histogram(counts)
-        group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
         moving = read_moving(counts, histogram)
         jointly = moving >= MOVING_FROM
         if jointly:
-            fitted = self._together(read_sample(counts, histogram), group)
+            sample = read_sample(counts, histogram)
+            # Groups must be large enough in what is fitted: the sample.
+            sizes = np.bincount(sample.place, minlength=len(histogram.places))
+            group = np.array(join_small(histogram.places, sizes.tolist()))
+            fitted = self._together(histogram, sample, group)
         else:
+            group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
             fitted = self._separately(histogram, group, progress)
         priors = _filled(fitted.priors, histogram, group)
         groups = tuple(
@@ -84,20 +88,22 @@ class MixtureCorrection:
             weights = [sum(w * d for w, d in known) / sum(d for _, d in known) if known else None] * len(mixtures)
         return _Fitted(mixtures, [None if w is None else float(logit(w)) for w in weights], (), pull)
 
-    def _together(self, sample: Sample, group: Ints) -> _Fitted:
-        """All groups at once, from the documents of a sample of queries."""
+    def _together(self, histogram: Histogram, sample: Sample, group: Ints) -> _Fitted:
+        """All groups at once, from a sample of documents."""
+        groups = int(group.max()) + 1
         seen = Observations(
             sample.document,
             group[sample.place],
             sample.impressions.astype(float),
             sample.clicks.astype(float),
             np.ones(int(sample.document.max()) + 1),
-            int(group.max()) + 1,
+            groups,
         )
-        mixtures, fit = fit_jointly(seen, self.mixture, prior=self.prior)
+        positions = [histogram.places[int(np.flatnonzero(group == g)[0])].position for g in range(groups)]
+        flat = self.prior == "flat"
+        mixtures, priors, trace = fit_jointly(seen, self.mixture, positions=None if flat else positions)
         known = any(mixture.informative for mixture in mixtures)  # else the prior belongs to nothing
-        priors = np.broadcast_to(fit.prior, (len(mixtures),)).tolist() if known else [None] * len(mixtures)
-        return _Fitted(mixtures, priors, fit.climbed, None)
+        return _Fitted(mixtures, priors.tolist() if known else [None] * groups, trace, None)
 
 
 @dataclass(frozen=True)

@@ -97,9 +97,9 @@ class DuckDB:
         """The columns of a table expression with their SQL types."""
         return {row[0]: str(row[1]) for row in self.rows(f"DESCRIBE SELECT * FROM {table}")}
 
-    def sample(self, column: str, share: float) -> str:
-        """SQL that is true for about this share of the column's values, the same ones every time."""
-        return f"hash({column}) % 1000000 < {round(share * 1_000_000)}"
+    def sample(self, columns: str, share: float) -> str:
+        """SQL that is true for about this share of the columns' values, the same ones every time."""
+        return f"hash({columns}) % 1000000 < {round(share * 1_000_000)}"
 
     def close(self) -> None:
         """Give memory and temporary files back."""

@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 
 Vector = np.ndarray[Any, Any]
 
+LARGEST_ROUNDING = 1e-9
 ROUNDING = 1e-14  # a likelihood is a sum of many terms: smaller relative differences are noise
 START_STEPS = 2  # of EM from every start
 EM_STEPS = 6  # between quasi-Newton climbs
@@ -69,8 +70,8 @@ def _em(hill: Hill, x: Vector, before: tuple[float, ...], tolerance: float, *, s
     for _ in range(steps):
         new_value, new_image = hill.step(image)
         gain = new_value - value
-        if gain < 0:  # an EM step can lose only by rounding
-            return Climb(x, tuple(trace), True)
+        if gain < 0:  # an EM step can lose only by rounding; more would be a fault, and is not called converged
+            return Climb(x, tuple(trace), -gain <= LARGEST_ROUNDING * abs(value))
         x, value, image = image, new_value, new_image
         trace.append(value)
         if gain <= max(tolerance, ROUNDING * abs(value)):

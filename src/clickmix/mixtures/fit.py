@@ -2,7 +2,8 @@
 
 For document d with cells i in groups g(i), prior logit eta_d and component densities f_0, f_1:
     log P(d, R=k) = log P(R=k | eta_d) + sum_i log f_k(i)            (E-step: normalise over k, in log space)
-A group's histogram is the special case of one cell per document; documents that move have several.
+A group's histogram is the special case of one cell per document; documents that move have several. The prior logit is
+one number, or linear in some columns of the document's groups: eta_d = x_d' theta, x_d their mean over impressions.
 """
 
 from __future__ import annotations
@@ -44,26 +45,33 @@ class Pull:
 
 @dataclass(frozen=True)
 class Fit:
-    """Prior logits (one, or one per group), the family's parameters, and how they were reached.
+    """Theta (a prior logit, or one coefficient per column), the family's parameters, and how they were reached.
 
     With a pull, what is climbed is the log-likelihood plus the pull's log density.
     """
 
     prior: Floats
     parameters: Floats
-    relevance: Floats  # per document: posterior of the better component
+    log_odds: Floats  # per document, of the better component; beyond 37 relevance itself can no longer tell
     log_likelihood: float
     climbed: tuple[float, ...]
     converged: bool
+
+    @property
+    def relevance(self) -> Floats:
+        """Per document: posterior of the better component."""
+        return np.asarray(expit(self.log_odds))
 
 
 class Problem:
     """Observations, family and kind of prior: the function that EM climbs."""
 
-    def __init__(self, seen: Observations, family: Family, *, prior: Prior, pull: Pull | None = None) -> None:
+    def __init__(
+        self, seen: Observations, family: Family, *, columns: Floats | None = None, pull: Pull | None = None
+    ) -> None:
         self.seen, self.family, self.pull = seen, family, pull
-        self.prior_by_group = prior == "position" and seen.groups > 1
-        self.priors = seen.groups if self.prior_by_group else 1
+        self.x = None if columns is None else seen.shares_of(columns)
+        self.priors = 1 if self.x is None else self.x.shape[1]
         self.constant = family.constant(seen)
 
     def pack(self, prior: Floats, parameters: Floats) -> Vector:
@@ -82,19 +90,22 @@ class Problem:
         return x[: self.priors], self.family.bounded(x[self.priors :].reshape(shape), self.seen, in_order=False)
 
     def prior_logits(self, prior: Floats) -> Floats:
-        """eta_d: the common prior, or the mean of the groups' priors weighted by the document's impressions."""
-        if self.prior_by_group:
-            return np.asarray(self.seen.shares @ prior)
-        return prior[:1]
+        """eta_d = x_d' theta; a common prior is a single number for all."""
+        return prior[:1] if self.x is None else np.asarray(self.x @ prior)
 
     def expect(self, prior: Floats, parameters: Floats) -> tuple[float, Floats]:
         """E-step: the log-likelihood, and each document's relevance."""
+        value, log_odds = self.log_odds(prior, parameters)
+        return value, np.asarray(expit(log_odds))
+
+    def log_odds(self, prior: Floats, parameters: Floats) -> tuple[float, Floats]:
+        """The log-likelihood, and each document's log odds of being relevant."""
         density = self.family.log_density(parameters, self.seen)
         eta = self.prior_logits(prior)
         log_0 = log_expit(-eta) + self.seen.per_document(density[0])
         log_1 = log_expit(eta) + self.seen.per_document(density[1])
-        total = np.logaddexp(log_0, log_1)
-        return float(self.seen.multiplicity @ total) + self.constant, np.exp(log_1 - total)
+        value = float(self.seen.multiplicity @ np.logaddexp(log_0, log_1)) + self.constant
+        return value, np.asarray(log_1 - log_0)
 
     def maximise(self, relevance: Floats, prior: Floats) -> tuple[Floats, Floats]:
         """M-step: the priors and parameters that fit best when each document is relevant with this probability."""
@@ -133,10 +144,8 @@ class Problem:
         r = self._of_cells(relevance)
         slope, curvature = self.family.score(parameters, np.array([1 - r, r]), self.seen)
         off, spread = m * (relevance - pi), m * pi * (1 - pi)
-        if self.prior_by_group:
-            priors = self.seen.shares.T @ off, self.seen.shares.power(2).T @ spread
-        else:
-            priors = np.array([off.sum()]), np.array([spread.sum()])
+        x = np.ones((len(m), 1)) if self.x is None else self.x
+        priors = off @ x, spread @ x**2
         if self.pull is not None:
             precision = self.pull.deviation**-2
             priors = priors[0] - precision * (prior - self.pull.mean), priors[1] + precision
@@ -149,8 +158,8 @@ class Problem:
         return 0.0 if self.pull is None else self.pull.log_density(float(prior[0]))
 
     def _maximise_prior(self, relevance: Floats, prior: Floats) -> Floats:
-        if self.prior_by_group:
-            return self._newton(relevance, prior)
+        if self.x is not None:
+            return self._newton(self.x, relevance, prior)
         total = float(self.seen.multiplicity.sum())
         relevant = float(self.seen.multiplicity @ relevance)
         best = relevant / total
@@ -159,21 +168,20 @@ class Problem:
             eta = _pulled_logit(relevant, total, self.pull)
         return np.array([min(max(eta, -LARGEST_LOGIT), LARGEST_LOGIT)])
 
-    def _newton(self, relevance: Floats, prior: Floats) -> Floats:
-        """One Newton step of the logistic regression of relevance on the shares, halved until it is no loss.
+    def _newton(self, x: Floats, relevance: Floats, prior: Floats) -> Floats:
+        """One Newton step of the logistic regression of relevance on x, halved until it is no loss.
 
-        The shortest of all Newton steps: priors of groups that the data cannot tell apart stay together.
+        The shortest of all Newton steps: what the data cannot tell apart stays as it was.
         """
-        m, shares = self.seen.multiplicity, self.seen.shares
-        pi = expit(self.prior_logits(prior))
-        gradient = shares.T @ (m * (relevance - pi))
-        hessian = (shares.T @ shares.multiply((m * pi * (1 - pi))[:, None])).toarray()
+        m, pi = self.seen.multiplicity, expit(self.prior_logits(prior))
+        gradient = x.T @ (m * (relevance - pi))
+        hessian = x.T @ (x * (m * pi * (1 - pi))[:, None])
         direction = np.linalg.lstsq(hessian, gradient, rcond=1e-9)[0]
         before = self._prior_fit(relevance, prior)
         for halvings in range(30):
-            candidate = np.asarray(np.clip(prior + direction / 2**halvings, -LARGEST_LOGIT, LARGEST_LOGIT))
+            candidate = np.clip(prior + direction / 2**halvings, -LARGEST_LOGIT, LARGEST_LOGIT)
             if self._prior_fit(relevance, candidate) >= before:
-                return candidate
+                return np.asarray(candidate)
         return prior
 
     def _prior_fit(self, relevance: Floats, prior: Floats) -> float:
@@ -190,13 +198,13 @@ def _pulled_logit(relevant: float, total: float, pull: Pull) -> float:
     return float(brentq(slope, -LARGEST_LOGIT - abs(pull.mean), LARGEST_LOGIT + abs(pull.mean), xtol=1e-13))
 
 
-def fit_mixture(seen: Observations, family: Family, *, prior: Prior = "position", pull: Pull | None = None) -> Fit:
-    """Climb from several starts, the best one to the end. A pull is for the prior of a single group."""
-    problem = Problem(seen, family, prior=prior, pull=pull)
+def fit_mixture(seen: Observations, family: Family, *, columns: Floats | None = None, pull: Pull | None = None) -> Fit:
+    """Climb from several starts, the best one to the end. A pull is for a prior that is a single number."""
+    problem = Problem(seen, family, columns=columns, pull=pull)
     path = climb(problem, _starts(problem), tolerance=GAIN_PER_DOCUMENT * float(seen.multiplicity.sum()))
     prior_logits, parameters = problem.unpack(path.parameters)
-    log_likelihood, relevance = problem.expect(prior_logits, parameters)
-    return Fit(prior_logits, parameters, relevance, log_likelihood, path.log_likelihoods, path.converged)
+    log_likelihood, log_odds = problem.log_odds(prior_logits, parameters)
+    return Fit(prior_logits, parameters, log_odds, log_likelihood, path.log_likelihoods, path.converged)
 
 
 def _starts(problem: Problem) -> list[Vector]:
@@ -213,7 +221,8 @@ def _starts(problem: Problem) -> list[Vector]:
     starts = []
     for cut in cuts:
         relevance = np.where(score > cut, START_CONFIDENCE, 1 - START_CONFIDENCE)
-        prior = np.full(problem.priors, logit(seen.multiplicity @ relevance / seen.multiplicity.sum()))
+        prior = np.zeros(problem.priors)
+        prior[0] = logit(seen.multiplicity @ relevance / seen.multiplicity.sum())  # the first column is all ones
         starts.append(problem.pack(*problem.maximise(relevance, prior)))
     return starts
 

@@ -2,7 +2,7 @@
 
 Louis (1982): observed information = expected complete information - variance of the complete score. With
 z = relevance of a document, the complete score on the logit scale is linear in z, so its variance is r(1-r) d d' with
-    d = (shares of the document's impressions; -(c - n p0) and (c - n p1) of its cells, by group).
+    d = (the columns of its prior; -(c - n p0) and (c - n p1) of its cells, by group).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from clickmix.mixtures.fit import Fit
 from clickmix.mixtures.observations import Floats, Observations
 
 
-def rate_errors(seen: Observations, fit: Fit) -> Floats:
+def rate_errors(seen: Observations, fit: Fit, *, columns: Floats | None = None) -> Floats:
     """Component x group: standard errors of the rates' logits; NaN where the information does not allow them."""
     r, m = fit.relevance, seen.multiplicity
     p0, p1 = fit.parameters[0]
-    shares = seen.shares if len(fit.prior) > 1 else np.ones((len(m), 1))
-    pi = expit(shares @ fit.prior)
+    x = np.ones((len(m), 1)) if columns is None else seen.shares_of(columns)
+    pi = expit(x @ fit.prior)
     off = [-(seen.clicks - seen.impressions * p0[seen.group]), seen.clicks - seen.impressions * p1[seen.group]]
-    d = _side_by_side(shares, *(_by_group(seen, column) for column in off))
-    priors, cell = shares.shape[1], r[seen.document]
+    d = _side_by_side(x, *(_by_group(seen, column) for column in off))
+    priors, cell = x.shape[1], r[seen.document]
     information = -_gram(d, m * r * (1 - r))
-    information[:priors, :priors] += _gram(shares, m * pi * (1 - pi))
+    information[:priors, :priors] += _gram(x, m * pi * (1 - pi))
     complete = [
         seen.per_group((1 - cell) * seen.impressions) * p0 * (1 - p0),
         seen.per_group(cell * seen.impressions) * p1 * (1 - p1),

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit, logit
 
 from clickmix.mixtures.evidence import Evidence, binomial_evidence, gaussian_evidence, no_evidence
 from clickmix.mixtures.families import FAMILIES, Family
-from clickmix.mixtures.fit import Fit, Prior, Pull, fit_mixture
+from clickmix.mixtures.fit import Fit, Pull, fit_mixture
 from clickmix.mixtures.information import rate_errors
 from clickmix.mixtures.observations import Floats, Observations
 
@@ -81,36 +81,49 @@ def fit_group(seen: Observations, family: str, *, pull: Pull | None = None) -> M
         return silent
     kind = FAMILIES[family]
     fit = _in_order(fit_mixture(seen, kind, pull=pull))
-    log_documents = float(np.log(seen.multiplicity.sum()))
-    k = kind.parameters_per_component
-    bic = -2 * fit.log_likelihood + (2 * k + 1) * log_documents
-    bic_one_rate = -2 * _one_rate_log_likelihood(seen, kind) + k * log_documents
+    bics = _bics(seen, kind, fit)
     errors = rate_errors(seen, fit) if family == "binomial" else None
-    return _described(
-        seen, kind, fit, 0, errors, one_rate=bic >= bic_one_rate, trace=fit.climbed, bics=(bic, bic_one_rate)
-    )
+    one_rate = bics[0] >= bics[1]
+    if family != "binomial" and not one_rate:
+        # Rates of few impressions scatter more than those of many: to a Gaussian that alone looks like two components.
+        counts = _bics(seen, FAMILIES["binomial"], fit_mixture(seen, FAMILIES["binomial"]))
+        one_rate = counts[0] >= counts[1]
+    return _described(seen, kind, fit, 0, errors, one_rate=one_rate, trace=fit.climbed, bics=bics)
 
 
-def fit_jointly(seen: Observations, family: str, *, prior: Prior) -> tuple[tuple[Mixture, ...], Fit]:
+def _bics(seen: Observations, family: Family, fit: Fit) -> tuple[float, float]:
+    """BIC over documents, of two components and of one."""
+    log_documents, k = float(np.log(seen.multiplicity.sum())), family.parameters_per_component
+    two = -2 * fit.log_likelihood + (2 * k + 1) * log_documents
+    return two, -2 * _one_rate_log_likelihood(seen, family) + k * log_documents
+
+
+def fit_jointly(
+    seen: Observations, family: str, *, positions: Any = None
+) -> tuple[tuple[Mixture, ...], Floats, tuple[float, ...]]:
     """Fit all groups at once, each document having one relevance wherever it was shown.
 
-    All groups have one rate when a rate per group explains the log as well, by BIC over documents; a single group has
-    when two rates do not describe its clicks better, given how relevant its documents are.
+    Gives a mixture and a prior logit per group, and the log-likelihoods on the way. The prior logit is linear in the
+    logarithm of a group's position where `positions` are given, otherwise one number. All groups have one rate when a
+    rate per group explains the log as well, by BIC over documents; a single group has when tying its two rates loses
+    no more than BIC allows.
     """
     kind = FAMILIES[family]
-    fit = fit_mixture(seen, kind, prior=prior)
-    errors = rate_errors(seen, fit) if family == "binomial" else None
+    flat = np.ones((seen.groups, 1))
+    columns = flat if positions is None else np.column_stack([flat, np.log(np.asarray(positions, dtype=np.float64))])
+    fit = fit_mixture(seen, kind, columns=columns)
+    errors = rate_errors(seen, fit, columns=columns) if family == "binomial" else None
     k, log_documents = kind.parameters_per_component, np.log(max(len(seen.multiplicity), 1))
     penalty = (k * seen.groups + len(fit.prior)) * log_documents
     nothing = 2 * (fit.log_likelihood - _one_rate_log_likelihood(seen, kind)) <= penalty
     cells = np.maximum(seen.per_group(np.ones_like(seen.clicks)), 1)
-    one_rate = (_gains(seen, kind, fit) <= k * np.log(cells)) | nothing
+    one_rate = (_losses_of_tying(seen, kind, fit) <= k * np.log(cells)) | nothing
     clicks, shown = seen.per_group(seen.clicks), seen.per_group(seen.impressions)
     mixtures = tuple(
         _silent(family, clicks[g], shown[g]) or _described(seen, kind, fit, g, errors, one_rate=bool(one_rate[g]))
         for g in range(seen.groups)
     )
-    return mixtures, fit
+    return mixtures, np.asarray(columns @ fit.prior), fit.climbed
 
 
 def _silent(family: str, clicks: float, impressions: float) -> Mixture | None:
@@ -139,7 +152,8 @@ def _described(
     if one_rate or fit.parameters[0, 0, group] >= fit.parameters[0, 1, group]:
         rate = float(m @ c / (m @ n))
         return Mixture(family.name, Verdict.ONE_RATE, (1.0,), (rate,), None, None, 0.0, trace, *bics)
-    weight = float(expit(fit.prior[min(group, len(fit.prior) - 1)]))
+    # The share of relevant documents here; for a single group fitted by itself that is its prior.
+    weight = float(m @ fit.relevance[seen.document[cells]] / m.sum()) if seen.groups > 1 else float(expit(fit.prior[0]))
     values = [tuple(row.tolist()) for row in fit.parameters[:, :, group]]
     variances = values[1] if len(values) > 1 else None
     plain = Mixture(family.name, Verdict.OVERLAPPING, (1 - weight, weight), values[0], variances)
@@ -170,7 +184,7 @@ def _in_order(fit: Fit) -> Fit:
     """The component with the higher rate second; a Gaussian's EM may end with them the other way round."""
     if fit.parameters[0, 0, 0] <= fit.parameters[0, 1, 0]:
         return fit
-    return replace(fit, prior=-fit.prior, parameters=fit.parameters[:, ::-1], relevance=1 - fit.relevance)
+    return replace(fit, prior=-fit.prior, parameters=fit.parameters[:, ::-1], log_odds=-fit.log_odds)
 
 
 def _one_rate_log_likelihood(seen: Observations, family: Family) -> float:
@@ -180,9 +194,13 @@ def _one_rate_log_likelihood(seen: Observations, family: Family) -> float:
     return float(seen.weight @ density) + family.constant(seen)
 
 
-def _gains(seen: Observations, family: Family, fit: Fit) -> Floats:
-    """Per group, twice what two components gain over one in the expected complete log-likelihood."""
-    r = fit.relevance[seen.document]
-    two = family.log_density(fit.parameters, seen)
-    one = family.log_density(family.maximise(np.ones((2, len(r))), seen), seen)[0]
-    return 2 * seen.per_group((1 - r) * two[0] + r * two[1] - one)
+def _losses_of_tying(seen: Observations, family: Family, fit: Fit) -> Floats:
+    """Per group, twice the log-likelihood that is lost when its two components become one, all else unchanged.
+
+    With r the document's relevance, f0 and f1 a cell's densities and f that of one rate, the likelihood of the
+    document changes by the factor f ((1-r)/f0 + r/f1).
+    """
+    log_odds = fit.log_odds[seen.document]
+    f0, f1 = family.log_density(fit.parameters, seen)
+    f = family.log_density(family.maximise(np.ones((2, len(seen.clicks))), seen), seen)[0]
+    return -2 * seen.per_group(np.logaddexp(log_expit(-log_odds) - f0, log_expit(log_odds) - f1) + f)

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from scipy.special import betaln
 
 Floats = np.ndarray[Any, Any]
@@ -59,13 +58,12 @@ class Observations:
         log_choose = -np.log1p(n) - betaln(n - c + 1, c + 1)  # C(n, c) itself overflows beyond n = 1030
         return float(self.weight @ log_choose)
 
-    @cached_property
-    def shares(self) -> scipy.sparse.csr_matrix:
-        """Documents x groups: the share of a document's impressions in each group."""
+    def shares_of(self, groups: Floats) -> Floats:
+        """Documents x columns: the mean of values (groups x columns), weighted by the document's impressions."""
         total = self.per_document(self.impressions)
-        shape = (len(self.multiplicity), self.groups)
-        values = self.impressions / total[self.document]
-        return scipy.sparse.csr_matrix((values, (self.document, self.group)), shape=shape)
+        return np.stack(
+            [self.per_document(self.impressions * column[self.group]) / total for column in groups.T], axis=1
+        )
 
     def per_document(self, cells: Floats) -> Floats:
         """Sums over the cells of each document."""
