@@ -106,14 +106,14 @@ HEADERS = [
         "no clicks",
         b"query_id,doc_id,position\nq,d,1\n",
         "log.csv: no column 'clicked' (or 'impressions' and 'clicks', if it is counted already). Found "
-        "query_id, doc_id, position. Say which column is meant, for instance --columns clicked=query_id (in "
-        "Python columns={'clicked': 'query_id'}).",
+        "query_id, doc_id, position. Say which column is meant, for instance --columns clicked=YOUR_COLUMN (in "
+        "Python columns={'clicked': 'YOUR_COLUMN'}).",
     ),
     (
         "clicks alone",
         b"query_id,doc_id,position,clicks\nq,d,1,1\n",
         "log.csv: no column 'impressions'. Found query_id, doc_id, position, clicks. Say which column is "
-        "meant, for instance --columns impressions=position (in Python columns={'impressions': 'position'}).",
+        "meant, for instance --columns impressions=YOUR_COLUMN (in Python columns={'impressions': 'YOUR_COLUMN'}).",
     ),
     (
         "twice",
@@ -170,6 +170,12 @@ def shown(text: str) -> str:
     return repr(text) if text else "nothing"
 
 
+def hint(column: str, text: str) -> str:
+    """What to do: positions from 0 have advice of their own, since leaving them out would shift all others."""
+    from_zero = column == "position" and text.strip("'") == "0"
+    return (" If positions count from 0, add 1 to all of them." if from_zero else "") + HINT
+
+
 @pytest.mark.parametrize("text", CLICKED)
 def test_clicked_that_is_neither_0_nor_1(folder: Path, text: str) -> None:
     (folder / "log.csv").write_text(RAW + f"q,d,1,1\nq,d,1,{text}\n")
@@ -180,7 +186,8 @@ def test_clicked_that_is_neither_0_nor_1(folder: Path, text: str) -> None:
 def test_a_position_that_is_none(folder: Path, text: str) -> None:
     (folder / "log.csv").write_text(RAW + f"q,d,1,1\nq,d,{text},1\n")
     assert message("log.csv") == (
-        f"log.csv, row 2, column 'position': {shown(text)}: position is not a whole number from 1 on.{HINT}"
+        f"log.csv, row 2, column 'position': {shown(text)}: position is not a whole number from 1 on."
+        f"{hint('position', text)}"
     )
 
 
@@ -217,7 +224,7 @@ def test_a_bad_value_in_every_format(
     table |= {"impressions": [5] * 5, "clicks": [2] * 5}
     table[column] = [*table[column][:3], value, table[column][4]]
     write(folder / name, table)
-    assert message(name) == f"{name}, row 4, column {column!r}: {text}: {reason}.{HINT}"
+    assert message(name) == f"{name}, row 4, column {column!r}: {text}: {reason}.{hint(column, text)}"
 
 
 @pytest.mark.parametrize(

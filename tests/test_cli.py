@@ -63,6 +63,13 @@ def test_label_with_a_saved_model_gives_the_labels_of_debias(folder: Path) -> No
     assert Path("fit.json").read_bytes() == Path("model.json").read_bytes()
 
 
+def test_places_that_a_model_has_not_seen_are_told(folder: Path) -> None:
+    run("fit", "monday.csv", "-o", "fit.json")
+    Path("far.csv").write_text("query_id,doc_id,position,clicked\nq,d,98,1\nq,e,99,0\n")
+    result = run("label", "far.csv", "--model", "fit.json", "-o", "label.csv")
+    assert "2 places are not in the model, for instance position 98; the nearest it knows stand in.\n" in result.stdout
+
+
 def test_no_correction(folder: Path) -> None:
     result = run("debias", "monday.csv", "-o", "labels.csv", "--correction", "none")
     assert result.exit_code == 0

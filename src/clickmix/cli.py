@@ -119,6 +119,9 @@ def label(
     fitted = MixtureFit.read(model)
     _check_outputs([*log, str(model)], tables=[output])
     counted = _count(log, columns, ",".join(fitted.context), bad_rows, memory)
+    unseen = fitted.unseen(counted)
+    if unseen:
+        say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
     _write_labels(fitted, counted, output)
 
 

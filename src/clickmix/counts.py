@@ -179,8 +179,10 @@ def _refuse(counts: Counts, log: Log, *, skip: bool) -> tuple[Refused, ...]:
 def _refusal(refused: Sequence[Refused]) -> InputError:
     first, rows = refused[0], sum(r.rows for r in refused)
     others = f" {rows:,} rows are bad in all." if rows > 1 else ""
+    from_zero = first.reason.startswith("position") and first.examples[0].text == "0"
+    hint = " If positions count from 0, add 1 to all of them." if from_zero else ""
     return InputError(
-        f"{first.examples[0]}: {first.reason}.{others} Mend the log, or leave bad rows out with --bad-rows skip "
+        f"{first.examples[0]}: {first.reason}.{others}{hint} Mend the log, or leave bad rows out with --bad-rows skip "
         "(in Python bad_rows='skip')."
     )
 

@@ -19,6 +19,7 @@ KEYS = ("query_id", "doc_id", "position")
 RAW = ("clicked",)
 COUNTED = ("impressions", "clicks")
 RESERVED = ("query_id", "doc_id", "position", "impressions", "clicks", "refused", "relevance")
+MOST_NAMES = 12
 ROLES = (*KEYS, *RAW, *COUNTED, "session_id")
 
 
@@ -54,7 +55,7 @@ def open_log(
 def _checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
     for role in columns:
         if role not in ROLES:
-            raise SettingError(f"columns: {role!r} is no column of a click log. Expected {_nearest(role, ROLES)}.")
+            raise SettingError(f"columns: {role!r} is no column of a click log. Expected {_either(role)}.")
     return dict(columns)
 
 
@@ -77,24 +78,34 @@ def _check_columns(source: Source, log: Log) -> None:
                 f"context {column!r}: stands twice, or means something else in a log. Take another name."
             )
         if column not in source.types:
-            raise InputError(
-                f"{source}: no context column {column!r}. Found {', '.join(source.types)}. "
-                f"Expected {_nearest(column, source.types)}."
-            )
+            near = _nearest(column, source.types)
+            meant = f" Did you mean {' or '.join(near)}?" if near else " Name one of those."
+            raise InputError(f"{source}: no context column {column!r}. Found {_some(source.types)}.{meant}")
 
 
 def _missing(source: Source, role: str, column: str) -> InputError:
     also = " (or 'impressions' and 'clicks', if it is counted already)" if role == "clicked" else ""
-    near = _nearest(column, source.types).split(" or ")[0]
+    near = _nearest(column, source.types) or ["YOUR_COLUMN"]
     return InputError(
-        f"{source}: no column {column!r}{also}. Found {', '.join(source.types)}. "
-        f"Say which column is meant, for instance --columns {role}={near} (in Python columns={{{role!r}: {near!r}}})."
+        f"{source}: no column {column!r}{also}. Found {_some(source.types)}. Say which column is meant, for instance "
+        f"--columns {role}={near[0]} (in Python columns={{{role!r}: {near[0]!r}}})."
     )
 
 
-def _nearest(word: str, among: Iterable[str]) -> str:
-    names = list(among)
-    return " or ".join(difflib.get_close_matches(word, names, n=2, cutoff=0.5) or names)
+def _either(role: str) -> str:
+    return " or ".join(_nearest(role, ROLES) or ROLES)
+
+
+def _nearest(word: str, among: Iterable[str]) -> list[str]:
+    """The names that are really similar: a bad guess would be pasted and do harm."""
+    return difflib.get_close_matches(word, list(among), n=2, cutoff=0.6)
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first names of many."""
+    listed = list(names)
+    more = f" and {len(listed) - MOST_NAMES} more" if len(listed) > MOST_NAMES else ""
+    return ", ".join(listed[:MOST_NAMES]) + more
 
 
 def is_counted(source: Source, log: Log) -> bool:

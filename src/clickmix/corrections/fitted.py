@@ -156,6 +156,10 @@ class MixtureFit:
     def _known(self) -> dict[Place, tuple[Group, PlaceCounts]]:
         return {seen.place: (group, seen) for group in self.groups for seen in group.places}
 
+    def unseen(self, counts: Counts) -> tuple[str, ...]:
+        """The places of some counts that the fit has not seen, in words; the nearest ones stand in for them."""
+        return tuple(p.describe(self.context) for p in read_places(counts) if p not in self._known)
+
     def _standing_for(self, place: Place) -> tuple[Group, PlaceCounts]:
         """The group of a place; of one that was not seen in the fit, the nearest one's."""
         if place in self._known:
