@@ -367,8 +367,7 @@ def test_a_file_cut_off(folder: Path, name: str, share: float, mode: Any) -> Non
     [
         (
             {"context": ["device"]},
-            "log.csv: no context column 'device'. Found query_id, doc_id, position, clicked. Expected query_id "
-            "or doc_id or position or clicked.",
+            "log.csv: no context column 'device'. Found query_id, doc_id, position, clicked. Name one of those.",
         ),
         (
             {"context": ["clicks"]},
