@@ -72,7 +72,10 @@ LOSSES: dict[str, Loss] = {
 
 
 def _log_one_plus_exp(s: Tensor) -> Tensor:
-    return s.logaddexp(s.new_zeros(()))
+    """log(1 + e^s); beyond s = 50 it is s, to the last digit of double precision."""
+    import torch
+
+    return torch.nn.functional.softplus(s, threshold=50)
 
 
 def _inverse_discounts(s: Tensor) -> Tensor:

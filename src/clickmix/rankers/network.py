@@ -84,10 +84,10 @@ class Network:
         torch = torch_module()
         *hidden, (last, last_bias) = zip(self.weights[::2], self.weights[1::2], strict=True)
         for i, (W, b) in enumerate(hidden):
-            x = torch.nn.functional.elu(torch.addmm(b, x, W))
+            x = torch.nn.functional.elu(torch.addmm(b, x, W), inplace=True)
             if dropout and dropout[i] > 0:
-                kept = torch.rand(x.shape, generator=self.generator, device=x.device) >= dropout[i]
-                x = x * kept / (1 - dropout[i])
+                keep = 1 - dropout[i]
+                x = x * torch.empty_like(x).bernoulli_(keep, generator=self.generator).div_(keep)
         return torch.addmm(last_bias, x, last).squeeze(1)
 
     def scores(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
