@@ -244,6 +244,21 @@ def test_saving_where_a_file_is_or_no_folder(tmp_path: Path) -> None:
         FIRST.save(tmp_path / "a" / "b")
 
 
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    message = f"{tmp_path}: this folder holds something else. Give a new folder, or one of a ranker."
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        FIRST.save(tmp_path)
+    assert files(tmp_path) == {"notes.txt": b"mine"}
+
+
+def test_what_a_killed_save_left_is_no_hindrance(folder: Path) -> None:
+    (folder / "ranker.json").unlink()
+    SECOND.save(folder)
+    assert (FittedDNN.load(folder).score(TEST.features) == SECOND.score(TEST.features)).all()
+    assert len(files(folder)) == 2
+
+
 def test_a_folder_that_was_moved_still_loads(folder: Path, tmp_path: Path) -> None:
     shutil.move(folder, tmp_path / "elsewhere")
     assert (FittedDNN.load(tmp_path / "elsewhere").score(TEST.features) == FIRST.score(TEST.features)).all()

@@ -98,6 +98,8 @@ def _make(folder: Path) -> bool:
     """Whether the folder was missing and has been made."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: this is a file. Give the name of a folder for the ranker.")
+    if folder.is_dir() and not (folder / "ranker.json").exists() and not all(map(_own, folder.iterdir())):
+        raise InputError(f"{folder}: this folder holds something else. Give a new folder, or one of a ranker.")
     if not folder.parent.is_dir():
         raise InputError(f"{folder}: the folder {folder.parent} does not exist. Make it first, or choose another path.")
     made = not folder.exists()
@@ -106,6 +108,11 @@ def _make(folder: Path) -> bool:
     except OSError as error:
         raise InputError(f"{folder}: the folder cannot be made: {error.strerror}. Choose another path.") from None
     return made
+
+
+def _own(path: Path) -> bool:
+    """Whether this is what a save that was killed leaves behind."""
+    return path.name.startswith(("weights.", ".weights.", ".ranker.json."))
 
 
 def _payload(contents: Contents, checksum: str) -> dict[str, Any]:
