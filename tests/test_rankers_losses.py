@@ -122,6 +122,9 @@ def test_steps_are_those_of_torch(name: str, largest_gradient: float) -> None:
         (total.sum() / weight.sum()).backward()
         torch.nn.utils.clip_grad_norm_(weights, largest_gradient)
         optimiser.step()
+    # The sums of squares show how long the gradients were; a step alone does not, being the same for g and 2 g.
+    sums = [float(optimiser.state[w]["sum"].sum()) for w in weights]
+    assert [float(s.sum()) for s in ours.squares] == pytest.approx(sums, rel=1e-3, abs=1e-9)
     # The last bias moves all scores alike: only the sigmoid's loss sees it, for the others its gradient is rounding.
     seen = slice(None) if name == "sigmoid" else slice(-1)
     expected = np.concatenate([w.detach().numpy().ravel() for w in weights])
@@ -144,8 +147,9 @@ def test_a_loss_in_pieces_is_that_of_the_whole(name: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("sizes", [[1], [3, 3, 3], [1, 5, 9, 100], [2000, 5000]])
 def test_slices_are_all_queries_once(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "PAIRS_AT_ONCE", 20)
-    covered = [q for queries in network._slices(np.array(sizes)) for q in range(len(sizes))[queries]]
-    assert sorted(covered) == list(range(len(sizes)))
+    pieces = [range(len(sizes))[queries] for queries in network._slices(np.array(sizes))]
+    assert sorted(query for piece in pieces for query in piece) == list(range(len(sizes)))
+    assert all(len(piece) == 1 or len(piece) * max(sizes[query] for query in piece) ** 2 <= 20 for piece in pieces)
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
