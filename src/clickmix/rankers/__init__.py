@@ -1,0 +1,1 @@
+"""Rankers: features and labels in, a Ranker that scores documents out."""

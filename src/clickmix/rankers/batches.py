@@ -1,0 +1,126 @@
+"""Batches: checked examples in, the documents of some queries at a time out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.errors import InputError
+from clickmix.rankers.normalisation import Normalisation, chunks
+
+
+class Examples(Protocol):
+    """Documents with features and labels, those of a query together: rows offsets[q] to offsets[q + 1]."""
+
+    @property
+    def features(self) -> NDArray[np.float32]:
+        """Documents × features."""
+
+    @property
+    def relevance(self) -> NDArray[np.floating]:
+        """A number in [0, 1] per document."""
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each query begins, and the number of documents."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The documents of some queries, one query after the other; `sizes` says how many each has."""
+
+    features: NDArray[np.float32]
+    relevance: NDArray[np.float32]
+    sizes: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Examples with normalised features, ready to be cut into batches."""
+
+    features: NDArray[np.float32]
+    relevance: NDArray[np.float32]
+    offsets: NDArray[np.int64]
+
+    def batches(self, *, queries: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
+        """All queries with documents, `queries` at a time; in an order drawn from `rng`, or in their own."""
+        sizes = np.diff(self.offsets)
+        order = np.flatnonzero(sizes)
+        if rng is not None:
+            order = rng.permutation(order)
+        for start in range(0, len(order), queries):
+            chosen = order[start : start + queries]
+            # Lists of like length stand together, so that little padding is needed where a batch is cut again.
+            chosen = chosen[np.argsort(sizes[chosen], kind="stable")]
+            rows = _rows(self.offsets[chosen], sizes[chosen])
+            yield Batch(self.features[rows], self.relevance[rows], sizes[chosen])
+
+
+def prepare(examples: Examples, *, normalisation: Normalisation) -> Prepared:
+    """Checked examples (`check_examples`) with their features normalised, in single precision."""
+    features = normalisation.apply(np.asarray(examples.features))
+    return Prepared(features, np.asarray(examples.relevance, np.float32), np.asarray(examples.offsets, np.int64))
+
+
+def check_examples(examples: Examples, *, name: str) -> None:
+    """Complain about features that are no numbers, labels outside [0, 1] and parts that do not fit together."""
+    documents, _ = check_features(examples.features, name=name)
+    relevance = np.asarray(examples.relevance)
+    if relevance.shape != (documents,):
+        raise InputError(
+            f"{name}: {documents} documents have features, but the labels have shape {relevance.shape}. "
+            "Give one label per document."
+        )
+    wrong = np.flatnonzero(~((relevance >= 0) & (relevance <= 1)))
+    if len(wrong):
+        raise InputError(
+            f"{name}, row {wrong[0] + 1}: the relevance {relevance[wrong[0]]:g} is outside 0 to 1 (rows count from 1). "
+            "Clip the labels, or divide grades by the largest."
+        )
+    _check_offsets(np.asarray(examples.offsets), documents, name=name)
+
+
+def check_features(features: Any, *, name: str, width: int | None = None) -> tuple[int, int]:
+    """Documents and features of a matrix of finite numbers, `width` wide where that is given."""
+    features = np.asarray(features)
+    if features.ndim != 2 or features.dtype.kind not in "fiub":
+        raise InputError(
+            f"{name}: the features are an array of shape {features.shape} and type {features.dtype}. "
+            "Give a matrix of numbers, one row per document."
+        )
+    if width is not None and features.shape[1] != width:
+        raise InputError(
+            f"{name}: {features.shape[1]} features, but the ranker was trained on {width}. Give the same features."
+        )
+    if features.shape[1] == 0:
+        raise InputError(f"{name}: no features. Give at least one per document.")
+    for rows in chunks(len(features)):
+        wrong = ~(np.abs(features[rows]) <= np.finfo(np.float32).max)  # NaN is not smaller than anything
+        if wrong.any():
+            row, column = np.argwhere(wrong)[0]
+            raise InputError(
+                f"{name}, row {rows.start + row + 1}, column {column + 1}: the feature is {features[rows][row, column]}"
+                " (rows and columns count from 1). Expected a finite number of single precision; fill gaps first."
+            )
+    return features.shape[0], features.shape[1]
+
+
+def _check_offsets(offsets: NDArray[Any], documents: int, *, name: str) -> None:
+    whole = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) > 0
+    if not (whole and offsets[0] == 0 and offsets[-1] == documents and (np.diff(offsets) >= 0).all()):
+        raise InputError(
+            f"{name}: the offsets do not cut {documents} documents into queries. "
+            f"Expected whole numbers that rise from 0 to {documents}: where each query begins, and the end."
+        )
+    if documents == 0:
+        raise InputError(f"{name}: no documents. Give at least one query with one document.")
+
+
+def _rows(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """first[0], first[0] + 1, ... (sizes[0] of them), then the same for the next."""
+    begin = np.cumsum(sizes) - sizes
+    return np.repeat(first - begin, sizes) + np.arange(sizes.sum())

@@ -1,0 +1,60 @@
+"""Normalisation: features as they come in, features of like size out; fitted on the training documents alone.
+
+z = sign(x) log(1 + |x|), which tames the heavy tails of counts and lengths, then (z - mean) / deviation, cut at ±10. A
+feature that is constant in training has deviation 0 and becomes 0 whatever its value: nothing was learned about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGEST = 10.0  # deviations: one document far out must not decide alone
+ROWS_AT_ONCE = 65_536  # bounds the memory beyond the matrices themselves
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """Mean and standard deviation of z, one of each per feature."""
+
+    mean: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        self.mean.setflags(write=False)
+        self.deviation.setflags(write=False)
+
+    @classmethod
+    def fit(cls, features: NDArray[np.float32]) -> Normalisation:
+        """Of these documents; there is at least one."""
+        pivot = _tamed(features[0])  # sums of small differences: squares of large numbers would swallow them
+        total, squares = np.zeros_like(pivot), np.zeros_like(pivot)
+        for rows in chunks(len(features)):
+            z = _tamed(features[rows]) - pivot
+            total += z.sum(axis=0)
+            squares += (z * z).sum(axis=0)
+        mean = total / len(features)
+        # Where every document has the pivot's value, both sums are exactly 0, and so is the deviation.
+        return cls(pivot + mean, np.sqrt(np.maximum(squares / len(features) - mean * mean, 0)))
+
+    def apply(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The features, normalised, as a new matrix."""
+        normal = np.empty(features.shape, np.float32)
+        scale = np.divide(1, self.deviation, out=np.zeros_like(self.deviation), where=self.deviation > 0)
+        for rows in chunks(len(features)):
+            normal[rows] = np.clip((_tamed(features[rows]) - self.mean) * scale, -LARGEST, LARGEST)
+        return normal
+
+
+def chunks(rows: int) -> Iterator[slice]:
+    """Slices that together are all rows."""
+    return (slice(start, start + ROWS_AT_ONCE) for start in range(0, rows, ROWS_AT_ONCE))
+
+
+def _tamed(features: NDArray[np.float32]) -> NDArray[np.float64]:
+    x = features.astype(np.float64)
+    z: NDArray[np.float64] = np.copysign(np.log1p(np.abs(x)), x)
+    return z
