@@ -22,7 +22,7 @@ format: .venv/ready  ## write the formatting instead of checking it
 clean:
 	rm -rf .venv demo bench
 
-.venv/ready: pyproject.toml
+.venv/ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
