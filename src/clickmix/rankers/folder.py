@@ -1,0 +1,112 @@
+"""A ranker's folder: `ranker.json`, which names the kind, and the weights beside it.   ranker -> folder -> ranker
+
+The weights are written first and `ranker.json`, with their checksum, last: a folder whose writing was cut off has no
+`ranker.json`, or one that does not fit, and is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from clickmix.errors import FormatError, InputError
+from clickmix.files import read_document, write_atomically, write_document
+
+Kind = Literal["lambdamart", "dnn"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+WEIGHTS: dict[Kind, str] = {"lambdamart": "model.txt", "dnn": "weights.bin"}
+DOCUMENT, DOCUMENT_KIND, VERSION = "ranker.json", "clickmix ranker", 1
+_FIELDS = {"ranker", "features", "settings", "training", "sha256"}
+
+
+@dataclass(frozen=True)
+class SavedRanker:
+    """What a folder holds: the kind, the number of features, the settings, how training went, and the weights."""
+
+    ranker: Kind
+    features: int
+    settings: dict[str, Any]
+    training: dict[str, Any]
+    weights: bytes
+
+
+def check_folder(folder: str | Path) -> None:
+    """Complain now, not after an hour of work, when a ranker cannot be saved there."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: this is a file. Give the name of a folder for the ranker.")
+    if folder.is_dir():
+        if not (folder / DOCUMENT).exists() and any(folder.iterdir()):
+            raise InputError(f"{folder}: this folder holds something else. Give a new folder, or one of a ranker.")
+    elif not folder.parent.is_dir():
+        raise InputError(f"{folder}: the folder {folder.parent} does not exist. Make it first, or choose another path.")
+    place = folder if folder.is_dir() else folder.parent
+    if not os.access(place, os.W_OK):
+        raise InputError(f"{folder}: the folder {place} cannot be written. Choose another path.")
+
+
+def write_folder(folder: str | Path, saved: SavedRanker) -> None:
+    """Write a ranker's folder; the same ranker gives the same bytes."""
+    check_folder(folder)
+    folder = Path(folder)
+    folder.mkdir(exist_ok=True)
+    write_atomically(folder / WEIGHTS[saved.ranker], saved.weights)
+    payload = {
+        "ranker": saved.ranker,
+        "features": saved.features,
+        "settings": saved.settings,
+        "training": saved.training,
+        "sha256": hashlib.sha256(saved.weights).hexdigest(),
+    }
+    write_document(folder / DOCUMENT, kind=DOCUMENT_KIND, version=VERSION, payload=payload)
+
+
+def read_folder(folder: str | Path, *, expected: Kind | None = None) -> SavedRanker:
+    """Read a ranker's folder, whole and of the `expected` kind, or say why not."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder. Expected one that `clickmix train` wrote.")
+    if not (folder / DOCUMENT).exists():
+        raise FormatError(f"{folder}: no {DOCUMENT} there: no ranker, or its writing did not finish. Train it again.")
+    payload = read_document(folder / DOCUMENT, kind=DOCUMENT_KIND, version=VERSION)
+    _check_payload(payload, folder / DOCUMENT)
+    kind = next(kind for kind in KINDS if kind == payload["ranker"])
+    if expected is not None and kind != expected:
+        raise FormatError(f"{folder}: found a {kind} ranker, expected a {expected} ranker.")
+    weights = _weights(folder / WEIGHTS[kind])
+    if hashlib.sha256(weights).hexdigest() != payload["sha256"]:
+        raise FormatError(
+            f"{folder / WEIGHTS[kind]}: damaged, or of another ranker than {DOCUMENT} beside it: the checksum does not "
+            "fit. Train it again."
+        )
+    return SavedRanker(kind, payload["features"], payload["settings"], payload["training"], weights)
+
+
+def checked_settings(saved: SavedRanker, fields: set[str]) -> dict[str, Any]:
+    """The settings of a saved ranker, which must be exactly those of its class."""
+    if set(saved.settings) != fields:
+        raise FormatError(
+            f"{DOCUMENT}: settings {', '.join(sorted(saved.settings))} found, expected {', '.join(sorted(fields))}."
+        )
+    return saved.settings
+
+
+def _check_payload(payload: dict[str, Any], path: Path) -> None:
+    if set(payload) != _FIELDS:
+        raise FormatError(f"{path}: damaged: expected {', '.join(sorted(_FIELDS))}.")
+    if payload["ranker"] not in KINDS:
+        raise FormatError(f"{path}: no ranker is called {payload['ranker']!r}. The rankers are {', '.join(KINDS)}.")
+    width = payload["features"]
+    if type(width) is not int or width < 1:
+        raise FormatError(f"{path}: damaged: {width!r} features found, expected a whole number from 1.")
+    if not isinstance(payload["settings"], dict) or not isinstance(payload["training"], dict):
+        raise FormatError(f"{path}: damaged: settings and training must be objects.")
+
+
+def _weights(path: Path) -> bytes:
+    if not path.is_file():
+        raise FormatError(f"{path}: no such file, though {DOCUMENT} is there. Train the ranker again.")
+    return path.read_bytes()
