@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.datasets import Split, read_features
+from clickmix.datasets import Split, read_features, read_letor
 from clickmix.datasets.collection import Ids
 from clickmix.errors import InputError
 from clickmix.rankers.label_columns import LabelColumns, read_labels
@@ -33,6 +33,11 @@ class LeftOut:
     queries_without_label: int = 0
     queries_with_one_label: int = 0
     queries_with_equal_labels: int = 0
+
+    @property
+    def queries(self) -> int:
+        """How many queries in all."""
+        return self.queries_without_label + self.queries_with_one_label + self.queries_with_equal_labels
 
     def __str__(self) -> str:
         """One sentence, of what there is."""
@@ -80,9 +85,15 @@ class Examples:
         return np.repeat(np.arange(self.queries), self.sizes)
 
 
+def open_features(path: str | Path) -> Split:
+    """The documents of a features file: Parquet, which need not have grades (they are 0 then), or LETOR text."""
+    name = Path(path).name.lower()
+    return read_letor(path) if name.endswith((".txt", ".txt.gz")) else read_features(path, graded=False)
+
+
 def make_examples(features: Split | str | Path, labels: Any) -> Examples:
     """Join features (a split, or a features file) with labels in any layout that `read_labels` takes."""
-    split = read_features(features) if isinstance(features, (str, Path)) else features
+    split = open_features(features) if isinstance(features, (str, Path)) else features
     columns = read_labels(labels)
     relevance, labels_without_document = _joined(split, columns)
     return _kept(split, relevance, labels_without_document=labels_without_document)
@@ -95,22 +106,21 @@ def grade_examples(split: Split, *, largest_grade: int) -> Examples:
     return _kept(split, split.grade / float(largest_grade), labels_without_document=0)
 
 
-def check_features(split: Split, *, width: int | None = None) -> None:
+def check_features(features: NDArray[np.floating], *, width: int | None = None) -> None:
     """Refuse features that are not finite, and another number of them than `width`, the ranker's."""
-    found = split.features.shape[1]
-    if width is not None and found != width:
+    if features.ndim != 2 or (width is not None and features.shape[1] != width):
         raise InputError(
-            f"The ranker was trained on {width} features, and these documents have {found}. "
-            "Give the same features as in training."
+            f"The ranker was trained on {width} features, and these have shape {features.shape}. "
+            "Give a matrix, one row per document, with the same features as in training."
         )
     # A sum is finite when all its parts are, and takes no second matrix.
-    wrong = ~np.isfinite(split.features.sum(axis=1, dtype=np.float64))
+    wrong = ~np.isfinite(features.sum(axis=1, dtype=np.float64))
     if wrong.any():
         row = int(np.argmax(wrong))
-        feature = int(np.argmax(~np.isfinite(split.features[row])))
+        feature = int(np.argmax(~np.isfinite(features[row])))
         raise InputError(
-            f"Query {split.query_id[split.query[row]]}, document {split.doc_id[row]}: feature {feature + 1} is "
-            f"{split.features[row, feature]:g}, expected a finite number. Fill in what is missing, for instance by 0."
+            f"features, document {row} (from 0), feature {feature + 1}: {features[row, feature]:g} found, expected a "
+            "finite number. Fill in what is missing, for instance by 0."
         )
 
 
@@ -185,10 +195,10 @@ def _kept(split: Split, relevance: Floats, *, labels_without_document: int) -> E
             "Give more labels, or features of more documents."
         )
     rows = np.flatnonzero(labelled & useful[split.query])
+    features = split.features[rows]
+    check_features(features)
     offsets = np.concatenate(([0], np.cumsum(count[useful])))
-    kept = Split(split.query_id[useful], offsets, split.doc_id[rows], split.grade[rows], split.features[rows])
-    check_features(kept)
-    return Examples(kept.query_id, kept.offsets, kept.features, relevance[rows], left_out)
+    return Examples(split.query_id[useful], offsets, features, relevance[rows], left_out)
 
 
 def _number(count: int, noun: str) -> str:

@@ -17,7 +17,7 @@ from clickmix.files import read_document, write_atomically, write_document
 
 Kind = Literal["lambdamart", "dnn"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-WEIGHTS: dict[Kind, str] = {"lambdamart": "model.txt", "dnn": "weights.bin"}
+WEIGHTS = "model.txt"
 DOCUMENT, DOCUMENT_KIND, VERSION = "ranker.json", "clickmix ranker", 1
 _FIELDS = {"ranker", "features", "settings", "training", "sha256"}
 
@@ -53,7 +53,7 @@ def write_folder(folder: str | Path, saved: SavedRanker) -> None:
     check_folder(folder)
     folder = Path(folder)
     folder.mkdir(exist_ok=True)
-    write_atomically(folder / WEIGHTS[saved.ranker], saved.weights)
+    write_atomically(folder / WEIGHTS, saved.weights)
     payload = {
         "ranker": saved.ranker,
         "features": saved.features,
@@ -64,41 +64,47 @@ def write_folder(folder: str | Path, saved: SavedRanker) -> None:
     write_document(folder / DOCUMENT, kind=DOCUMENT_KIND, version=VERSION, payload=payload)
 
 
-def read_folder(folder: str | Path, *, expected: Kind | None = None) -> SavedRanker:
+def ranker_kind(folder: str | Path) -> Kind:
+    """Which kind of ranker a folder holds."""
+    return _kind(_document(Path(folder)), Path(folder))
+
+
+def read_folder(folder: str | Path, *, expected: Kind) -> SavedRanker:
     """Read a ranker's folder, whole and of the `expected` kind, or say why not."""
     folder = Path(folder)
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder. Expected one that `clickmix train` wrote.")
-    if not (folder / DOCUMENT).exists():
-        raise FormatError(f"{folder}: no {DOCUMENT} there: no ranker, or its writing did not finish. Train it again.")
-    payload = read_document(folder / DOCUMENT, kind=DOCUMENT_KIND, version=VERSION)
-    _check_payload(payload, folder / DOCUMENT)
-    kind = next(kind for kind in KINDS if kind == payload["ranker"])
-    if expected is not None and kind != expected:
+    payload = _document(folder)
+    kind = _kind(payload, folder)
+    if kind != expected:
         raise FormatError(f"{folder}: found a {kind} ranker, expected a {expected} ranker.")
-    weights = _weights(folder / WEIGHTS[kind])
+    _check_payload(payload, folder / DOCUMENT)
+    weights = _weights(folder / WEIGHTS)
     if hashlib.sha256(weights).hexdigest() != payload["sha256"]:
         raise FormatError(
-            f"{folder / WEIGHTS[kind]}: damaged, or of another ranker than {DOCUMENT} beside it: the checksum does not "
+            f"{folder / WEIGHTS}: damaged, or of another ranker than {DOCUMENT} beside it: the checksum does not "
             "fit. Train it again."
         )
     return SavedRanker(kind, payload["features"], payload["settings"], payload["training"], weights)
 
 
-def checked_settings(saved: SavedRanker, fields: set[str]) -> dict[str, Any]:
-    """The settings of a saved ranker, which must be exactly those of its class."""
-    if set(saved.settings) != fields:
-        raise FormatError(
-            f"{DOCUMENT}: settings {', '.join(sorted(saved.settings))} found, expected {', '.join(sorted(fields))}."
-        )
-    return saved.settings
+def _document(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder. Expected one that `clickmix train` wrote.")
+    if not (folder / DOCUMENT).exists():
+        raise FormatError(f"{folder}: no {DOCUMENT} there: no ranker, or its writing did not finish. Train it again.")
+    return read_document(folder / DOCUMENT, kind=DOCUMENT_KIND, version=VERSION)
+
+
+def _kind(payload: dict[str, Any], folder: Path) -> Kind:
+    found = payload.get("ranker")
+    for kind in KINDS:
+        if kind == found:
+            return kind
+    raise FormatError(f"{folder / DOCUMENT}: no ranker is called {found!r}. The rankers are {', '.join(KINDS)}.")
 
 
 def _check_payload(payload: dict[str, Any], path: Path) -> None:
     if set(payload) != _FIELDS:
         raise FormatError(f"{path}: damaged: expected {', '.join(sorted(_FIELDS))}.")
-    if payload["ranker"] not in KINDS:
-        raise FormatError(f"{path}: no ranker is called {payload['ranker']!r}. The rankers are {', '.join(KINDS)}.")
     width = payload["features"]
     if type(width) is not int or width < 1:
         raise FormatError(f"{path}: damaged: {width!r} features found, expected a whole number from 1.")

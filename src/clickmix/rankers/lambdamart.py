@@ -6,17 +6,17 @@ what each level is worth; grades g / G fall on levels exactly, so that on grades
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from clickmix.datasets import Split
 from clickmix.errors import FormatError, InputError, SettingError
-from clickmix.rankers.examples import Examples, Floats, Integers, LeftOut, Progress, check_features, make_examples
-from clickmix.rankers.folder import SavedRanker, checked_settings, read_folder, write_folder
+from clickmix.rankers.examples import Examples, Floats, Integers, Progress, check_features
+from clickmix.rankers.folder import SavedRanker, read_folder, write_folder
 from clickmix.rankers.weighting import TRUNCATION, WEIGHTINGS, Weighting, query_weights
 
 Gain = Literal["exponential", "linear"]
@@ -28,12 +28,12 @@ LONGEST_LIST = 10_000  # LightGBM's bound on the documents of a query
 
 @dataclass(frozen=True)
 class LambdaMART:
-    """Settings of LambdaMART; the defaults are the paper's. `fit` gives a `LambdaMARTRanker`.
+    """Settings of LambdaMART; the defaults are the paper's. `fit` gives a `FittedLambdaMART`.
 
     gain            what relevance p is worth: 2^(largest_grade p) - 1 (exponential), or largest_grade p (linear)
     weighting       how much a query weighs (see `clickmix.rankers.weighting`)
     patience        with validation labels: stop when so many trees in a row did not help
-    threads         of the training; the result is the same for every number
+    threads         of training and scoring; the trees are the same for every number
     """
 
     trees: int = 300
@@ -60,34 +60,16 @@ class LambdaMART:
             raise SettingError(f"weighting={self.weighting!r}: expected one of {', '.join(WEIGHTINGS)}.")
 
     def fit(
-        self,
-        features: Split | str | Path,
-        labels: Any,
-        *,
-        vali: tuple[Split | str | Path, Any] | None = None,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-    ) -> LambdaMARTRanker:
-        """Train on the documents of `features` that have a label; with `vali` stop when its labels say so."""
-        examples = make_examples(features, labels)
-        return self.fit_examples(examples, vali=make_examples(*vali) if vali else None, rng=rng, progress=progress)
-
-    def fit_examples(
-        self,
-        examples: Examples,
-        *,
-        vali: Examples | None = None,
-        rng: np.random.Generator,
-        progress: Progress | None = None,
-    ) -> LambdaMARTRanker:
-        """Train on examples that are joined already."""
+        self, examples: Examples, *, vali: Examples | None = None, seed: int = 0, progress: Progress | None = None
+    ) -> FittedLambdaMART:
+        """Train on `examples`; with `vali` stop when its labels say so. `progress` is told the share of trees grown."""
         lightgbm = _lightgbm()
         for part in (examples, vali) if vali else (examples,):
             _check_sizes(part)
         data = self._dataset(examples)
         trace: dict[str, dict[str, list[float]]] = {}
         booster = lightgbm.train(
-            self._parameters(seed=int(rng.integers(2**31))),
+            self._parameters(seed=seed),
             data,
             num_boost_round=self.trees,
             valid_sets=[self._dataset(vali, reference=data)] if vali else None,
@@ -96,7 +78,7 @@ class LambdaMART:
         ndcg = tuple(next(iter(trace["valid_0"].values()))) if trace else ()
         best = booster.best_iteration if vali else booster.num_trees()
         model = booster.model_to_string(num_iteration=best)
-        return LambdaMARTRanker(self, examples.features.shape[1], best, ndcg, examples.left_out, model)
+        return FittedLambdaMART(self, examples.features.shape[1], best, ndcg, model)
 
     def levels(self, relevance: Floats) -> Integers:
         """Relevance as whole numbers from 0 to the number of steps."""
@@ -150,51 +132,43 @@ class LambdaMART:
 
 
 @dataclass(frozen=True, eq=False)
-class LambdaMARTRanker:
-    """A trained LambdaMART: how it came about, and LightGBM's own text of the trees.
+class FittedLambdaMART:
+    """A trained LambdaMART: `trees` is how many it has, `model` LightGBM's own text of them.
 
-    `trees` is how many there are, `ndcg` the validation labels' nDCG@10 after each (weighted as in training; empty
-    without validation), `left_out` what was not trained on.
+    `ndcg` is the nDCG@10 of the validation labels after each tree, weighted as in training; empty without validation.
     """
 
     settings: LambdaMART
     features: int
     trees: int
     ndcg: tuple[float, ...]
-    left_out: LeftOut
     model: str = field(repr=False)
 
-    @cached_property
-    def _booster(self) -> Any:
-        return _lightgbm().Booster(model_str=self.model)
-
-    def score(self, split: Split) -> Floats:
-        """One score per document, higher is better."""
-        check_features(split, width=self.features)
-        return np.asarray(self._booster.predict(split.features, num_threads=self.settings.threads), dtype=np.float64)
+    def score(self, features: NDArray[np.floating]) -> Floats:
+        """One score per document (a row of the matrix), higher is better."""
+        check_features(features, width=self.features)
+        return np.asarray(self._booster.predict(features, num_threads=self.settings.threads), dtype=np.float64)
 
     def save(self, folder: str | Path) -> None:
         """Write a folder: `ranker.json`, and LightGBM's text model beside it, which LightGBM reads as it is."""
-        training = {"trees": self.trees, "ndcg": list(self.ndcg), "left_out": asdict(self.left_out)}
+        training = {"trees": self.trees, "ndcg": list(self.ndcg)}
         saved = SavedRanker("lambdamart", self.features, asdict(self.settings), training, self.model.encode())
         write_folder(folder, saved)
 
     @classmethod
-    def load(cls, folder: str | Path) -> LambdaMARTRanker:
-        """Read a folder that `save` wrote."""
-        return cls.from_saved(read_folder(folder, expected="lambdamart"))
-
-    @classmethod
-    def from_saved(cls, saved: SavedRanker) -> LambdaMARTRanker:
-        """The ranker of a folder that was read already."""
-        settings = LambdaMART(**checked_settings(saved, {each.name for each in fields(LambdaMART)}))
-        training = saved.training
+    def load(cls, folder: str | Path) -> FittedLambdaMART:
+        """The ranker in a folder; one that is damaged, half-written or of another kind is refused."""
+        saved = read_folder(folder, expected="lambdamart")
         try:
-            left_out = LeftOut(**training["left_out"])
-            trees, ndcg = int(training["trees"]), tuple(float(value) for value in training["ndcg"])
+            settings = LambdaMART(**saved.settings)
+            trees, ndcg = int(saved.training["trees"]), tuple(float(value) for value in saved.training["ndcg"])
         except (KeyError, TypeError, ValueError):
-            raise FormatError("ranker.json: damaged: expected trees, ndcg and left_out under training.") from None
-        return cls(settings, saved.features, trees, ndcg, left_out, saved.weights.decode())
+            raise FormatError(f"{folder}: settings or training of another clickmix. Train it again.") from None
+        return cls(settings, saved.features, trees, ndcg, saved.weights.decode())
+
+    @cached_property
+    def _booster(self) -> Any:
+        return _lightgbm().Booster(model_str=self.model)
 
 
 def _check_sizes(examples: Examples) -> None:
@@ -209,7 +183,7 @@ def _check_sizes(examples: Examples) -> None:
 def _check_worth(worth: Floats) -> None:
     if not worth.any():
         raise InputError(
-            f"All labels are so near to 0 (below 1/{2 * STEPS}) that they are taken for 0: there is nothing to rank by. "
+            f"All labels are so near to 0 (below 1/{2 * STEPS}) that they are taken for 0: nothing to rank by. "
             "Look at the log; most likely it has almost no clicks."
         )
 
