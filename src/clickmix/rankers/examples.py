@@ -85,10 +85,11 @@ class Examples:
         return np.repeat(np.arange(self.queries), self.sizes)
 
 
-def open_features(path: str | Path) -> Split:
-    """The documents of a features file: Parquet, which need not have grades (they are 0 then), or LETOR text."""
-    name = Path(path).name.lower()
-    return read_letor(path) if name.endswith((".txt", ".txt.gz")) else read_features(path, graded=False)
+def open_features(path: str | Path, *, graded: bool = False) -> Split:
+    """The documents of a features file: Parquet, or LETOR text; without `graded` Parquet may lack grades (0 then)."""
+    if Path(path).name.lower().endswith((".txt", ".txt.gz")):
+        return read_letor(path)
+    return read_features(path, graded=graded)
 
 
 def make_examples(features: Split | str | Path, labels: Any) -> Examples:
