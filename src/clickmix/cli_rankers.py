@@ -47,6 +47,9 @@ def train(
         fitted = settings.fit(examples, vali=vali, seed=seed, progress=progress)
     fitted.save(output)
     say(f"Trained on {examples.queries:,} queries with {len(examples.relevance):,} documents. {examples.left_out}")
+    if ranker == "lambdamart" and vali is not None:
+        best = max(fitted.ndcg)
+        say(f"Stopped by the validation labels: {fitted.trees} trees, nDCG@10 of these labels {best:.4f}.")
     say(f"Ranker ({ranker}) in {output}.")
 
 

@@ -57,8 +57,10 @@ def _from_tables(labels: Any) -> LabelColumns:
         _check_names(str(source), list(source.types))
         table = source.table()
         ids = [_id(source, column, engine) for column in NAMES[:2]]
+        # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
+        text = "concat(relevance, '')" if source.format in ("csv", "ndjson") else "relevance"
         with engine.in_order():
-            columns = engine.fetch(f"SELECT {listed(ids)}, TRY_CAST(relevance AS DOUBLE) AS relevance FROM {table}")
+            columns = engine.fetch(f"SELECT {listed(ids)}, TRY_CAST({text} AS DOUBLE) AS relevance FROM {table}")
     except duckdb.Error as error:
         raise unreadable(str(labels) if are_paths(labels) else "the labels", error) from None
     finally:
