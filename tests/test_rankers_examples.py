@@ -128,6 +128,51 @@ def test_letor_text_is_read(tmp_path: Path) -> None:
     assert found.features.tolist() == [[0.5, 1.0], [0.25, 2.0]]
 
 
+@pytest.mark.parametrize("layout", ["arrays", "pandas", "polars", "lazy"])
+def test_every_layout_of_features_gives_the_same_examples(layout: str) -> None:
+    documents = split(sizes=[3, 1, 4])
+    scattered = np.array([3, 0, 4, 5, 1, 2, 6, 7])  # queries 2, 1, 3, 3, 1, 1, 3, 3: the first row decides the order
+    query, document, _ = (column[scattered] for column in all_labels(documents))
+    matrix = documents.features[scattered]
+    columns = {"query_id": query, "doc_id": document} | {f"feature_{i + 1}": matrix[:, i] for i in range(3)}
+    given: Any = {
+        "arrays": (query, document, matrix),
+        "pandas": pd.DataFrame(columns),
+        "polars": pl.DataFrame(columns),
+        "lazy": pl.LazyFrame(columns),
+    }[layout]
+    opened = open_features(given)
+    assert opened.query_id.tolist() == [2, 1, 3]
+    assert opened.offsets.tolist() == [0, 1, 4, 8]
+    assert opened.doc_id.tolist() == [4, 1, 2, 3, 5, 6, 7, 8]
+    assert opened.features.tolist() == documents.features[np.asarray(opened.doc_id) - 1].tolist()
+    assert make_examples(given, all_labels(documents)).relevance.tolist() == pytest.approx(
+        np.delete(all_labels(documents)[2], 3).tolist()
+    )
+
+
+BAD_FEATURES: list[tuple[Any, str]] = [
+    (7, "a int is no set of features. Give a features file, a Split, a frame, or arrays (query_id, doc_id, features)."),
+    (
+        ([1, 1], [1, 2], [[0.5]]),
+        "the features: 2 query ids, 2 document ids, features of shape (1, 1): "
+        "expected one id of each and one row per document.",
+    ),
+    (
+        pd.DataFrame({"query_id": [1], "doc_id": [1], "feature_2": [0.5]}),
+        "the features: no column 'feature_1'; found query_id, doc_id, feature_2. "
+        "Expected query_id, doc_id, feature_1, feature_2, ...",
+    ),
+]
+
+
+@pytest.mark.parametrize(("features", "expected"), BAD_FEATURES)
+def test_features_that_cannot_be_used_are_refused(features: Any, expected: str) -> None:
+    with pytest.raises(cm.InputError) as caught:
+        open_features(features)
+    assert str(caught.value) == expected
+
+
 def three() -> Split:
     return split(sizes=[3])
 
@@ -163,7 +208,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("text relevance", ([1], [1], ["high"]),
      "the labels: relevance of type <U4. Expected one number from 0 to 1 per label."),
     ("real ids", ([1.5], [1], [0.5]),
-     "the labels: query_id of type float64. Expected text or whole numbers, one per label."),
+     "the labels: query_id of type float64. Expected text or whole numbers, one per row."),
     ("missing id", ([1, 1], np.array(["a", None], dtype=object), [0.5, 0.5]), "the labels, row 2: doc_id is missing."),
     ("no labels at all", 7,
      "a int is no set of labels. Give a labels file, Labels, a frame, or arrays (query_id, doc_id, relevance)."),

@@ -95,7 +95,7 @@ A, B = 15.0, 3 + 1 / math.log2(3)  # the ideal DCG of the two queries
 M = (A + B) / 2
 FORMULAS: list[tuple[Weighting, float, float]] = [
     ("none", 1.0, 1.0),
-    ("saturating", A / (A + M), B / (B + M)),
+    ("saturating", A**2 / (A**2 + M**2), B**2 / (B**2 + M**2)),
     ("root-ideal-dcg", math.sqrt(A), math.sqrt(B)),
     ("ideal-dcg", A, B),
 ]

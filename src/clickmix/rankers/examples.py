@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.datasets import Split, read_features, read_letor
+from clickmix.datasets import Split
 from clickmix.datasets.collection import Ids
 from clickmix.errors import InputError
+from clickmix.rankers.feature_tables import open_features
 from clickmix.rankers.label_columns import LabelColumns, read_labels
 
 Floats = NDArray[np.float64]
@@ -85,17 +85,9 @@ class Examples:
         return np.repeat(np.arange(self.queries), self.sizes)
 
 
-def open_features(path: str | Path, *, graded: bool = False) -> Split:
-    """The documents of a features file: Parquet, or LETOR text; without `graded` Parquet may lack grades (0 then)."""
-    if Path(path).name.lower().endswith((".txt", ".txt.gz")):
-        return read_letor(path)
-    return read_features(path, graded=graded)
-
-
-def make_examples(features: Split | str | Path, labels: Any) -> Examples:
-    """Join features (a split, or a features file) with labels in any layout that `read_labels` takes."""
-    split = open_features(features) if isinstance(features, (str, Path)) else features
-    columns = read_labels(labels)
+def make_examples(features: Any, labels: Any) -> Examples:
+    """Join features in any layout that `open_features` takes with labels in any that `read_labels` takes."""
+    split, columns = open_features(features), read_labels(labels)
     relevance, labels_without_document = _joined(split, columns)
     return _kept(split, relevance, labels_without_document=labels_without_document)
 

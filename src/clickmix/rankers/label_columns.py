@@ -100,7 +100,7 @@ def _id(source: Source, column: str, engine: DuckDB) -> str:
 
 
 def _checked(where: str, query_id: ArrayLike, doc_id: ArrayLike, relevance: ArrayLike) -> LabelColumns:
-    query, document = _ids(where, "query_id", query_id), _ids(where, "doc_id", doc_id)
+    query, document = checked_ids(where, "query_id", query_id), checked_ids(where, "doc_id", doc_id)
     values = _relevance(where, relevance)
     if not len(query) == len(document) == len(values):
         raise InputError(
@@ -124,7 +124,8 @@ def _relevance(where: str, given: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(np.ma.filled(column.astype(np.float64), np.nan))
 
 
-def _ids(where: str, column: str, given: ArrayLike) -> Ids:
+def checked_ids(where: str, column: str, given: ArrayLike) -> Ids:
+    """Ids as whole numbers or text; `where` and `column` name them in messages."""
     ids: Any = np.ma.asarray(given)
     missing = np.ma.getmaskarray(ids) | (np.ma.getdata(ids) == None)  # noqa: E711  (element by element)
     if missing.any():
@@ -135,4 +136,4 @@ def _ids(where: str, column: str, given: ArrayLike) -> Ids:
     text = plain.dtype.kind in "UT" or (plain.dtype == object and all(isinstance(each, str) for each in plain))
     if plain.ndim == 1 and (text or not len(plain)):
         return plain.astype(np.str_)
-    raise InputError(f"{where}: {column} of type {plain.dtype}. Expected text or whole numbers, one per label.")
+    raise InputError(f"{where}: {column} of type {plain.dtype}. Expected text or whole numbers, one per row.")

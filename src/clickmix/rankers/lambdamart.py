@@ -41,7 +41,7 @@ class LambdaMART:
     rate: float = 0.05
     gain: Gain = "exponential"
     largest_grade: int = 4
-    weighting: Weighting = "root-ideal-dcg"
+    weighting: Weighting = "saturating"
     patience: int = 50
     threads: int = 1
 

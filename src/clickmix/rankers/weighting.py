@@ -1,9 +1,9 @@
-r"""Query weights for LambdaMART.   examples -> one weight per query
+"""Query weights for LambdaMART.   examples -> one weight per query
 
-LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents the labels are
-small and differ by noise; that division makes their differences weigh as much as those between a relevant document
-and the others. A weight that grows with I takes the division back, wholly (I), in part (I^(1/2)), or only where I is
-small beside the mean of I over queries (I / (I + mean I)).
+LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents labels are small
+and differ by little more than chance; the division makes these differences weigh as much as those between a relevant
+document and the others. A weight that grows with I takes the division back: wholly (I), in part (I^(1/2)), or where I is
+small beside M, the mean of I over queries, while queries with relevant documents weigh about the same (I^2 / (I^2 + M^2)).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def ideal_dcg(examples: Examples, worth: Floats) -> Floats:
 
 
 def query_weights(examples: Examples, worth: Floats, *, weighting: Weighting) -> Floats:
-    """One weight per query, 1 on average: 1, I / (I + mean I), I^(1/2) or I."""
+    """One weight per query, 1 on average: 1, I^2 / (I^2 + M^2), I^(1/2) or I."""
     ideal = ideal_dcg(examples, worth)
     weights = {
         "none": np.ones(len(ideal)),
-        "saturating": ideal / (ideal + ideal.mean()),
+        "saturating": ideal**2 / (ideal**2 + ideal.mean() ** 2),
         "root-ideal-dcg": np.sqrt(ideal),
         "ideal-dcg": ideal,
     }[weighting]
