@@ -132,8 +132,8 @@ FAILURES = [
         "test.parquet: would replace an input. Choose another name for the output.",
     ),
     (
-        "score --ranker ranker --features test.parquet -o ranker/model.txt",
-        "ranker/model.txt: would replace an input. Choose another name for the output.",
+        "score --ranker ranker --features test.parquet -o ranker/ranker.json",
+        "ranker/ranker.json: would replace an input. Choose another name for the output.",
     ),
 ]
 

@@ -84,8 +84,13 @@ def test_other_features_than_in_training_are_refused(saved: Path) -> None:
 
 
 def damage_model(folder: Path) -> None:
-    model = (folder / "model.txt").read_bytes()
-    (folder / "model.txt").write_bytes(model.replace(b"leaf_value=", b"leaf_value=9", 1))
+    (model,) = folder.glob("model.*.txt")
+    model.write_bytes(model.read_bytes().replace(b"leaf_value=", b"leaf_value=9", 1))
+
+
+def remove_model(folder: Path) -> None:
+    (model,) = folder.glob("model.*.txt")
+    model.unlink()
 
 
 def other_kind(folder: Path) -> None:
@@ -105,15 +110,8 @@ DAMAGES: list[tuple[Callable[[Path], None], str]] = [
         lambda folder: (folder / "ranker.json").unlink(),
         "{0}: no ranker.json there: no ranker, or its writing did not finish. Train it again.",
     ),
-    (
-        lambda folder: (folder / "model.txt").unlink(),
-        "{0}/model.txt: no such file, though ranker.json is there. Train the ranker again.",
-    ),
-    (
-        damage_model,
-        "{0}/model.txt: damaged, or of another ranker than ranker.json beside it: the checksum does not fit. "
-        "Train it again.",
-    ),
+    (remove_model, "{0}/{1}: no such file, though ranker.json is there. Train the ranker again."),
+    (damage_model, "{0}/{1}: damaged: the checksum does not fit. Train the ranker again."),
     (other_kind, "{0}/ranker.json: found a 'clickmix model', expected a 'clickmix ranker'."),
     (unknown_ranker, "{0}/ranker.json: no ranker is called '../evil'. The rankers are lambdamart, dnn."),
     (half_payload, "{0}/ranker.json: damaged: expected features, ranker, settings, sha256, training."),
@@ -122,18 +120,29 @@ DAMAGES: list[tuple[Callable[[Path], None], str]] = [
 
 @pytest.mark.parametrize(("damage", "expected"), DAMAGES)
 def test_a_folder_that_is_not_whole_is_refused(saved: Path, damage: Callable[[Path], None], expected: str) -> None:
+    (model,) = saved.glob("model.*.txt")
     damage(saved)
     with pytest.raises(cm.FormatError) as caught:
         load_ranker(saved)
-    assert str(caught.value) == expected.format(saved)
+    assert str(caught.value) == expected.format(saved, model.name)
 
 
-def test_a_folder_cut_off_while_it_is_replaced_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted = RANKERS["lambdamart"].fit(make_examples(OTHER, all_labels(OTHER)))
-    monkeypatch.setattr("clickmix.rankers.folder.write_document", lambda *given, **named: None)
-    fitted.save(saved)
-    with pytest.raises(cm.FormatError, match="the checksum does not fit"):
-        load_ranker(saved)
+def full(*given: object, **named: object) -> None:
+    raise OSError("disk full")
+
+
+def test_cut_off_while_it_is_replaced_a_folder_holds_the_old_ranker(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = load_ranker(saved).score(OTHER.features)
+    new = RANKERS["lambdamart"].fit(make_examples(OTHER, all_labels(OTHER)))
+    with monkeypatch.context() as broken, pytest.raises(OSError, match="disk full"):
+        broken.setattr("clickmix.rankers.folder.write_document", full)
+        new.save(saved)
+    assert load_ranker(saved).score(OTHER.features).tolist() == old.tolist()
+    new.save(saved)
+    assert load_ranker(saved).score(OTHER.features).tolist() == new.score(OTHER.features).tolist()
+    assert len(list(saved.iterdir())) == 2  # nothing of the old one is left
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

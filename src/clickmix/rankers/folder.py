@@ -1,13 +1,15 @@
 """A ranker's folder: `ranker.json`, which names the kind, and the weights beside it.   ranker -> folder -> ranker
 
-The weights are written first and `ranker.json`, with their checksum, last: a folder whose writing was cut off has no
-`ranker.json`, or one that does not fit, and is refused.
+The weights carry their checksum in their name and are written first, `ranker.json`, which names them, last: whenever
+the writing is cut off, the folder holds the old ranker, or none and is refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,7 +19,6 @@ from clickmix.files import read_document, write_atomically, write_document
 
 Kind = Literal["lambdamart", "dnn"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-WEIGHTS = "model.txt"
 DOCUMENT, DOCUMENT_KIND, VERSION = "ranker.json", "clickmix ranker", 1
 _FIELDS = {"ranker", "features", "settings", "training", "sha256"}
 
@@ -53,15 +54,21 @@ def write_folder(folder: str | Path, saved: SavedRanker) -> None:
     check_folder(folder)
     folder = Path(folder)
     folder.mkdir(exist_ok=True)
-    write_atomically(folder / WEIGHTS, saved.weights)
+    sha256 = hashlib.sha256(saved.weights).hexdigest()
+    weights = folder / _weights_name(sha256)
+    write_atomically(weights, saved.weights)
     payload = {
         "ranker": saved.ranker,
         "features": saved.features,
         "settings": saved.settings,
         "training": saved.training,
-        "sha256": hashlib.sha256(saved.weights).hexdigest(),
+        "sha256": sha256,
     }
     write_document(folder / DOCUMENT, kind=DOCUMENT_KIND, version=VERSION, payload=payload)
+    for other in folder.glob(_weights_name("?" * 64)):
+        if other != weights:
+            with contextlib.suppress(OSError):  # of no use any more, and of no harm
+                other.unlink()
 
 
 def ranker_kind(folder: str | Path) -> Kind:
@@ -77,13 +84,15 @@ def read_folder(folder: str | Path, *, expected: Kind) -> SavedRanker:
     if kind != expected:
         raise FormatError(f"{folder}: found a {kind} ranker, expected a {expected} ranker.")
     _check_payload(payload, folder / DOCUMENT)
-    weights = _weights(folder / WEIGHTS)
+    weights = _weights(folder / _weights_name(payload["sha256"]))
     if hashlib.sha256(weights).hexdigest() != payload["sha256"]:
-        raise FormatError(
-            f"{folder / WEIGHTS}: damaged, or of another ranker than {DOCUMENT} beside it: the checksum does not "
-            "fit. Train it again."
-        )
+        name = _weights_name(payload["sha256"])
+        raise FormatError(f"{folder / name}: damaged: the checksum does not fit. Train the ranker again.")
     return SavedRanker(kind, payload["features"], payload["settings"], payload["training"], weights)
+
+
+def _weights_name(sha256: str) -> str:
+    return f"model.{sha256[:16]}.txt"
 
 
 def _document(folder: Path) -> dict[str, Any]:
@@ -108,6 +117,8 @@ def _check_payload(payload: dict[str, Any], path: Path) -> None:
     width = payload["features"]
     if type(width) is not int or width < 1:
         raise FormatError(f"{path}: damaged: {width!r} features found, expected a whole number from 1.")
+    if not isinstance(payload["sha256"], str) or not re.fullmatch("[0-9a-f]{64}", payload["sha256"]):
+        raise FormatError(f"{path}: damaged: {payload['sha256']!r} is no checksum.")
     if not isinstance(payload["settings"], dict) or not isinstance(payload["training"], dict):
         raise FormatError(f"{path}: damaged: settings and training must be objects.")
 

@@ -2,8 +2,9 @@
 
 LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents labels are small
 and differ by little more than chance; the division makes these differences weigh as much as those between a relevant
-document and the others. A weight that grows with I takes the division back: wholly (I), in part (I^(1/2)), or where I is
-small beside M, the mean of I over queries, while queries with relevant documents weigh about the same (I^2 / (I^2 + M^2)).
+document and the others. A weight that grows with I takes the division back: wholly (I); in part (I^(1/2)); or only
+where I is small beside M, its mean over queries, while queries with relevant documents weigh about the same
+(I^2 / (I^2 + M^2)).
 """
 
 from __future__ import annotations
