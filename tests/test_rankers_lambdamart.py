@@ -92,12 +92,11 @@ def test_ideal_dcg_ends_at_position_30() -> None:
 
 
 A, B = 15.0, 3 + 1 / math.log2(3)  # the ideal DCG of the two queries
-M = (A + B) / 2
 FORMULAS: list[tuple[Weighting, float, float]] = [
     ("none", 1.0, 1.0),
-    ("saturating", A**2 / (A**2 + M**2), B**2 / (B**2 + M**2)),
     ("root-ideal-dcg", math.sqrt(A), math.sqrt(B)),
     ("ideal-dcg", A, B),
+    ("steep-ideal-dcg", A * math.sqrt(A), B * math.sqrt(B)),
 ]
 
 

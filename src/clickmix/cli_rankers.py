@@ -25,7 +25,7 @@ def train(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write the ranker to.")],
     ranker: Annotated[Literal["lambdamart", "dnn"], typer.Option(help="What to train.")] = "lambdamart",
     weighting: Annotated[
-        Literal["none", "saturating", "root-ideal-dcg", "ideal-dcg"] | None,
+        Literal["none", "root-ideal-dcg", "ideal-dcg", "steep-ideal-dcg"] | None,
         typer.Option(help="How much a query weighs (lambdamart)."),
     ] = None,
     vali_features: Annotated[Path | None, typer.Option(help="Features to stop by, with --vali-labels.")] = None,

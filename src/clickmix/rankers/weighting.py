@@ -2,21 +2,22 @@
 
 LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents labels are small
 and differ by little more than chance; the division makes these differences weigh as much as those between a relevant
-document and the others. A weight that grows with I takes the division back: wholly (I); in part (I^(1/2)); or only
-where I is small beside M, its mean over queries, while queries with relevant documents weigh about the same
-(I^2 / (I^2 + M^2)).
+document and the others. A weight I^t takes the division back: in part (t = 1/2), wholly (t = 1, so that DCG is
+optimised and not nDCG), or beyond, so that queries in which something was found count most (t = 3/2).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 import numpy as np
 
 from clickmix.rankers.examples import Examples, Floats
 
-Weighting = Literal["none", "saturating", "root-ideal-dcg", "ideal-dcg"]
+Weighting = Literal["none", "root-ideal-dcg", "ideal-dcg", "steep-ideal-dcg"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
+EXPONENTS: Mapping[Weighting, float] = {"none": 0.0, "root-ideal-dcg": 0.5, "ideal-dcg": 1.0, "steep-ideal-dcg": 1.5}
 TRUNCATION = 30  # LightGBM's: pairs without a document among the best 30 do not count, nor does ideal DCG beyond
 
 
@@ -29,12 +30,7 @@ def ideal_dcg(examples: Examples, worth: Floats) -> Floats:
 
 
 def query_weights(examples: Examples, worth: Floats, *, weighting: Weighting) -> Floats:
-    """One weight per query, 1 on average: 1, I^2 / (I^2 + M^2), I^(1/2) or I."""
-    ideal = ideal_dcg(examples, worth)
-    weights = {
-        "none": np.ones(len(ideal)),
-        "saturating": ideal**2 / (ideal**2 + ideal.mean() ** 2),
-        "root-ideal-dcg": np.sqrt(ideal),
-        "ideal-dcg": ideal,
-    }[weighting]
+    """I^t, divided by its mean over queries: one weight per query."""
+    t = EXPONENTS[weighting]
+    weights = ideal_dcg(examples, worth) ** t
     return np.asarray(weights / weights.mean())
