@@ -56,9 +56,9 @@ def test_train_says_what_it_learnt_from_and_writes_a_ranker(folder: Path) -> Non
     assert load_ranker("new").score(TEST.features).tolist() == expected.score(TEST.features).tolist()
 
 
-def test_train_takes_a_weighting(folder: Path) -> None:
-    run(f"{WORDS} -o weighted --weighting none")
-    assert getattr(load_ranker("weighted"), "settings") == LambdaMART(weighting="none")  # noqa: B009
+def test_train_takes_settings(folder: Path) -> None:
+    run(f"{WORDS} -o set --weighting none --threads 2")
+    assert getattr(load_ranker("set"), "settings") == LambdaMART(weighting="none", threads=2)  # noqa: B009
 
 
 def test_train_stops_by_validation_labels(folder: Path) -> None:
@@ -104,6 +104,7 @@ FAILURES = [
         "--vali-features and --vali-labels belong together: give both or neither.",
     ),
     (f"{WORDS} -o x --ranker dnn --weighting none", "--weighting is for --ranker lambdamart."),
+    (f"{WORDS} -o x --threads 0", "threads=0: expected a whole number from 1."),
     (
         "train --features no.parquet --labels labels.csv -o x",
         "no.parquet: no such file. Expected a Parquet file of features.",

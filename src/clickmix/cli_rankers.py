@@ -28,6 +28,7 @@ def train(
         Literal["none", "root-ideal-dcg", "ideal-dcg", "steep-ideal-dcg"] | None,
         typer.Option(help="How much a query weighs (lambdamart)."),
     ] = None,
+    threads: Annotated[int | None, typer.Option(help="Of lambdamart; another number may give other trees.")] = None,
     vali_features: Annotated[Path | None, typer.Option(help="Features to stop by, with --vali-labels.")] = None,
     vali_labels: Annotated[Path | None, typer.Option(help="Labels to stop by: no grades are needed.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
@@ -35,7 +36,7 @@ def train(
     """Train a ranker on features and labels, joined by query and document."""
     from clickmix.rankers import check_folder
 
-    settings = _settings(ranker, weighting)
+    settings = _settings(ranker, weighting=weighting, threads=threads)
     if (vali_features is None) != (vali_labels is None):
         raise SettingError("--vali-features and --vali-labels belong together: give both or neither.")
     check_folder(output)
@@ -97,13 +98,15 @@ def score(
     say(f"{split.documents:,} documents of {split.queries:,} queries ranked in {output}.")
 
 
-def _settings(ranker: str, weighting: Any) -> Any:
+def _settings(ranker: str, **given: Any) -> Any:
+    """The settings of a ranker: its defaults, but for those that are given."""
+    chosen = {name: value for name, value in given.items() if value is not None}
     if ranker == "lambdamart":
         from clickmix.rankers import LambdaMART
 
-        return LambdaMART(weighting=weighting) if weighting else LambdaMART()
-    if weighting:
-        raise SettingError("--weighting is for --ranker lambdamart.")
+        return LambdaMART(**chosen)
+    if chosen:
+        raise SettingError(f"--{next(iter(chosen))} is for --ranker lambdamart.")
     import importlib
 
     return importlib.import_module("clickmix.rankers.dnn").DNN()

@@ -33,7 +33,7 @@ class LambdaMART:
     gain            what relevance p is worth: 2^(largest_grade p) - 1 (exponential), or largest_grade p (linear)
     weighting       how much a query weighs (see `clickmix.rankers.weighting`)
     patience        with validation labels: stop when so many trees in a row did not help
-    threads         of training and scoring; the trees are the same for every number
+    threads         of training and scoring; another number adds in another order and may give other trees
     """
 
     trees: int = 300
