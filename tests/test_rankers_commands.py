@@ -66,7 +66,7 @@ def test_train_stops_by_validation_labels(folder: Path) -> None:
     examples = make_examples(TRAIN, folder / "labels.csv")
     expected = LambdaMART().fit(examples, vali=examples, seed=4)
     assert result.stdout.splitlines()[1] == (
-        f"Stopped by the validation labels: {expected.trees} trees, nDCG@10 of these labels {max(expected.ndcg):.4f}."
+        f"By the validation labels {expected.trees} trees are best: nDCG@10 of these labels {max(expected.ndcg):.4f}."
     )
     assert load_ranker("stopped").score(TEST.features).tolist() == expected.score(TEST.features).tolist()
 

@@ -50,7 +50,7 @@ def train(
     say(f"Trained on {examples.queries:,} queries with {len(examples.relevance):,} documents. {examples.left_out}")
     if ranker == "lambdamart" and vali is not None:
         best = max(fitted.ndcg)
-        say(f"Stopped by the validation labels: {fitted.trees} trees, nDCG@10 of these labels {best:.4f}.")
+        say(f"By the validation labels {fitted.trees} trees are best: nDCG@10 of these labels {best:.4f}.")
     say(f"Ranker ({ranker}) in {output}.")
 
 
