@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 import clickmix
+from clickmix import cli_rankers
 from clickmix.errors import ClickmixError, InputError, SettingError, printable
 from clickmix.terminal import print_fit, progress_bar, say, stages
 
@@ -173,6 +174,10 @@ def demo(
         fitted = run_demo(output, say=say)
     say("")
     print_fit(fitted)
+
+
+for _command in (cli_rankers.train, cli_rankers.evaluate, cli_rankers.score):
+    app.command()(_command)
 
 
 def _version(asked: bool) -> None:

@@ -35,15 +35,18 @@ def write_features(split: Split, path: str | Path) -> None:
         )
 
 
-def read_features(path: str | Path) -> Split:
-    """Read a features file; the rows of each query must be together."""
+def read_features(path: str | Path, *, graded: bool = True) -> Split:
+    """Read a features file; the rows of each query must be together.
+
+    With `graded=False` the column grade may be missing, as where nobody has judged: all grades are 0 then.
+    """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file. Expected a Parquet file of features.")
     with _connection(threads=None) as database:
-        width = _width(database, path)
+        width, has_grades = _columns(database, path, graded=graded)
         query, doc_id = (_ids(database, path, name) for name in ("query_id", "doc_id"))
-        grade = _grades(database, path)
+        grade = _grades(database, path) if has_grades else np.zeros(len(query), np.int8)
         features = _features(database, path, len(grade), width)
     row = row_of_scattered_query(query)
     if row is not None:
@@ -58,8 +61,8 @@ def _connection(*, threads: int | None) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": threads} if threads else {})
 
 
-def _width(database: duckdb.DuckDBPyConnection, path: Path) -> int:
-    """How many features there are; complain when a column is missing."""
+def _columns(database: duckdb.DuckDBPyConnection, path: Path, *, graded: bool) -> tuple[int, bool]:
+    """How many features there are, and whether there are grades; complain when a column is missing."""
     import duckdb
 
     try:
@@ -71,14 +74,14 @@ def _width(database: duckdb.DuckDBPyConnection, path: Path) -> int:
     found = [str(row[0]) for row in rows]
     width = sum(bool(re.fullmatch(r"feature_[1-9][0-9]*", name)) for name in found)
     wanted = ["query_id", "doc_id", "grade", *(f"feature_{i + 1}" for i in range(max(width, 1)))]
-    missing = [name for name in wanted if name not in found]
+    missing = [name for name in wanted if name not in found and (graded or name != "grade")]
     if missing:
         shown = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "")
         raise InputError(
             f"{path}: no column {missing[0]!r}; found {shown}. "
             "Expected query_id, doc_id, grade, feature_1, feature_2, ..."
         )
-    return width
+    return width, "grade" in found
 
 
 def _ids(database: duckdb.DuckDBPyConnection, path: Path, name: str) -> Ids:

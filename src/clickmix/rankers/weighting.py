@@ -1,0 +1,36 @@
+"""Query weights for LambdaMART.   examples -> one weight per query
+
+LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents labels are small
+and differ by little more than chance; the division makes these differences weigh as much as those between a relevant
+document and the others. A weight I^t takes the division back: in part (t = 1/2), wholly (t = 1, so that DCG is
+optimised and not nDCG), or beyond, so that queries in which something was found count most (t = 3/2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import numpy as np
+
+from clickmix.rankers.examples import Examples, Floats
+
+Weighting = Literal["none", "root-ideal-dcg", "ideal-dcg", "steep-ideal-dcg"]
+WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
+EXPONENTS: Mapping[Weighting, float] = {"none": 0.0, "root-ideal-dcg": 0.5, "ideal-dcg": 1.0, "steep-ideal-dcg": 1.5}
+TRUNCATION = 30  # LightGBM's: pairs without a document among the best 30 do not count, nor does ideal DCG beyond
+
+
+def ideal_dcg(examples: Examples, worth: Floats) -> Floats:
+    """I = sum over positions k <= 30 of gain(k) / log2(1 + k), documents in the order of falling gains; per query."""
+    order = np.lexsort((-worth, examples.query))
+    k = np.arange(len(worth)) - examples.offsets[:-1][examples.query] + 1
+    terms = np.where(k <= TRUNCATION, worth[order] / np.log2(1 + k), 0.0)
+    return np.asarray(np.bincount(examples.query, terms), dtype=np.float64)
+
+
+def query_weights(examples: Examples, worth: Floats, *, weighting: Weighting) -> Floats:
+    """I^t, divided by its mean over queries: one weight per query."""
+    t = EXPONENTS[weighting]
+    weights = ideal_dcg(examples, worth) ** t
+    return np.asarray(weights / weights.mean())

@@ -1,0 +1,197 @@
+"""LambdaMART: levels, gains, weights, LightGBM's own trees, early stopping, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from dataclasses import replace
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pytest
+
+import clickmix as cm
+from clickmix.rankers import Examples, LambdaMART, grade_examples
+from clickmix.rankers.weighting import WEIGHTINGS, Weighting, ideal_dcg, query_weights
+from collections_rankers import examples, split
+
+LIGHTGBM = {
+    "objective": "lambdarank",
+    "num_leaves": 7,
+    "learning_rate": 0.1,
+    "verbosity": -1,
+    "deterministic": True,
+    "force_row_wise": True,
+    "num_threads": 1,
+}
+
+
+def trees(model: str) -> str:
+    """LightGBM's text of a model without its parameters, among which is `label_gain`."""
+    return model[: model.index("\nparameters:")]
+
+
+def graded(*, largest_grade: int) -> Examples:
+    documents = split(sizes=[12] * 40, width=5)
+    grade = np.minimum(documents.grade, largest_grade).astype(np.int8)
+    return grade_examples(replace(documents, grade=grade), largest_grade=largest_grade)
+
+
+@pytest.mark.parametrize("gain", ["exponential", "linear"])
+@pytest.mark.parametrize("largest_grade", [1, 2, 3, 4])
+def test_on_grades_the_trees_are_those_of_lightgbm(largest_grade: int, gain: Any) -> None:
+    given = graded(largest_grade=largest_grade)
+    grades = np.rint(given.relevance * largest_grade)
+    worth = {"exponential": [0, 1, 3, 7, 15], "linear": [0, 1, 2, 3, 4]}[gain]
+    data = lightgbm.Dataset(given.features, grades, group=given.sizes)
+    theirs = lightgbm.train({**LIGHTGBM, "label_gain": worth}, data, num_boost_round=20)
+    settings = LambdaMART(trees=20, leaves=7, rate=0.1, gain=gain, largest_grade=largest_grade, weighting="none")
+    ours = settings.fit(given)
+    assert trees(ours.model) == trees(theirs.model_to_string())
+    assert ours.score(given.features).tolist() == theirs.predict(given.features).tolist()
+
+
+def test_relevance_between_grades_is_not_lost() -> None:
+    given = graded(largest_grade=1)
+    finer = replace(given, relevance=given.relevance * np.linspace(0.5, 1, len(given.relevance)))
+    settings = LambdaMART(trees=5, weighting="none")
+    assert trees(settings.fit(given).model) != trees(settings.fit(finer).model)
+
+
+@pytest.mark.parametrize(
+    ("largest_grade", "relevance", "level"),
+    [(4, 0.0, 0), (4, 1.0, 1000), (4, 0.25, 250), (4, 0.0004, 0), (4, 0.0006, 1), (3, 1 / 3, 333), (3, 1.0, 999)],
+)
+def test_relevance_is_rounded_to_a_level(largest_grade: int, relevance: float, level: int) -> None:
+    assert LambdaMART(largest_grade=largest_grade).levels(np.array([relevance])).tolist() == [level]
+
+
+def test_a_level_is_worth_what_its_relevance_is_worth() -> None:
+    p = np.arange(1001) / 1000
+    assert LambdaMART().label_gain() == pytest.approx(2 ** (4 * p) - 1, rel=1e-12)
+    assert LambdaMART(gain="linear").label_gain() == pytest.approx(4 * p, rel=1e-12)
+    assert LambdaMART().label_gain()[[0, 250, 500, 750, 1000]].tolist() == [0, 1, 3, 7, 15]
+    assert LambdaMART(largest_grade=3).label_gain()[[0, 333, 666, 999]].tolist() == [0, 1, 3, 7]
+
+
+def two_queries() -> tuple[Examples, np.ndarray[Any, np.dtype[np.float64]]]:
+    """One query of which a document is worth 15, one whose documents are worth 1 and 3; and these worths."""
+    worth = np.array([0.0, 15.0, 3.0, 1.0])
+    return examples(split(sizes=[2, 2]), worth / 15), worth
+
+
+def test_ideal_dcg_by_hand() -> None:
+    assert ideal_dcg(*two_queries()).tolist() == pytest.approx([15, 3 + 1 / math.log2(3)])
+
+
+def test_ideal_dcg_ends_at_position_30() -> None:
+    found = ideal_dcg(examples(split(sizes=[40]), np.ones(40)), np.ones(40))
+    assert found.tolist() == pytest.approx([sum(1 / math.log2(1 + k) for k in range(1, 31))])
+
+
+A, B = 15.0, 3 + 1 / math.log2(3)  # the ideal DCG of the two queries
+FORMULAS: list[tuple[Weighting, float, float]] = [
+    ("none", 1.0, 1.0),
+    ("root-ideal-dcg", math.sqrt(A), math.sqrt(B)),
+    ("ideal-dcg", A, B),
+    ("steep-ideal-dcg", A * math.sqrt(A), B * math.sqrt(B)),
+]
+
+
+@pytest.mark.parametrize(("weighting", "first", "second"), FORMULAS)
+def test_weights_are_what_their_formula_says(weighting: Weighting, first: float, second: float) -> None:
+    mean = (first + second) / 2
+    found = query_weights(*two_queries(), weighting=weighting)
+    assert found.tolist() == pytest.approx([first / mean, second / mean])
+
+
+def test_every_weighting_has_its_formula_tested() -> None:
+    assert [name for name, _, _ in FORMULAS] == list(WEIGHTINGS)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_lightgbm_gets_the_weights(weighting: Weighting) -> None:
+    given = graded(largest_grade=4)
+    settings = LambdaMART(trees=20, leaves=7, rate=0.1, weighting=weighting)
+    grades = np.rint(given.relevance * 4).astype(int)
+    weights = query_weights(given, 2.0**grades - 1, weighting=weighting)[given.query]
+    data = lightgbm.Dataset(given.features, grades, group=given.sizes, weight=weights)
+    theirs = lightgbm.train(LIGHTGBM, data, num_boost_round=20)
+    assert settings.fit(given).score(given.features) == pytest.approx(theirs.predict(given.features), rel=1e-9)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_same_number_of_threads_gives_the_same_bytes(threads: int) -> None:
+    documents = split(sizes=[20] * 300, width=8)  # enough rows for every thread
+    given = grade_examples(documents, largest_grade=4)
+    settings = LambdaMART(trees=10, threads=threads)
+    assert settings.fit(given).model == settings.fit(given).model
+
+
+def test_training_stops_when_validation_labels_say_so() -> None:
+    given = graded(largest_grade=4)
+    shuffled = np.random.default_rng(0).permutation(given.relevance)  # nothing to learn: the first trees are the best
+    fitted = LambdaMART(trees=200, patience=5).fit(given, vali=replace(given, relevance=shuffled))
+    assert fitted.trees == int(np.argmax(fitted.ndcg)) + 1
+    assert len(fitted.ndcg) == fitted.trees + 5 < 200
+    assert fitted.model.count("\nTree=") == fitted.trees
+
+
+def test_without_validation_all_trees_are_grown_and_told() -> None:
+    shares: list[float] = []
+    fitted = LambdaMART(trees=4).fit(graded(largest_grade=4), progress=shares.append)
+    assert (fitted.trees, fitted.ndcg, shares) == (4, (), [0.25, 0.5, 0.75, 1.0])
+
+
+SETTINGS = [
+    ({"trees": 0}, "trees=0: expected a whole number from 1."),
+    ({"leaves": 1}, "leaves=1: expected a whole number from 2."),
+    ({"rate": 0.0}, "rate=0.0: expected a number above 0, up to 1."),
+    ({"rate": math.nan}, "rate=nan: expected a number above 0, up to 1."),
+    ({"largest_grade": 2000}, "largest_grade=2000: expected at most 1000."),
+    ({"gain": "square"}, "gain='square': expected one of exponential, linear."),
+    ({"threads": 1.5}, "threads=1.5: expected a whole number from 1."),
+]
+
+
+@pytest.mark.parametrize(("setting", "expected"), SETTINGS)
+def test_settings_outside_what_they_may_be_are_refused(setting: dict[str, Any], expected: str) -> None:
+    with pytest.raises(cm.SettingError) as caught:
+        LambdaMART(**setting)
+    assert str(caught.value) == expected
+
+
+def test_an_unknown_weighting_is_refused() -> None:
+    expected = f"weighting='all': expected one of {', '.join(WEIGHTINGS)}."
+    with pytest.raises(cm.SettingError, match=re.escape(expected)):
+        LambdaMART(weighting="all")  # type: ignore[arg-type]
+
+
+def test_labels_that_are_all_next_to_nothing_are_refused() -> None:
+    given = examples(split(sizes=[2]), np.array([0.0001, 0.0002]))
+    with pytest.raises(cm.InputError) as caught:
+        LambdaMART().fit(given)
+    assert str(caught.value) == (
+        "All labels are so near to 0 (below 1/2000) that they are taken for 0: nothing to rank by. "
+        "Look at the log; most likely it has almost no clicks."
+    )
+
+
+def test_a_list_too_long_for_lightgbm_is_refused() -> None:
+    given = examples(split(sizes=[2, 10_001]), np.linspace(0, 1, 10_003))
+    with pytest.raises(cm.InputError) as caught:
+        LambdaMART().fit(given)
+    assert str(caught.value) == (
+        "Query 2: 10,001 labelled documents, and LightGBM takes at most 10,000. Leave the least shown ones out."
+    )
+
+
+def test_without_lightgbm_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(cm.InputError) as caught:
+        LambdaMART().fit(graded(largest_grade=4))
+    assert str(caught.value) == (
+        "LambdaMART is LightGBM's, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
+    )
