@@ -165,9 +165,8 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     return collection, folder / "log.parquet"
 
 
-@every_ranker
-def test_debiased_labels_teach_more_than_click_through_rates(settings: Any, simulated: tuple[Any, Path]) -> None:
-    collection, log = simulated
+def test_debiased_labels_teach_more_than_click_through_rates(simulated: tuple[Any, Path]) -> None:
+    settings, (collection, log) = RANKERS["lambdamart"], simulated
     test = collection.test
     debiased, raw = (
         evaluate(
