@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import narwhals as nw
 
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError
@@ -191,6 +190,8 @@ def frame_source(frame: object, engine: DuckDB) -> Source:
     if isinstance(frame, duckdb.DuckDBPyRelation):
         readable: object = _Stream(frame)
     else:
+        import narwhals as nw  # late: files do not need it
+
         try:
             known = nw.from_native(frame)  # type: ignore[call-overload]
         except TypeError:

@@ -25,7 +25,7 @@ Progress = Callable[[float], None]
 
 # By the name of the file to be written: what COPY must be told.
 OUTPUT_OPTIONS: Mapping[str, str] = {
-    ".parquet": "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880",
+    ".parquet": "FORMAT parquet, ROW_GROUP_SIZE 122880",
     ".csv": "FORMAT csv, HEADER true",
     ".csv.gz": "FORMAT csv, HEADER true, COMPRESSION gzip",
     ".ndjson": "FORMAT json",
