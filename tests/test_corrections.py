@@ -116,6 +116,26 @@ class TestMixture:
         assert isinstance(fit, MixtureFit)
         assert fit.label(counts).relevance == pytest.approx(slow_labels(fit, counts), abs=1e-9)
 
+    @pytest.mark.parametrize("mixture", ["binomial", "gaussian"])
+    def test_labels_of_documents_that_stay_are_those_of_the_sum_over_their_one_cell(
+        self, mixture: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        counts = simulated(eta=1, clicks=50_000, seed=0, queries=500).counts()
+        fit = MixtureCorrection(mixture).fit(counts)
+        plain = fit.label(counts)
+        monkeypatch.setattr(MixtureFit, "_all_stay", lambda self, counts: False)
+        added_up = fit.label(counts)
+        assert "GROUP BY" in added_up.query
+        assert "GROUP BY" not in plain.query
+        assert (plain.relevance == added_up.relevance).all()
+        assert plain.relevance[:200].tolist() == pytest.approx(slow_labels(fit, counts)[:200], abs=1e-9)
+
+    def test_a_model_of_documents_that_stay_labels_documents_that_move(self) -> None:
+        fit = MixtureCorrection().fit(simulated(eta=1, clicks=50_000, seed=0, queries=500).counts())
+        assert fit.moving == 0
+        counts = moving_counts(queries=20)
+        assert fit.label(counts).relevance == pytest.approx(slow_labels(fit, counts), abs=1e-9)
+
     def test_groups_are_positions_crossed_with_context(self) -> None:
         fit = MixtureCorrection().fit(moving_counts(device=True))
         places = [seen.place for group in fit.groups for seen in group.places]

@@ -177,17 +177,24 @@ class MixtureFit:
         evidence = (
             EVIDENCE_SQL[self.mixture].replace("clicks", "cells.clicks").replace("impressions", "cells.impressions")
         )
+        # Where every document has one cell nothing needs adding up: half the time, the same numbers.
+        total, grouping = ("", "") if self._all_stay(counts) else ("sum", "GROUP BY query_id, doc_id")
         return (
             f"WITH parameters({listed([*keys, 'prior', *numbers])}) AS (VALUES {rows}) "
             "SELECT query_id, doc_id, 1 / (1 + exp(-least(greatest(log_odds, -700), 700))) AS relevance, "
             "impressions, clicks FROM (SELECT query_id, doc_id, "
-            "CAST(sum(CAST(cells.impressions * prior AS DECIMAL(38, 12))) AS DOUBLE) / sum(cells.impressions) + "
-            f"CAST(sum(CAST({evidence} AS DECIMAL(38, 12))) AS DOUBLE) AS log_odds, "
-            "CAST(sum(cells.impressions) AS BIGINT) AS impressions, CAST(sum(cells.clicks) AS BIGINT) AS clicks "
+            f"CAST({total}(CAST(cells.impressions * prior AS DECIMAL(38, 12))) AS DOUBLE) / {total}(cells.impressions) "
+            f"+ CAST({total}(CAST({evidence} AS DECIMAL(38, 12))) AS DOUBLE) AS log_odds, "
+            f"CAST({total}(cells.impressions) AS BIGINT) AS impressions, "
+            f"CAST({total}(cells.clicks) AS BIGINT) AS clicks "
             f"FROM (SELECT query_id, doc_id, {renamed}, impressions, clicks FROM {counts.table}) AS cells "
-            f"JOIN parameters USING ({listed(keys)}) GROUP BY query_id, doc_id"
-            ") ORDER BY query_id, doc_id"
+            f"JOIN parameters USING ({listed(keys)}) {grouping}) ORDER BY query_id, doc_id"
         )
+
+    def _all_stay(self, counts: Counts) -> bool:
+        """Whether every document of these counts was seen at one place only; looked for where the fit suggests it."""
+        several = f"SELECT 1 FROM {counts.table} GROUP BY query_id, doc_id HAVING count(*) > 1"
+        return self.moving == 0 and not counts.engine.rows(f"SELECT 1 FROM ({several}) LIMIT 1")
 
     def _parameters(self, places: Sequence[Place], numbers: Sequence[str]) -> list[list[str]]:
         """The rows of the small inline table: a place, its prior logit and the numbers of its evidence."""
