@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -53,12 +51,12 @@ def debias(
     memory: Memory = None,
 ) -> None:
     """From a click log to relevance labels: counts, fit and label in one."""
-    _check_outputs(log, tables=[output], models=[model] if model else [])
-    counts = _count(log, columns, context, bad_rows, memory)
     from clickmix.corrections import MixtureFit
     from clickmix.pipeline import choose_correction
 
     chosen = choose_correction(correction, mixture=mixture, prior=prior)
+    _check_outputs(log, tables=[output], models=[model] if model else [])
+    counts = _count(log, columns, context, bad_rows, memory)
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
     _write_labels(fit, counts, output)
@@ -96,10 +94,10 @@ def fit(
     memory: Memory = None,
 ) -> None:
     """Fit the correction and write it as a model file."""
-    _check_outputs(log, models=[output])
-    counted = _count(log, columns, context, bad_rows, memory)
     from clickmix.corrections import MixtureCorrection
 
+    _check_outputs(log, models=[output])
+    counted = _count(log, columns, context, bad_rows, memory)
     with progress_bar("fitting") as progress:
         fitted = MixtureCorrection(mixture, prior).fit(counted, progress=progress)
     fitted.write(output)
@@ -221,8 +219,6 @@ def _fail(message: str) -> NoReturn:
 def _count(log: list[str], columns: str, context: str, bad_rows: Literal["fail", "skip"], memory: str | None) -> Counts:
     from clickmix.counts import count
 
-    # The scan leaves Python idle: time to load what fitting needs.
-    threading.Thread(target=importlib.import_module, args=("clickmix.corrections",), daemon=True).start()
     with progress_bar("reading") as progress:
         counted = count(
             log,

@@ -42,6 +42,8 @@ class DuckDB:
         self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._connection = duckdb.connect()
         self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
+        # DuckDB draws a bar of its own in some sessions; ours is drawn by whoever asks for progress.
+        self._connection.execute("SET enable_progress_bar = false")
         # Row order in our tables means nothing; every result that is handed out is ordered explicitly.
         self._connection.execute("SET preserve_insertion_order = false")
         if memory is not None:
