@@ -32,6 +32,7 @@ WALK = [
     "groups",
     "mixtures",
     "corrections",
+    "verdict",
     "evaluate",
     "summary",
     "terminal",

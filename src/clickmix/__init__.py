@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from clickmix.corrections import (
         AffineCorrection,
         BiasParameters,
+        Check,
         ClicksOverExpected,
         Explanation,
         Group,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         PlainEMFit,
         RegressionEM,
         RegressionEMFit,
+        Violation,
         affine_error,
         wrong_parameters,
     )
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from clickmix.errors import ClickmixError, FormatError, InputError, SettingError
     from clickmix.mixtures import Mixture, Observations, Verdict, fit_group, fit_jointly
     from clickmix.pipeline import debias
+    from clickmix.verdict import Judgement, LogVerdict, judge
 
 __version__ = "0.1.0"
 
@@ -63,6 +66,11 @@ _MODULES = {
     "affine_error": "clickmix.corrections",
     "wrong_parameters": "clickmix.corrections",
     "Labels": "clickmix.corrections",
+    "Check": "clickmix.corrections",
+    "Violation": "clickmix.corrections",
+    "judge": "clickmix.verdict",
+    "LogVerdict": "clickmix.verdict",
+    "Judgement": "clickmix.verdict",
     "debias": "clickmix.pipeline",
     "ClickmixError": "clickmix.errors",
     "InputError": "clickmix.errors",
@@ -73,6 +81,7 @@ _MODULES = {
 __all__ = [
     "AffineCorrection",
     "BiasParameters",
+    "Check",
     "ClickmixError",
     "ClicksOverExpected",
     "Counts",
@@ -81,7 +90,9 @@ __all__ = [
     "Group",
     "InputError",
     "InversePropensity",
+    "Judgement",
     "Labels",
+    "LogVerdict",
     "Mixture",
     "MixtureCorrection",
     "MixtureFit",
@@ -94,11 +105,13 @@ __all__ = [
     "RegressionEMFit",
     "SettingError",
     "Verdict",
+    "Violation",
     "affine_error",
     "count",
     "debias",
     "fit_group",
     "fit_jointly",
+    "judge",
     "wrong_parameters",
 ]
 

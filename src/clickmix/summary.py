@@ -94,7 +94,7 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
 def _choice(fitted: MixtureFit) -> list[str]:
     """Which number of grades was chosen, and by how much."""
     others = {grades: bic for grades, bic in fitted.bics.items() if grades != fitted.grades}
-    if not others or fitted.grades not in fitted.bics:
+    if fitted.mixture != "auto" or not others or fitted.grades not in fitted.bics:
         return []
     second = min(others, key=lambda grades: others[grades])
     ahead = others[second] - fitted.bics[fitted.grades]

@@ -2,6 +2,7 @@
 
 from clickmix.corrections.affine import AffineCorrection
 from clickmix.corrections.affine_error import WrongParameters, affine_error, wrong_parameters
+from clickmix.corrections.checks import Check, Violation
 from clickmix.corrections.clipping import Clip
 from clickmix.corrections.coec import ClicksOverExpected
 from clickmix.corrections.correction import Correction, Fitted
@@ -19,6 +20,7 @@ from clickmix.corrections.regression_em import Iteration, Regression, Regression
 __all__ = [
     "AffineCorrection",
     "BiasParameters",
+    "Check",
     "ClicksOverExpected",
     "Clip",
     "Correction",
@@ -38,6 +40,7 @@ __all__ = [
     "RegressionEM",
     "RegressionEMFit",
     "Stop",
+    "Violation",
     "WrongParameters",
     "affine_error",
     "wrong_parameters",

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from clickmix.corrections.checks import Check
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.corrections.label_sql import labels_query
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.model import (
     MODEL_KIND,
     MODEL_VERSION,
+    check_payload,
     choice,
     fields,
     flag,
@@ -26,6 +28,7 @@ from clickmix.corrections.model import (
     number,
     numbers,
     parse_bics,
+    parse_checks,
     parse_groups,
     reading,
     texts,
@@ -38,7 +41,19 @@ from clickmix.mixtures import Verdict
 from clickmix.mixtures.fit import Prior, mean_grade
 from clickmix.sql import listed, literal, name
 
-MODEL_FIELDS = ("mixture", "prior", "context", "groups", "fitted", "moving", "log_likelihoods", "bics", "shared")
+MODEL_FIELDS = (
+    "mixture",
+    "prior",
+    "context",
+    "groups",
+    "fitted",
+    "moving",
+    "log_likelihoods",
+    "bics",
+    "shared",
+    "error",
+    "checks",
+)
 MIXTURES = ("auto", "binomial", "graded", "gaussian", "nonparametric")
 FITTED = ("group by group", "all groups jointly")
 
@@ -78,7 +93,8 @@ class MixtureFit:
 
     `moving` is the share of documents seen at several places; where it is high all groups were fitted `jointly`, with
     `log_likelihoods` on the way; else they were `shared` if neighbours learned from each other. `bics` has the BIC of
-    every number of grades that was looked at.
+    every number of grades that was looked at. `error` is the root mean squared error to expect of labels, and `checks`
+    tell what was looked for that a mixture cannot explain.
     """
 
     mixture: str
@@ -90,6 +106,8 @@ class MixtureFit:
     log_likelihoods: tuple[float, ...] = ()
     bics: Mapping[int, float] = field(default_factory=dict)
     shared: bool = False
+    error: float = 0.0
+    checks: tuple[Check, ...] = ()
 
     @property
     def grades(self) -> int:
@@ -126,6 +144,8 @@ class MixtureFit:
                 tuple(numbers(payload, "log_likelihoods")),
                 parse_bics(payload),
                 flag(payload, "shared"),
+                number(payload, "error", 0, 1),
+                parse_checks(payload),
             )
 
     def _payload(self) -> dict[str, Any]:
@@ -139,6 +159,8 @@ class MixtureFit:
             "log_likelihoods": list(self.log_likelihoods),
             "bics": {str(grades): bic for grades, bic in self.bics.items()},
             "shared": self.shared,
+            "error": self.error,
+            "checks": [check_payload(check) for check in self.checks],
         }
 
     def label(self, counts: Counts) -> Labels:

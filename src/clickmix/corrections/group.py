@@ -52,6 +52,14 @@ class Group:
         return float(np.linspace(0, 1, len(self.prior)) @ self.prior)
 
     @property
+    def squared_error(self) -> float:
+        """To expect of labels from clicks here; where clicks say nothing, the variance of the prior."""
+        if self.mixture.error is not None:
+            return self.mixture.error**2
+        x = np.linspace(0, 1, len(self.prior))
+        return float((x * x) @ self.prior) - self.prior_relevance**2
+
+    @property
     def prior_logits(self) -> tuple[float, ...]:
         """log P(grade k) / P(grade 0), for the grades above 0."""
         return tuple(np.log(np.array(self.prior[1:]) / self.prior[0]).tolist())

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from clickmix.corrections.checks import check_log
 from clickmix.corrections.fitted import MIXTURES, MixtureFit
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.counts import Counts
@@ -72,8 +73,19 @@ class MixtureCorrection:
             Group(places, mixture, tuple(prior.tolist()))
             for places, mixture, prior in zip(_members(histogram, group), fitted.mixtures, priors, strict=True)
         )
+        checks = check_log(groups, _observations(histogram, group), counts, bics=fitted.bics, jointly=jointly)
         return MixtureFit(
-            self.mixture, self.prior, counts.context, groups, jointly, moving, fitted.trace, fitted.bics, fitted.shared
+            self.mixture,
+            self.prior,
+            counts.context,
+            groups,
+            jointly,
+            moving,
+            fitted.trace,
+            fitted.bics,
+            fitted.shared,
+            _error(groups) if fitted.error is None else fitted.error,
+            () if self.mixture in ("gaussian", "nonparametric") else checks,
         )
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
@@ -148,7 +160,8 @@ class MixtureCorrection:
         fit = fits[chosen]
         known = any(mixture.informative for mixture in fit.mixtures)  # else the prior belongs to nothing
         bics = {g: made.bic for g, made in fits.items()}
-        return _Fitted(fit.mixtures, list(fit.priors) if known else [None] * groups, chosen, fit.log_likelihoods, bics)
+        priors = list(fit.priors) if known else [None] * groups
+        return _Fitted(fit.mixtures, priors, chosen, fit.log_likelihoods, bics, error=fit.error)
 
 
 @dataclass(frozen=True)
@@ -161,17 +174,18 @@ class _Fitted:
     trace: tuple[float, ...]
     bics: Mapping[int, float] = field(default_factory=dict)
     shared: bool = False
+    error: float | None = None
 
 
 def _by_themselves(seen: Sequence[Observations], grades: int | None) -> tuple[list[Mixture], Mapping[int, float]]:
     """Each group from its own clicks; the number of grades by the sum of their BIC if it is not given."""
     fits: dict[int, list[Mixture]] = {}
-    for number in GRADES if grades is None else (grades,):
+    for number in GRADES if grades is None else range(grades, min(grades + 1, GRADES[-1]) + 1):
         fits[number] = [fit_group(observations, "binomial", grades=number) for observations in seen]
-        if number > 2 and _bic(fits[number]) > _bic(fits[number - 1]):
+        if number - 1 in fits and _bic(fits[number]) > _bic(fits[number - 1]):
             break
     bics = {number: _bic(mixtures) for number, mixtures in fits.items()}
-    chosen = min((g for g in bics if bics[g] <= min(bics.values()) + STRONG), default=2)
+    chosen = grades or min((g for g in bics if bics[g] <= min(bics.values()) + STRONG), default=2)
     return fits[chosen], bics
 
 
@@ -186,6 +200,12 @@ def _observations(histogram: Histogram, group: Ints) -> list[Observations]:
     return [
         Observations.histogram(*(column[member_of == g] for column in columns)) for g in range(int(group.max()) + 1)
     ]
+
+
+def _error(groups: Sequence[Group]) -> float:
+    """Of all labels: the root of the groups' mean squared error, weighted by documents."""
+    documents = sum(group.documents for group in groups)
+    return float(np.sqrt(sum(group.squared_error * group.documents for group in groups) / documents))
 
 
 def _members(histogram: Histogram, group: Ints) -> list[tuple[PlaceCounts, ...]]:

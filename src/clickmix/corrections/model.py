@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from clickmix.corrections.checks import Check, Violation
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.errors import FormatError
 from clickmix.groups import Place
@@ -80,6 +81,29 @@ def parse_bics(payload: dict[str, Any]) -> dict[int, float]:
     if not isinstance(bics, dict) or not all(key.isascii() and key.isdigit() for key in bics):
         raise _WrongError("bics, expected numbers of grades with their BIC")
     return {int(key): number(bics, key) for key in bics}
+
+
+def check_payload(check: Check) -> dict[str, Any]:
+    """A check as JSON."""
+    return {
+        "violation": str(check.violation),
+        "statistic": check.statistic,
+        "limit": check.limit,
+        "evidence": check.evidence,
+    }
+
+
+def parse_checks(payload: dict[str, Any]) -> tuple[Check, ...]:
+    """What was looked for, from JSON."""
+    return tuple(_parse_check(check) for check in items(payload, "checks"))
+
+
+def _parse_check(payload: dict[str, Any]) -> Check:
+    fields(payload, "check", ("violation", "statistic", "limit", "evidence"))
+    violation = Violation(choice(payload, "violation", tuple(map(str, Violation))))
+    if not isinstance(payload["evidence"], str):
+        raise _WrongError("evidence, expected text")
+    return Check(violation, number(payload, "statistic"), number(payload, "limit"), payload["evidence"])
 
 
 def _parse_group(payload: dict[str, Any], family: str, contexts: int) -> Group:

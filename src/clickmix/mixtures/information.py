@@ -74,6 +74,12 @@ def group_surface(problem: Problem, prior: Floats, parameters: Floats) -> Surfac
     return Surface(value, np.asarray(mean @ m), total + (mean * m) @ mean.T)
 
 
+def rising(information: Floats) -> Floats:
+    """Without the directions in which the likelihood is curved the wrong way."""
+    values, vectors = np.linalg.eigh(information)
+    return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
+
+
 def _ends(problem: Problem, parameters: Floats) -> tuple[tuple[Floats, Floats], Floats]:
     return _grades(problem.family, parameters), parameters[0, :, 0]
 

@@ -17,12 +17,16 @@ from clickmix.mixtures.observations import Floats, Observations
 
 @dataclass(frozen=True)
 class JointFit:
-    """A mixture and prior weights (group x grade) for every group; BIC over documents; the way up."""
+    """A mixture and prior weights (group x grade) for every group; BIC over documents; the way up.
+
+    `error` is the root mean squared error to expect of labels, from all the places where a document was seen.
+    """
 
     mixtures: tuple[Mixture, ...]
     priors: Floats
     bic: float
     log_likelihoods: tuple[float, ...]
+    error: float
 
 
 def fit_jointly(seen: Observations, family: str, *, grades: int = 2, positions: Any = None) -> JointFit:
@@ -45,7 +49,9 @@ def fit_jointly(seen: Observations, family: str, *, grades: int = 2, positions: 
     bic = -2 * fit.log_likelihood + (2 * k * seen.groups + fit.prior.size) * log_documents
     weights = np.exp(columns @ fit.prior)
     weights = np.hstack([np.ones((seen.groups, 1)), weights])
-    return JointFit(_mixtures(seen, kind, fit, columns, tied), weights / weights.sum(axis=1)[:, None], bic, fit.climbed)
+    error = left_over(np.exp(fit.log_posterior), seen.multiplicity)[1]
+    mixtures = _mixtures(seen, kind, fit, columns, tied)
+    return JointFit(mixtures, weights / weights.sum(axis=1)[:, None], bic, fit.climbed, error)
 
 
 def _mixtures(seen: Observations, family: Family, fit: Fit, columns: Floats, tied: Floats) -> tuple[Mixture, ...]:

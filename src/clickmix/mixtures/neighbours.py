@@ -50,13 +50,14 @@ def fit_neighbours(
 ) -> Neighbours:
     """Fit groups at these positions of a page; the number of grades is chosen by BIC if it is not given.
 
-    It is the smallest that no other beats by strong evidence.
+    It is the smallest that no other beats by strong evidence. Beside a given number one grade more is looked at, to
+    know whether the given ones are enough.
     """
     seen, at = _stacked(groups), np.log(np.asarray(positions, dtype=np.float64))
     rows = _first(groups, seen, at)
     tried: dict[int, tuple[list[Problem], Shared]] = {}
     bics: dict[int, float] = {}
-    for g in GRADES if grades is None else range(2, grades + 1):
+    for g in GRADES if grades is None else range(2, min(grades + 1, GRADES[-1]) + 1):
         problems = [Problem(group, Binomial(g)) for group in groups]
         rows = rows if g == 2 else _one_grade_more(rows)
         shared = fit_shared(problems, rows, Walk.between(positions, contexts, kinds=g + 1))
@@ -75,7 +76,7 @@ def fit_neighbours(
         again = fit_shared([problems[g] for g in members], shared.parameters[members], walk)
         shared = _replaced(shared, members, again)
     mixtures = [_mixture(p, shared, g, one_rate=bool(one_rate[g])) for g, p in enumerate(problems)]
-    return Neighbours(tuple(mixtures), chosen, {g: bics[g] for g in bics if grades is None or g == grades}, shared.walk)
+    return Neighbours(tuple(mixtures), chosen, {g: bics[g] for g in bics if grades is None or g >= grades}, shared.walk)
 
 
 def _stacked(groups: Sequence[Observations]) -> Observations:

@@ -27,7 +27,7 @@ def fit_nonparametric(seen: Observations) -> Mixture:
     nothing = silent("binomial", *seen.totals)
     if nothing is not None:
         return nothing
-    rates = np.sin(np.linspace(*_ends(seen), GRID)) ** 2
+    rates = rate_grid(seen, GRID)
     weights, value = _weights(seen, rates)
     if 2 * (value - float(one_rate_log_likelihoods(seen, Binomial())[0])) <= 2 * np.log(m.sum()):
         return one_rate_mixture(seen, "binomial")
@@ -35,6 +35,11 @@ def fit_nonparametric(seen: Observations) -> Mixture:
     even = np.linspace(low, high, STEPS)
     shares = np.maximum(_weights(seen, even)[0], np.finfo(float).tiny)
     return describe(seen, Binomial(STEPS), np.log(shares[None, 1:] / shares[0]), np.array([[[low], [high]]]))
+
+
+def rate_grid(seen: Observations, size: int) -> Floats:
+    """So many rates, from the lowest to the highest that the clicks suggest."""
+    return np.asarray(np.sin(np.linspace(*_ends(seen), size)) ** 2)
 
 
 def _ends(seen: Observations) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clickmix.mixtures.fit import LARGEST_LOGIT, Problem
-from clickmix.mixtures.information import Surface, group_surface
+from clickmix.mixtures.information import Surface, group_surface, rising
 from clickmix.mixtures.observations import Floats, Ints
 
 FIRST_DEVIATION = 0.3
@@ -101,7 +101,7 @@ def fit_shared(problems: Sequence[Problem], parameters: Floats, walk: Walk) -> S
             covariance = np.stack([inverse[:, j, :, j] * np.outer(step[:, j], step[:, j]) for j in range(x.shape[1])])
             walk = walk.estimated(phi, covariance)
     inverse = _inverse(surfaces, walk, _phi(x)[1])
-    own = [np.trace(inverse[g, :, g, :] @ _rising(s.information)) for g, s in enumerate(surfaces)]
+    own = [np.trace(inverse[g, :, g, :] @ rising(s.information)) for g, s in enumerate(surfaces)]
     return Shared(x, np.array([s.value for s in surfaces]), np.array(own), walk, gain < GAIN)
 
 
@@ -139,15 +139,9 @@ def _inverse(surfaces: Sequence[Surface], walk: Walk, step: Floats) -> Floats:
     groups, kinds = step.shape
     total = np.zeros((groups, kinds, groups, kinds))
     for g, s in enumerate(surfaces):
-        total[g, :, g, :] = _rising(s.information)
+        total[g, :, g, :] = rising(s.information)
     for j, precision in enumerate(walk.precision(groups)):
         total[:, j, :, j] += precision * np.outer(step[:, j], step[:, j])
     size = groups * kinds
     ridge = 1e-9 * np.eye(size)  # a direction in which nothing is known stays where it is
     return np.linalg.inv(total.reshape(size, size) + ridge).reshape(total.shape)
-
-
-def _rising(information: Floats) -> Floats:
-    """Without the directions in which the likelihood is curved the wrong way."""
-    values, vectors = np.linalg.eigh(information)
-    return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)

@@ -1,0 +1,52 @@
+"""How many impressions a document needs before its label can be relied on.   Mixture -> a number
+
+The paper asks for n = Omega((max sigma / (mu_1 - mu_0))^2) impressions; here is the number itself. With n impressions of
+a document of unknown relevance r, c of them clicked,
+    V(n) = sum_c P(c) Var(r | c),    P(c) = sum_k w_k Binomial(c; n, p_k)
+is the squared error to expect of its label. It never rises with n, so the n that brings it under a target is found by
+doubling and halving.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln, xlog1py, xlogy
+
+from clickmix.mixtures.mixture import Mixture
+
+TARGET = 0.1  # root mean squared error of labels under which they are called trustworthy
+MOST = 1_000_000  # impressions; beyond, nobody waits for them
+TAIL = 9.0  # standard deviations, and as many clicks: what lies further out has a probability below 1e-15
+
+
+def expected_error(mixture: Mixture, impressions: int) -> float:
+    """The root mean squared error to expect of labels of documents with so many impressions in this group each."""
+    return float(np.sqrt(_variance(mixture, impressions)))
+
+
+def impressions_for(mixture: Mixture, *, target: float = TARGET) -> int | None:
+    """The fewest impressions per document with which `expected_error` is at most `target`.
+
+    None where clicks say nothing of relevance, or where even a million impressions are too few.
+    """
+    if not mixture.informative or mixture.variances is not None or expected_error(mixture, MOST) > target:
+        return None
+    low, high = -1, 1  # too few, enough
+    while expected_error(mixture, high) > target:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if expected_error(mixture, middle) > target else (low, middle)
+    return high
+
+
+def _variance(mixture: Mixture, n: int) -> float:
+    """V(n), summed over all numbers of clicks that are not out of the question."""
+    p, w = np.array(mixture.rates)[:, None], np.array(mixture.weights)[:, None]
+    reach = TAIL * np.sqrt(n * p * (1 - p)) + TAIL
+    c = np.arange(max(0, int((n * p - reach).min())), min(n, int((n * p + reach).max()) + 1) + 1)
+    log_choose = gammaln(n + 1) - gammaln(c + 1) - gammaln(n - c + 1)
+    joint = w * np.exp(log_choose + xlogy(c, p) + xlog1py(n - c, -p))
+    x, total = np.linspace(0, 1, len(p)), joint.sum(axis=0)
+    mean, square = x @ joint, (x * x) @ joint
+    return max(0.0, float((square - np.divide(mean * mean, total, out=np.zeros_like(total), where=total > 0)).sum()))

@@ -1,0 +1,130 @@
+"""A verdict on a log, in plain words: trustworthy, needs more data, or violates the assumptions.   MixtureFit -> LogVerdict
+
+    squared error(s) = sum over groups of documents V(s impressions per document) / documents
+is what to expect of labels with s times the impressions (mixtures/needed.py has V). With s_0 the s that gives the error
+of today and s_1 the one that gives the target, the log needs s_1 / s_0 times its data.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from clickmix.corrections.checks import Check
+from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.group import Group
+from clickmix.mixtures.needed import MOST, TARGET, expected_error
+
+LEAST_DATA = 1e-3  # times the impressions: where the search begins
+
+
+class Judgement(enum.StrEnum):
+    """What can be said of a log; the closed list."""
+
+    TRUSTWORTHY = "trustworthy"
+    NEEDS_MORE = "needs more data"
+    VIOLATES = "violates the assumptions"
+
+
+@dataclass(frozen=True)
+class LogVerdict:
+    """A judgement with its evidence, a sentence each.
+
+    `times` is how many times more data the labels need, where they need more and that can be said; `found` are the
+    violations.
+    """
+
+    judgement: Judgement
+    times: float | None
+    found: tuple[Check, ...]
+    sentences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The judgement in a few words: `needs 3.4 times more data`."""
+        if self.judgement is not Judgement.NEEDS_MORE:
+            return str(self.judgement)
+        return "needs far more data" if self.times is None else f"needs {_rounded_up(self.times)} times more data"
+
+
+def judge(fitted: MixtureFit, *, target: float = TARGET) -> LogVerdict:
+    """Whether labels of a fitted log deserve trust; they do when their expected error is at most `target`.
+
+    A violation outweighs everything: what the fit expects of its labels is then worth nothing.
+    """
+    found = tuple(check for check in fitted.checks if check.found)
+    enough = fitted.error <= target
+    times = None if enough else times_more_data(fitted, target=target)
+    judgement = Judgement.VIOLATES if found else Judgement.TRUSTWORTHY if enough else Judgement.NEEDS_MORE
+    violated = [f"Violated: {check.violation}. {check.evidence}." for check in found]
+    sentences = (*violated, *_on_error(fitted, times, target, in_doubt=bool(found)), *_looked_for(fitted))
+    return LogVerdict(judgement, times, found, sentences)
+
+
+def times_more_data(fitted: MixtureFit, *, target: float = TARGET) -> float | None:
+    """How many times today's data would bring the expected error of labels down to `target`; None where none would."""
+    if any(group.mixture.variances is not None for group in fitted.groups):
+        return None  # how far a Gaussian's rates scatter with more impressions it does not say
+    documents = sum(group.documents for group in fitted.groups)
+
+    def squared_error(times: float) -> float:
+        return sum(group.documents * _squared_error(group, times) for group in fitted.groups) / documents
+
+    today, then = _solve(squared_error, fitted.error**2), _solve(squared_error, target**2)
+    return None if today is None or then is None else max(1.0, then / today)
+
+
+def _squared_error(group: Group, times: float) -> float:
+    """To expect with so many times the impressions, between two whole numbers in a straight line."""
+    if not group.mixture.informative:
+        return group.squared_error
+    n = min(times * group.impressions / group.documents, MOST - 1)
+    below = math.floor(n)
+    errors = [expected_error(group.mixture, whole) ** 2 for whole in (below, below + 1)]
+    return errors[0] + (n - below) * (errors[1] - errors[0])
+
+
+def _solve(squared_error: Callable[[float], float], goal: float) -> float | None:
+    """The number of times at which a falling squared error reaches a goal, to a thousandth."""
+    low, high = math.log(LEAST_DATA), math.log(LEAST_DATA) + 1
+    while squared_error(math.exp(high)) > goal:
+        low, high = high, high + 1
+        if high > math.log(MOST):
+            return None
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (middle, high) if squared_error(math.exp(middle)) > goal else (low, middle)
+    return math.exp(high)
+
+
+def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doubt: bool) -> list[str]:
+    doubt = ", if the assumptions held" if in_doubt else ""
+    expected = (
+        f"The error to expect of labels is {fitted.error:.3f}{doubt} (root mean square, of relevance from 0 to 1)"
+    )
+    if fitted.error <= target:
+        return [f"{expected}, not above {target:g}."]
+    if times is None:
+        return [f"{expected}, above {target:g}; how much more data would change that cannot be said."]
+    return [
+        f"{expected}; {_rounded_up(times)} times as many impressions of each document would bring it to {target:g}."
+    ]
+
+
+def _looked_for(fitted: MixtureFit) -> list[str]:
+    quiet = [str(check.violation) for check in fitted.checks if not check.found]
+    if not fitted.checks:
+        return [f"Violations of the assumptions are not looked for in a {fitted.mixture} mixture."]
+    return [f"Looked for and not found: {'; '.join(quiet)}."] if quiet else []
+
+
+def _rounded_up(times: float) -> str:
+    """Two digits, never fewer times than it takes.
+
+    >>> _rounded_up(3.41), _rounded_up(1232.0)
+    ('3.5', '1,300')
+    """
+    scale = 10.0 ** (math.floor(math.log10(times)) - 1)
+    rounded = math.ceil(times / scale - 1e-9) * scale
+    return f"{rounded:.1f}" if rounded < 10 else f"{rounded:,.0f}"
