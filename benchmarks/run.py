@@ -8,10 +8,11 @@ import debias
 import fitting
 import letor
 import simulate
+import sure
 import synthetic
 import truth
 from measuring import write_result
 
-for module in (debias, fitting, truth, clicks, simulate, letor, synthetic, corrections):
+for module in (debias, fitting, truth, clicks, simulate, letor, synthetic, corrections, sure):
     name = module.__name__
     write_result(name, f"python benchmarks/{name}.py", module.measure())

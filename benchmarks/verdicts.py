@@ -1,4 +1,4 @@
-"""The verdict on a log: how often it is right, over 100 logs of each kind, clean ones and ones with a planted violation.
+"""The verdict on a log: how often it is right, over 100 logs of each kind, clean or with a planted violation.
 
 Logs of 2,000 queries, top 10, 100 sessions a query where the kind does not say otherwise: tests/violations.py. Also how
 far predicted label errors are from measured ones, and how often `low` to `high` holds the true grade.

@@ -99,7 +99,7 @@ def test_the_table_is_whole_at_any_width(
     lines = run("inspect", "model.json").stdout.splitlines()
     places = [line.rstrip() for line in lines if re.match(r"position \d", line)]
     device = ", device (mobile|desktop)" if context else ""
-    row = rf"position \d{device}( +[\d,]+){{3}}( +(〃|-|[\de.-]+( ±[\de.-]+)?)){{5}} [a-z ]+"
+    row = rf"position \d{device}( +[\d,]+){{3}}( +(〃|-|[\d,e.>-]+( ±[\de.-]+)?)){{6}} [a-z ]+"
     assert [line for line in places if not re.fullmatch(row, line)] == []
     assert len(places) == (8 if context else 4)
     assert max(map(len, places)) <= 125

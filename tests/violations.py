@@ -41,7 +41,7 @@ def drawn_relevance(
     query = alike * rng.standard_normal((queries, 1, 1))
     if not graded:
         odds = logit(PRIORS[:positions]) + query[:, :, 0]
-        return (rng.random((queries, positions)) < expit(odds)).astype(float)
+        return np.asarray(rng.random((queries, positions)) < expit(odds), dtype=float)
     grade = np.arange(5)
     weights = GRADE_WEIGHTS * np.exp(grade * (6 * (PRIORS[:positions, None] - 0.03) + query))
     cumulated = np.cumsum(weights / weights.sum(axis=2, keepdims=True), axis=2)
@@ -90,7 +90,7 @@ def robots(seed: int, *, queries: float = 0.02, sessions: float = 0.5) -> Log:
 
     def examine(rates: Floats, _relevance: Floats, rng: np.random.Generator) -> Floats:
         share = np.where(rng.random((len(rates), 1)) < queries, sessions, 0.0)
-        return rates + share * (1 - rates)
+        return np.asarray(rates + share * (1 - rates))
 
     return position_based(seed, examine=examine)
 

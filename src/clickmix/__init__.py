@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     )
     from clickmix.counts import Counts, count
     from clickmix.errors import ClickmixError, FormatError, InputError, SettingError
-    from clickmix.mixtures import Mixture, Observations, Verdict, fit_group, fit_jointly
+    from clickmix.mixtures import (
+        Mixture,
+        Observations,
+        Verdict,
+        expected_error,
+        fit_group,
+        fit_jointly,
+        impressions_for,
+    )
     from clickmix.pipeline import debias
     from clickmix.verdict import Judgement, LogVerdict, judge
 
@@ -49,6 +57,8 @@ _MODULES = {
     "fit_jointly": "clickmix.mixtures",
     "Mixture": "clickmix.mixtures",
     "Verdict": "clickmix.mixtures",
+    "expected_error": "clickmix.mixtures",
+    "impressions_for": "clickmix.mixtures",
     "MixtureCorrection": "clickmix.corrections",
     "MixtureFit": "clickmix.corrections",
     "Group": "clickmix.corrections",
@@ -109,8 +119,10 @@ __all__ = [
     "affine_error",
     "count",
     "debias",
+    "expected_error",
     "fit_group",
     "fit_jointly",
+    "impressions_for",
     "judge",
     "wrong_parameters",
 ]

@@ -1,4 +1,4 @@
-"""A fitted correction for people: a table of its groups, and what to think of it in plain words."""
+"""A fitted correction for people: a table of its groups, and a verdict on the log in plain words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from clickmix.corrections.fitted import FITTED, MixtureFit
 from clickmix.corrections.group import Group
 from clickmix.errors import printable
-from clickmix.mixtures import Verdict
+from clickmix.mixtures import Mixture, Verdict, impressions_for
+from clickmix.mixtures.needed import TARGET
+from clickmix.verdict import Judgement, judge
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +29,8 @@ MEANING = {
 def fit_table(fitted: MixtureFit) -> Table:
     """One row per place: what was seen, the click rates of the lowest and the highest grade (± half a 95 % interval).
 
-    Then the mean relevance of documents there, how far clicks separate grades, and the error to expect of labels.
+    Then the prior (the mean relevance of documents there), how far clicks separate grades, the error to expect of
+    labels, and how many impressions of a document would bring it down to the target.
     """
     from rich.table import Table
     from rich.text import Text
@@ -40,16 +43,17 @@ def fit_table(fitted: MixtureFit) -> Table:
         "clicks",
         "lowest rate",
         "highest rate",
-        "relevance",
+        "prior",
         "separation",
         "error",
+        "needed",
     ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for group in fitted.groups:
         for i, seen in enumerate(group.places):
             numbers = [f"{count:,}" for count in (seen.documents, seen.impressions, seen.clicks)]
-            fit = _numbers(group) if i == 0 else ["〃"] * 5
+            fit = _numbers(group) if i == 0 else ["〃"] * 6
             name = Text(printable(seen.place.describe(fitted.context)))
             table.add_row(name, *numbers, *fit, str(group.verdict(seen)))
     return table
@@ -59,11 +63,18 @@ def _numbers(group: Group) -> list[str]:
     mixture = group.mixture
     relevance = f"{group.prior_relevance:.3f}"
     if not mixture.informative:
-        return [_rate(mixture.rates[0], None), "-", relevance, "-", "-"]
+        return [_rate(mixture.rates[0], None), "-", relevance, "-", "-", "-"]
     errors = mixture.standard_errors or (None, None)
     separation = int(100 * mixture.separation) / 100  # never rounded up to the border of a better verdict
     ends = [_rate(rate, error) for rate, error in zip((mixture.rates[0], mixture.rates[-1]), errors, strict=True)]
-    return [*ends, relevance, f"{separation:.2f}", f"{mixture.error:.3f}"]
+    return [*ends, relevance, f"{separation:.2f}", f"{mixture.error:.3f}", _needed(mixture)]
+
+
+def _needed(mixture: Mixture) -> str:
+    needed = impressions_for(mixture)
+    if needed is None:
+        return "-" if mixture.variances is not None else ">1e6"
+    return f"{needed:,}"
 
 
 def _rate(rate: float, error: float | None) -> str:
@@ -76,11 +87,15 @@ def _rate(rate: float, error: float | None) -> str:
 
 
 def fit_sentences(fitted: MixtureFit) -> list[str]:
-    """How the fit was made, how far from separable the log is, and what each verdict means."""
+    """The verdict on the log with its evidence, how the fit was made, and what the verdicts on places mean."""
+    judged = judge(fitted)
     verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
     moving = f"{fitted.moving:.0%} of documents were seen at several places"
     shared = ", neighbouring positions learning from each other" if fitted.shared else ""
     return [
+        f"This log {'is ' if judged.judgement is Judgement.TRUSTWORTHY else ''}{judged}.",
+        *judged.sentences,
+        f"needed: impressions of a document that bring the error of its label to {TARGET:g} at that place.",
         f"Fitted {FITTED[fitted.jointly]} ({moving}){shared}, {fitted.mixture} mixture, {fitted.prior} prior.",
         *_choice(fitted),
         f"Clicks at one place remove {fitted.separation:.0%} of the uncertainty about relevance, on average.",

@@ -63,4 +63,4 @@ def print_fit(fitted: MixtureFit) -> None:
     console.width = max(console.width, needed)  # a cut table says less than one that runs over
     console.print(table)
     for sentence in fit_sentences(fitted):
-        console.print(sentence, markup=False)
+        console.print(printable(sentence), markup=False)

@@ -1,4 +1,4 @@
-"""A verdict on a log, in plain words: trustworthy, needs more data, or violates the assumptions.   MixtureFit -> LogVerdict
+"""A verdict on a log: trustworthy, needs more data, or violates the assumptions.   MixtureFit -> LogVerdict
 
     squared error(s) = sum over groups of documents V(s impressions per document) / documents
 is what to expect of labels with s times the impressions (mixtures/needed.py has V). With s_0 the s that gives the error

@@ -134,17 +134,15 @@ def check_rates(groups: Sequence[Group], seen: Sequence[Observations], context: 
 
     statistic = the largest gain of one more rate, at any place; the limit is 2 log(places / RARELY).
     """
-    found = [
-        (group, *find_misfits(observations, group.mixture))
-        for group, observations in zip(groups, seen, strict=True)
-        if group.mixture.informative
-    ]
-    if not found:
+    informative = [pair for pair in zip(groups, seen, strict=True) if pair[0].mixture.informative]
+    if not informative:
         return
-    limit = float(2 * np.log(len(found) / RARELY))  # a gain of x or more by chance: about e^(-x/2) at one place
-    for violation, at in ((Violation.BETWEEN, 1), (Violation.BEYOND, 2)):
-        group, misfit = max(((one[0], one[at]) for one in found), key=lambda pair: pair[1].gain)
-        yield Check(violation, misfit.gain, limit, _strangers(group, misfit, context))
+    limit = float(2 * np.log(len(informative) / RARELY))  # a gain of x by chance: about e^(-x/2) at one place
+    misfits = [find_misfits(observations, group.mixture) for group, observations in informative]
+    for violation, found in zip((Violation.BETWEEN, Violation.BEYOND), zip(*misfits, strict=True), strict=True):
+        worst = max(range(len(found)), key=lambda g: found[g].gain)
+        evidence = _strangers(informative[worst][0], found[worst], context)
+        yield Check(violation, found[worst].gain, limit, evidence)
 
 
 def _strangers(group: Group, misfit: Misfit, context: Sequence[str]) -> str:
@@ -170,8 +168,8 @@ def check_cascade(groups: Sequence[Group], counts: Counts) -> Check | None:
         return None
     statistic = sum(gap.gain for gap in gaps)
     evidence = (
-        f"Below a document labelled relevant, documents of the same grade are clicked {_ratio(gaps):.2f} times as often "
-        "as elsewhere at the same place: a cascade, or queries with users of their own"
+        f"Below a document labelled relevant, documents of the same grade are clicked {_ratio(gaps):.2f} times as "
+        "often as elsewhere at the same place: a cascade, or queries with users of their own"
     )
     return Check(Violation.CASCADE, statistic, float(chi2.isf(RARELY, 2 * len(gaps))), evidence)
 
@@ -187,7 +185,7 @@ def _below_and_not(
 ) -> Iterator[tuple[Group, tuple[Observations, Observations]]]:
     """Informative groups, their documents split: no relevant document above in the same query and context, or one."""
     of_place = {seen.place: g for g, group in enumerate(groups) for seen in group.places}
-    rows = counts.engine.fetch(_split_query(groups, counts))
+    rows = counts.engine.fetch(split_query(groups, counts))
     contexts = zip(*(rows[key].astype(str) for key in counts.context), strict=True) if counts.context else None
     places = zip(rows["position"].tolist(), contexts or itertools.repeat(()), strict=contexts is not None)
     member_of = np.array([of_place[Place(position, tuple(map(str, c)))] for position, c in places])
@@ -198,7 +196,8 @@ def _below_and_not(
             yield group, (Observations.histogram(*columns[0]), Observations.histogram(*columns[1]))
 
 
-def _split_query(groups: Sequence[Group], counts: Counts) -> str:
+def split_query(groups: Sequence[Group], counts: Counts) -> str:
+    """The histogram of each place in two parts, `below` 0 or 1, of a sample of whole queries."""
     cells = sum(group.documents for group in groups)
     share = min(1.0, LOOK_CELLS / cells)
     where = "" if share == 1.0 else f" WHERE {counts.engine.sample('query_id', share)}"

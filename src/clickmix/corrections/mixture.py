@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.corrections.checks import check_log
+from clickmix.corrections.checks import Check, check_log
 from clickmix.corrections.fitted import MIXTURES, MixtureFit
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.counts import Counts
@@ -73,7 +73,10 @@ class MixtureCorrection:
             Group(places, mixture, tuple(prior.tolist()))
             for places, mixture, prior in zip(_members(histogram, group), fitted.mixtures, priors, strict=True)
         )
-        checks = check_log(groups, _observations(histogram, group), counts, bics=fitted.bics, jointly=jointly)
+        checks: tuple[Check, ...] = ()
+        if self.mixture not in ("gaussian", "nonparametric"):
+            seen = _observations(histogram, group)
+            checks = check_log(groups, seen, counts, bics=fitted.bics, jointly=jointly)
         return MixtureFit(
             self.mixture,
             self.prior,
@@ -85,7 +88,7 @@ class MixtureCorrection:
             fitted.bics,
             fitted.shared,
             _error(groups) if fitted.error is None else fitted.error,
-            () if self.mixture in ("gaussian", "nonparametric") else checks,
+            checks,
         )
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:

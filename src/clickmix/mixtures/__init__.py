@@ -6,6 +6,7 @@ groups -> mixtures -> labels
 from clickmix.mixtures.alone import fit_group
 from clickmix.mixtures.joint import JointFit, fit_jointly
 from clickmix.mixtures.mixture import Mixture, Verdict
+from clickmix.mixtures.needed import expected_error, impressions_for
 from clickmix.mixtures.neighbours import Neighbours, can_share, fit_neighbours
 from clickmix.mixtures.observations import Observations
 
@@ -16,7 +17,9 @@ __all__ = [
     "Observations",
     "Verdict",
     "can_share",
+    "expected_error",
     "fit_group",
     "fit_jointly",
     "fit_neighbours",
+    "impressions_for",
 ]

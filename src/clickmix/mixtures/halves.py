@@ -29,7 +29,7 @@ GAIN = 0.01  # of the log-likelihood: the least a step must bring
 class RateGap:
     """Twice the log-likelihood that rates of their own gain, and the second part's rates beside the first's.
 
-    `ratio` is that of the two parts' click rates for a document of the same relevance, the mean of the ends' logarithms.
+    `ratio` is that of their click rates for a document of the same relevance: the geometric mean of both ends'.
     """
 
     gain: float

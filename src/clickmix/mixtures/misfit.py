@@ -57,7 +57,7 @@ def _best_shares(seen: Observations, mixture: Mixture, q: Floats) -> tuple[Float
 
 def _log_density(seen: Observations, rates: Floats) -> Floats:
     """Cell x rate, without log C(n, c)."""
-    return np.outer(seen.clicks, np.log(rates)) + np.outer(seen.skips, np.log1p(-rates))
+    return np.asarray(np.outer(seen.clicks, np.log(rates)) + np.outer(seen.skips, np.log1p(-rates)))
 
 
 def _log_mixed(seen: Observations, mixture: Mixture) -> Floats:

@@ -1,7 +1,7 @@
 """How many impressions a document needs before its label can be relied on.   Mixture -> a number
 
-The paper asks for n = Omega((max sigma / (mu_1 - mu_0))^2) impressions; here is the number itself. With n impressions of
-a document of unknown relevance r, c of them clicked,
+The paper asks for n = Omega((max sigma / (mu_1 - mu_0))^2) impressions; here is the number itself. With n impressions
+of a document of unknown relevance r, c of them clicked,
     V(n) = sum_c P(c) Var(r | c),    P(c) = sum_k w_k Binomial(c; n, p_k)
 is the squared error to expect of its label. It never rises with n, so the n that brings it under a target is found by
 doubling and halving.
@@ -27,13 +27,16 @@ def expected_error(mixture: Mixture, impressions: int) -> float:
 def impressions_for(mixture: Mixture, *, target: float = TARGET) -> int | None:
     """The fewest impressions per document with which `expected_error` is at most `target`.
 
-    None where clicks say nothing of relevance, or where even a million impressions are too few.
+    None where clicks say nothing of relevance, where even a million impressions are too few, and for a Gaussian
+    mixture, which does not say how its rates scatter with more impressions.
     """
-    if not mixture.informative or mixture.variances is not None or expected_error(mixture, MOST) > target:
+    if not mixture.informative or mixture.variances is not None:
         return None
     low, high = -1, 1  # too few, enough
     while expected_error(mixture, high) > target:
-        low, high = high, 2 * high
+        if high == MOST:
+            return None
+        low, high = high, min(2 * high, MOST)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if expected_error(mixture, middle) > target else (low, middle)
