@@ -27,6 +27,7 @@ WALK = [
     "sources",
     "log",
     "rows",
+    "lists",
     "refused",
     "counts",
     "groups",

@@ -21,6 +21,10 @@ Context = Annotated[str, typer.Option(help="Columns that change what is examined
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
 Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
 Mixture = Annotated[Literal["binomial", "gaussian"], typer.Option(help="How clicks scatter around a rate.")]
+Examination = Annotated[
+    Literal["pbm", "dcm", "ubm"],
+    typer.Option(help="What people look at: each position alike (pbm), or by what stands above (dcm, ubm)."),
+]
 Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
 
 
@@ -30,6 +34,7 @@ def debias(
     correction: Annotated[Literal["mixture", "none"], typer.Option(help="How clicks become relevance.")] = "mixture",
     mixture: Mixture = "binomial",
     prior: Prior = "position",
+    examination: Examination = "pbm",
     context: Context = "",
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model here.")] = None,
     columns: Columns = "",
@@ -38,11 +43,11 @@ def debias(
 ) -> None:
     """From a click log to relevance labels: counts, fit and label in one."""
     from clickmix.corrections import MixtureFit
-    from clickmix.pipeline import choose_correction
+    from clickmix.pipeline import choose_correction, needs_lists
 
-    chosen = choose_correction(correction, mixture=mixture, prior=prior)
+    chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination)
     _check_outputs(log, tables=[output], models=[model] if model else [])
-    counts = _count(log, columns, context, bad_rows, memory)
+    counts = _count(log, columns, context, bad_rows, memory, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
     _write_labels(fit, counts, output)
@@ -55,6 +60,7 @@ def debias(
 def counts(
     log: Log,
     output: Output,
+    lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
     context: Context = "",
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -62,9 +68,9 @@ def counts(
 ) -> None:
     """Count a log once; counts files are logs too, and several of them add up."""
     _check_outputs(log, tables=[output])
-    counted = _count(log, columns, context, bad_rows, memory)
+    counted = _count(log, columns, context, bad_rows, memory, lists=lists)
     rows = counted.write(output)
-    say(f"{rows:,} cells (query, document, position) in {output}.")
+    say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {output}.")
 
 
 def fit(
@@ -72,6 +78,7 @@ def fit(
     output: Output,
     mixture: Mixture = "binomial",
     prior: Prior = "position",
+    examination: Examination = "pbm",
     context: Context = "",
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -81,9 +88,9 @@ def fit(
     from clickmix.corrections import MixtureCorrection
 
     _check_outputs(log, models=[output])
-    counted = _count(log, columns, context, bad_rows, memory)
+    counted = _count(log, columns, context, bad_rows, memory, lists=examination != "pbm")
     with progress_bar("fitting") as progress:
-        fitted = MixtureCorrection(mixture, prior).fit(counted, progress=progress)
+        fitted = MixtureCorrection(mixture, prior, examination).fit(counted, progress=progress)
     fitted.write(output)
     say(f"Model in {output}.")
     print_fit(fitted)
@@ -102,7 +109,8 @@ def label(
 
     fitted = MixtureFit.read(model)
     _check_outputs([*log, str(model)], tables=[output])
-    counted = _count(log, columns, ",".join(fitted.context), bad_rows, memory)
+    context = "" if fitted.steps else ",".join(fitted.context)
+    counted = _count(log, columns, context, bad_rows, memory, lists=bool(fitted.steps))
     unseen = fitted.unseen(counted)
     if unseen:
         say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
@@ -116,7 +124,15 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
     print_fit(MixtureFit.read(model))
 
 
-def _count(log: list[str], columns: str, context: str, bad_rows: Literal["fail", "skip"], memory: str | None) -> Counts:
+def _count(
+    log: list[str],
+    columns: str,
+    context: str,
+    bad_rows: Literal["fail", "skip"],
+    memory: str | None,
+    *,
+    lists: bool = False,
+) -> Counts:
     from clickmix.counts import count
 
     with progress_bar("reading") as progress:
@@ -126,6 +142,7 @@ def _count(log: list[str], columns: str, context: str, bad_rows: Literal["fail",
             context=_words(context),
             bad_rows=bad_rows,
             memory=memory,
+            lists=lists,
             progress=progress,
         )
     impressions, clicks = counted.totals()

@@ -20,24 +20,33 @@ def debias(
     correction: str = "mixture",
     mixture: str = "binomial",
     prior: Prior = "position",
+    examination: str = "pbm",
     context: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
     memory: str | None = None,
 ) -> Any:
     """Relevance labels for a click log: `Labels` for paths and counts, for a frame the same kind of frame."""
-    chosen = choose_correction(correction, mixture=mixture, prior=prior)
+    chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination)
     if isinstance(log, Counts):
         return chosen.fit(log).label(log)
-    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory)
+    lists = needs_lists(correction, examination)
+    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory, lists=lists)
     labels = chosen.fit(counts).label(counts)
     return labels if are_paths(log) else labels.like(log)
 
 
-def choose_correction(correction: str, *, mixture: str, prior: Prior) -> MixtureCorrection | NoCorrection:
+def needs_lists(correction: str, examination: str) -> bool:
+    """Whether what stands above a document must be known."""
+    return correction == "mixture" and examination != "pbm"
+
+
+def choose_correction(
+    correction: str, *, mixture: str, prior: Prior, examination: str = "pbm"
+) -> MixtureCorrection | NoCorrection:
     """The correction of that name."""
     if correction == "none":
         return NoCorrection()
     if correction == "mixture":
-        return MixtureCorrection(mixture, prior)
+        return MixtureCorrection(mixture, prior, examination)
     raise SettingError(f"correction {correction!r}: expected one of {', '.join(CORRECTIONS)}.")

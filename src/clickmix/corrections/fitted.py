@@ -26,9 +26,13 @@ from clickmix.corrections.model import (
     numbers,
     pair,
     parse_groups,
+    parse_steps,
     reading,
+    step_payload,
     texts,
 )
+from clickmix.corrections.patterns import Step
+from clickmix.corrections.walk import ABOVE, check_lists, walk_again
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.files import document_text, read_document, write_document
@@ -39,8 +43,20 @@ from clickmix.mixtures.families import FAMILIES
 from clickmix.mixtures.fit import Prior
 from clickmix.sql import listed, literal, name
 
-MODEL_FIELDS = ("mixture", "prior", "context", "groups", "fitted", "moving", "log_likelihoods", "pull")
+MODEL_FIELDS = (
+    "mixture",
+    "prior",
+    "context",
+    "groups",
+    "fitted",
+    "moving",
+    "log_likelihoods",
+    "pull",
+    "examination",
+    "steps",
+)
 FITTED = ("each group by itself", "all groups jointly")
+EXAMINATIONS = ("pbm", "dcm", "ubm")
 
 
 @dataclass(frozen=True)
@@ -79,6 +95,8 @@ class MixtureFit:
     moving: float
     log_likelihoods: tuple[float, ...] = ()
     pull: tuple[float, float] | None = None
+    examination: str = "pbm"
+    steps: tuple[Step, ...] = ()
 
     @property
     def separation(self) -> float:
@@ -109,6 +127,8 @@ class MixtureFit:
                 number(payload, "moving", 0, 1),
                 tuple(numbers(payload, "log_likelihoods")),
                 pair(payload, "pull"),
+                choice(payload, "examination", EXAMINATIONS),
+                parse_steps(payload),
             )
 
     def _payload(self) -> dict[str, Any]:
@@ -121,19 +141,29 @@ class MixtureFit:
             "moving": self.moving,
             "log_likelihoods": list(self.log_likelihoods),
             "pull": None if self.pull is None else list(self.pull),
+            "examination": self.examination,
+            "steps": [step_payload(step) for step in self.steps],
         }
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""
+        return Labels(counts, self._query(self._in_groups(counts)))
+
+    def _in_groups(self, counts: Counts) -> Counts:
+        """The counts with the model's context columns; those of a cascade are found by walking down the lists."""
+        if self.steps and counts.context != (ABOVE,):
+            check_lists(counts, self.examination)
+            return walk_again(counts, self.steps, self._query)
         if counts.context != self.context:
             raise SettingError(
                 f"the model's context is {_named(self.context)}, the counts have {_named(counts.context)}. "
                 "Count the log with the model's context columns."
             )
-        return Labels(counts, self._query(counts))
+        return counts
 
     def explain(self, counts: Counts, query_id: object, doc_id: object) -> Explanation:
         """The cells of one document and what each says about its relevance."""
+        counts = self._in_groups(counts)
         keys = listed(map(name, counts.keys))
         rows = counts.engine.rows(
             f"SELECT {keys}, impressions, clicks FROM {counts.table} WHERE CAST(query_id AS VARCHAR) = "
@@ -158,6 +188,8 @@ class MixtureFit:
 
     def unseen(self, counts: Counts) -> tuple[str, ...]:
         """The places of some counts that the fit has not seen, in words; the nearest ones stand in for them."""
+        if self.steps:
+            return ()  # every position and every pattern falls into one of its groups
         return tuple(p.describe(self.context) for p in read_places(counts) if p not in self._known)
 
     def _standing_for(self, place: Place) -> tuple[Group, PlaceCounts]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
 
-from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.cascade import fit_cascade
+from clickmix.corrections.fitted import EXAMINATIONS, MixtureFit
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.counts import Counts
 from clickmix.engines.duckdb import Progress
@@ -35,15 +36,21 @@ class MixtureCorrection:
 
     mixture: str = "binomial"
     prior: Prior = "position"
+    examination: str = "pbm"
 
     def __post_init__(self) -> None:
         if self.mixture not in FAMILIES:
             raise SettingError(f"mixture {self.mixture!r}: expected one of {', '.join(FAMILIES)}.")
         if self.prior not in ("position", "flat"):
             raise SettingError(f"prior {self.prior!r}: expected 'position' or 'flat'.")
+        if self.examination not in EXAMINATIONS:
+            raise SettingError(f"examination {self.examination!r}: expected one of {', '.join(EXAMINATIONS)}.")
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
         """Fit every group by itself, or all together where documents move between them."""
+        if self.examination != "pbm":
+            plain = replace(self, examination="pbm")
+            return fit_cascade(counts, lambda grouped: plain.fit(grouped), examination=self.examination)
         histogram = read_histogram(counts)
         moving = read_moving(counts, histogram)
         jointly = moving >= MOVING_FROM

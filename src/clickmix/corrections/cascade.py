@@ -1,0 +1,33 @@
+"""Cascades: groups by the pattern of relevant documents above, found while walking down.   Counts -> MixtureFit
+
+In the dependent click model people go on after a click or stop, in the user browsing model it matters where they last
+clicked. Clicks follow relevance, so in both all documents at one position with the same pattern of relevant documents
+above them have one chance of being examined. How that chance depends on the pattern differs, and is left to the clicks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.walk import check_lists, rule_from, walk, walked_positions
+from clickmix.counts import Counts
+
+Fit = Callable[[Counts], MixtureFit]
+
+
+def fit_cascade(counts: Counts, fit: Fit, *, examination: str) -> MixtureFit:
+    """Walk down, each position fitted with what was found above it; then all groups once more, as any other groups."""
+    check_lists(counts, examination)
+    found: list[MixtureFit] = []
+
+    def relevance(recent: Counts, position: int) -> str:
+        here = replace(recent, table=f"(SELECT * FROM {recent.table} WHERE position = {position})")
+        found.append(fit(here))
+        so_far = replace(found[-1], groups=tuple(group for part in found for group in part.groups), moving=1.0)
+        return so_far.label(recent).query
+
+    positions = walked_positions(counts)
+    grouped, steps = walk(counts, positions, rule=rule_from, relevance=relevance)
+    return replace(fit(grouped), examination=examination, steps=tuple(steps))
