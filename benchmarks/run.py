@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cascade
 import clicks
 import debias
 import fitting
@@ -11,6 +12,6 @@ import synthetic
 import truth
 from measuring import write_result
 
-for module in (debias, fitting, truth, clicks, simulate, letor, synthetic):
+for module in (debias, fitting, truth, cascade, clicks, simulate, letor, synthetic):
     name = module.__name__
     write_result(name, f"python benchmarks/{name}.py", module.measure())

@@ -6,7 +6,8 @@ that the document at position 2 is relevant and those at 1 and 3 are not. The la
 
 1. a pattern with enough documents (`smallest`) is a group;
 2. rarer ones are put in the order of the click rate they let expect, by a linear regression on their digits over all
-   lists, and cut into groups of at least 2 `smallest` documents: patterns that are alike to people, whoever they are;
+   lists, and cut into groups of at least 2 `smallest` documents (or one group, if all are fewer): patterns that are
+   alike to people, whoever they are;
 3. where rare ones are not enough for a group, the least frequent patterns of 1 join them: in the end the position.
 """
 
@@ -104,7 +105,7 @@ def form_step(
     values, documents = scores[0], scores[1].astype(np.int64)
     frequent = dict(sorted(patterns.items(), key=lambda item: (-item[1], item[0])))
     rare = int(documents.sum()) - sum(frequent.values())
-    while frequent and 0 < rare < 2 * smallest:
+    while frequent and 0 < rare < smallest:
         rare += frequent.popitem()[1]
     for pattern, count in frequent.items():
         documents[np.searchsorted(values, pattern_score(score, pattern))] -= count
