@@ -61,7 +61,7 @@ def _errors(log: Cascade, user: str, kind: str) -> Mapping[str, float]:
 
 def _grades(kind: str) -> Floats:
     grades = shares(kind).shape[1]
-    return np.arange(grades) / (grades - 1)
+    return np.asarray(np.arange(grades) / (grades - 1))
 
 
 def _affine(log: Cascade) -> Floats:
