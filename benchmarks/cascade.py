@@ -1,7 +1,8 @@
 """Cascade clicks: labels with groups by what stands above, beside groups by position and AC under PBM.
 
 The paper's DCM and UBM users, lists of ten, binarized and graded relevance with the shares of MSLR-WEB30K; as many
-clicks per query as in the paper (8M for 18,919). Five runs each; means with 95 % intervals, differences paired.
+clicks per query as in the paper (8M for 18,919). Five runs each; means with 95 % intervals, differences paired. And in
+how many of 100 logs of 4,000 sessions clicks are found to depend on each other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import numpy as np
 from scipy import stats
 
 import clickmix as cm
-from cascades import POSITIONS, Cascade, cascade, shares
+from cascades import POSITIONS, Cascade, cascade, shares, simulated_sessions
+from clickmix.dependence import click_dependence
 from measuring import write_result
 from simulation import rmse
 
@@ -32,6 +34,10 @@ def measure() -> dict[str, Any]:
         "clicks": CLICKS,
         "runs": len(SEEDS),
         "rmse": [_row(user, kind) for kind in ("binarized", "graded") for user in ("dcm", "ubm")],
+        "clicks found to depend on each other, of 100": {
+            user: sum(click_dependence(simulated_sessions(user, seed=seed)).found for seed in range(100))
+            for user in ("pbm-eta1", "pbm-eta2", "dcm", "ubm")
+        },
     }
 
 

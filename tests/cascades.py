@@ -72,3 +72,19 @@ def cascade(name: str, *, queries: int, clicks: int, seed: int, kind: str = "bin
     counts = user.simulate(relevance, clicks=clicks, rng=rng).counts()
     seen = counts.impressions > 0
     return Cascade(user, query[seen], document[seen], relevance[seen], counts.impressions[seen], counts.clicks[seen])
+
+
+def simulated_sessions(name: str, *, seed: int, sessions: int = 4_000, lists: int = 60) -> pa.Table:
+    """Sessions of the paper's user as a frame, lists of ten."""
+    rng = np.random.default_rng(seed)
+    relevance = (rng.random((lists, 10)) < PRIORS[:10]).astype(float)
+    drawn = preset(name, positions=10).simulate(relevance, sessions=sessions, rng=rng)
+    return pa.table(
+        {
+            "session_id": np.repeat(np.arange(sessions), 10),
+            "query_id": np.repeat(drawn.seen, 10),
+            "doc_id": drawn.documents.ravel(),
+            "position": np.tile(np.arange(1, 11), sessions),
+            "clicked": drawn.clicks.ravel().astype(np.int64),
+        }
+    )

@@ -30,6 +30,7 @@ WALK = [
     "lists",
     "refused",
     "counts",
+    "dependence",
     "groups",
     "mixtures",
     "corrections",

@@ -35,6 +35,16 @@ def list_counting_query(source: Source, log: Log, *, skip: bool, text_ids: dict[
     )
 
 
+def sessions_query(source: Source, log: Log) -> str:
+    """Query, session, position, whether it was clicked, and the two sums that tell the list, of every row shown."""
+    query, _, position = key_values(source, log)
+    session, (clicked, _) = name(log.column("session_id")), flags(source, log)
+    return (
+        f"SELECT {query} AS query_id, {session} AS session_id, {position} AS position, {clicked} AS clicked, "
+        f'"sum 0" AS sum_0, "sum 1" AS sum_1 FROM {_with_sums(source, log, skip=False)}'
+    )
+
+
 def _with_sums(source: Source, log: Log, *, skip: bool) -> str:
     """The source's table with two sums of hashes over the good rows of each session and query.
 
