@@ -20,7 +20,10 @@ Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_
 Context = Annotated[str, typer.Option(help="Columns that change what is examined: device,layout.")]
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
 Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
-Mixture = Annotated[Literal["binomial", "gaussian"], typer.Option(help="How clicks scatter around a rate.")]
+Mixture = Annotated[
+    Literal["auto", "binomial", "graded", "gaussian", "nonparametric"],
+    typer.Option(help="What is fitted to click rates; auto chooses the number of grades."),
+]
 Examination = Annotated[
     Literal["pbm", "dcm", "ubm"],
     typer.Option(help="What people look at: each position alike (pbm), or by what stands above (dcm, ubm)."),
@@ -32,7 +35,7 @@ def debias(
     log: Log,
     output: Output,
     correction: Annotated[Literal["mixture", "none"], typer.Option(help="How clicks become relevance.")] = "mixture",
-    mixture: Mixture = "binomial",
+    mixture: Mixture = "auto",
     prior: Prior = "position",
     examination: Examination = "pbm",
     context: Context = "",
@@ -76,7 +79,7 @@ def counts(
 def fit(
     log: Log,
     output: Output,
-    mixture: Mixture = "binomial",
+    mixture: Mixture = "auto",
     prior: Prior = "position",
     examination: Examination = "pbm",
     context: Context = "",
@@ -90,7 +93,7 @@ def fit(
     _check_outputs(log, models=[output])
     counted = _count(log, columns, context, bad_rows, memory, lists=examination != "pbm")
     with progress_bar("fitting") as progress:
-        fitted = MixtureCorrection(mixture, prior, examination).fit(counted, progress=progress)
+        fitted = MixtureCorrection(mixture, prior, examination=examination).fit(counted, progress=progress)
     fitted.write(output)
     say(f"Model in {output}.")
     print_fit(fitted)

@@ -18,7 +18,7 @@ def debias(
     log: Any,
     *,
     correction: str = "mixture",
-    mixture: str = "binomial",
+    mixture: str = "auto",
     prior: Prior = "position",
     examination: str = "pbm",
     context: Sequence[str] = (),
@@ -48,5 +48,5 @@ def choose_correction(
     if correction == "none":
         return NoCorrection()
     if correction == "mixture":
-        return MixtureCorrection(mixture, prior, examination)
+        return MixtureCorrection(mixture, prior, examination=examination)
     raise SettingError(f"correction {correction!r}: expected one of {', '.join(CORRECTIONS)}.")
