@@ -18,7 +18,7 @@ from clickmix.counts import Counts
 from clickmix.engines.duckdb import Progress
 from clickmix.errors import SettingError
 from clickmix.groups import Histogram, Place, Sample, join_small, nearest, read_histogram, read_moving, read_sample
-from clickmix.mixtures import Mixture, Observations, can_share, fit_group, fit_jointly, fit_neighbours
+from clickmix.mixtures import Mixture, Observations, can_share, fit_examined, fit_group, fit_jointly, fit_neighbours
 from clickmix.mixtures.fit import Prior
 from clickmix.mixtures.mixture import silent
 from clickmix.mixtures.neighbours import GRADES, STRONG
@@ -59,7 +59,7 @@ class MixtureCorrection:
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
         """Fit every group by itself or with its neighbours, or all together where documents move between them."""
         if self.examination != "pbm":
-            return fit_cascade(counts, self._by_position, examination=self.examination)
+            return fit_cascade(counts, self._of_groups, examination=self.examination, moving_from=MOVING_FROM)
         histogram = read_histogram(counts)
         moving = read_moving(counts, histogram)
         # A distribution without a shape is fitted group by group always: jointly it would have too many parameters.
@@ -73,6 +73,18 @@ class MixtureCorrection:
         else:
             group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
             fitted = self._separately(histogram, group, progress)
+        return self._fit_of(counts, histogram, group, fitted, moving, jointly=jointly)
+
+    def _fit_of(
+        self,
+        counts: Counts,
+        histogram: Histogram,
+        group: Ints,
+        fitted: _Fitted,
+        moving: float,
+        *,
+        jointly: bool = False,
+    ) -> MixtureFit:
         priors = _filled(fitted, histogram, group)
         groups = tuple(
             Group(places, mixture, tuple(prior.tolist()))
@@ -82,11 +94,23 @@ class MixtureCorrection:
             self.mixture, self.prior, counts.context, groups, jointly, moving, fitted.trace, fitted.bics, fitted.shared
         )
 
-    def _by_position(self, counts: Counts, grades: int | None) -> MixtureFit:
-        """A fit whose groups are those of the counts' places; of a number of grades, if that is known already."""
+    def _of_groups(self, counts: Counts, grades: int | None, *, alike: bool) -> MixtureFit:
+        """A fit whose groups are the counts' places; `alike` but for examination, unless their documents move.
+
+        The number of grades is that of the first position, once it is known.
+        """
         plain = replace(self, examination="pbm")
-        known = grades is not None and self.mixture == "auto"
-        return (replace(plain, mixture="graded", grades=grades or 2) if known else plain).fit(counts)
+        if grades is not None and self.mixture == "auto":
+            plain = replace(plain, mixture="graded", grades=grades)
+        if not alike or plain.mixture not in ("binomial", "graded"):
+            return plain.fit(counts)
+        histogram = read_histogram(counts)
+        moving, group = read_moving(counts, histogram), np.arange(len(histogram.places))
+        if moving >= MOVING_FROM:
+            return plain.fit(counts)
+        mixtures = fit_examined(_observations(histogram, group), grades=plain._grades)
+        priors = [np.array(mixture.weights) if mixture.informative else None for mixture in mixtures]
+        return plain._fit_of(counts, histogram, group, _Fitted(mixtures, priors, plain._grades, ()), moving)
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
         """From the histogram of each group, with what its neighbours say where there are enough of them.

@@ -6,7 +6,7 @@ that the document at position 2 is relevant and those at 1 and 3 are not. The la
 
 1. a pattern with enough documents (`smallest`) is a group;
 2. rarer ones are put in the order of the click rate they let expect, by a linear regression on their digits over all
-   lists, and cut into groups of at least 2 `smallest` documents (or one group, if all are fewer): patterns that are
+   lists, and cut into groups of at least `BLOCK` times as many (or one group, if all are fewer): patterns that are
    alike to people, whoever they are;
 3. where rare ones are not enough for a group, the least frequent patterns of 1 join them: in the end the position.
 """
@@ -23,6 +23,7 @@ import numpy as np
 LEVELS = 4  # the highest digit
 SCORE_ONE = 10_000  # the score of a pattern that lets expect the mean click rate of its position
 HIGHEST_SCORE = 1_000_000
+BLOCK = 4  # how many times as many documents a group of rare patterns has, for they are not quite alike
 
 Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]
@@ -109,7 +110,7 @@ def form_step(
         rare += frequent.popitem()[1]
     for pattern, count in frequent.items():
         documents[np.searchsorted(values, pattern_score(score, pattern))] -= count
-    return Step(position, tuple(frequent), tuple(score), _bounds(values, documents, 2 * smallest))
+    return Step(position, tuple(frequent), tuple(score), _bounds(values, documents, BLOCK * smallest))
 
 
 def _bounds(values: Ints, documents: Ints, smallest: int) -> tuple[int, ...]:
