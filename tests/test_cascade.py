@@ -115,7 +115,7 @@ def test_the_ladder(sizes: dict[str, int], score: tuple[int, ...]) -> None:
     for pattern, documents in sizes.items():
         groups[step.group(pattern)] += documents
     assert len(groups) == 1 or min(groups.values()) >= 20
-    assert all(n >= 40 for group, n in groups.items() if group.startswith("rare") and step.bounds)
+    assert all(n >= 80 for group, n in groups.items() if group.startswith("rare") and step.bounds)
     assert set(step.frequent) <= {pattern for pattern, n in sizes.items() if n >= 20}
     expected = {f"rare {i + 1}" for i in range(len(step.bounds) + 1)} if any("rare" in g for g in groups) else set()
     assert {group for group in groups if group.startswith("rare")} == expected

@@ -19,7 +19,8 @@ from clickmix.errors import InputError
 from clickmix.groups import SAMPLE_CELLS, Place, join_small
 from clickmix.sql import listed
 
-SMALLEST_PATTERN = 100  # documents
+SMALLEST_PATTERN = 30  # documents
+SAMPLED_PATTERN = 100  # in a sample of cells, so that it hardly ever has fewer than the smallest
 DEEPEST = 50  # positions walked one by one; deeper ones are read as the last of them
 ABOVE = "above"
 
@@ -140,7 +141,7 @@ def walked_positions(counts: Counts) -> tuple[int, ...]:
 def smallest_group(counts: Counts) -> int:
     """How many documents a frequent pattern has: enough to be met in a sample of cells as well."""
     ((cells,),) = counts.engine.rows(f"SELECT count(*) FROM {counts.by_list}")
-    return max(SMALLEST_PATTERN, SMALLEST_PATTERN * int(cells) // SAMPLE_CELLS)
+    return SMALLEST_PATTERN if cells <= SAMPLE_CELLS else SAMPLED_PATTERN * int(cells) // SAMPLE_CELLS
 
 
 def rule_from(ground: Ground, position: int) -> Step:

@@ -39,7 +39,7 @@ class _Point:
     def rates(self) -> Floats:
         """Group x grade."""
         attraction = np.linspace(self.ends[0], self.ends[1], self.shares.shape[1])
-        return np.clip(self.examination[:, None] * attraction, LEAST, MOST)
+        return np.asarray(np.clip(self.examination[:, None] * attraction, LEAST, MOST))
 
 
 def fit_examined(groups: Sequence[Observations], *, grades: int) -> list[Mixture]:
@@ -91,7 +91,7 @@ def _climb(groups: Sequence[Observations], whole: Mixture) -> _Point:
 def _expect(seen: Observations, member: Ints, point: _Point) -> tuple[float, Floats]:
     """The log-likelihood with the prior on shares, and row x grade how many documents are expected to have it."""
     p, centre = point.rates(), _centre(point, seen, member)
-    joint = (np.log(point.shares) + 0.0)[member]
+    joint = np.log(point.shares)[member]
     joint = joint + seen.clicks[:, None] * np.log(p)[member] + seen.skips[:, None] * np.log1p(-p)[member]
     highest = joint.max(axis=1, keepdims=True)
     posterior = np.exp(joint - highest)
