@@ -68,7 +68,7 @@ def test_in_words() -> None:
     assert quiet.describe() == "Clicks of one session do not depend on each other: the position-based model fits."
     assert loud.describe() == (
         "Clicks of one session depend on each other: positions 2 apart were clicked together 1,200 times, 2,000 would "
-        "be expected. Take --examination dcm or ubm."
+        "be expected. Try --examination dcm or ubm."
     )
 
 

@@ -68,7 +68,7 @@ class Dependence:
         worst = max(self.together, key=lambda pair: abs(pair.z))
         return (
             f"Clicks of one session depend on each other: positions {worst.apart} apart were clicked together "
-            f"{worst.observed:,} times, {worst.expected:,.0f} would be expected. Take --examination dcm or ubm."
+            f"{worst.observed:,} times, {worst.expected:,.0f} would be expected. Try --examination dcm or ubm."
         )
 
 
