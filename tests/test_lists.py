@@ -126,9 +126,10 @@ def test_lists_and_context_do_not_go_together(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("missing", [None, ""])
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log.ndjson"])
-def test_a_row_without_session_is_refused_or_left_out(tmp_path: Path, name: str) -> None:
-    sessions: list[Any] = [None if i == 3 else str(s) for i, s in enumerate(LOG["session_id"])]
+def test_a_row_without_session_is_refused_or_left_out(tmp_path: Path, name: str, missing: Any) -> None:
+    sessions: list[Any] = [missing if i == 3 else str(s) for i, s in enumerate(LOG["session_id"])]
     file = write(tmp_path / name, LOG | {"session_id": sessions})
     assert "row 4, column 'session_id': " in message(file)
     assert ": session_id is missing." in message(file)

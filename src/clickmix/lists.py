@@ -53,7 +53,8 @@ def _with_sums(source: Source, log: Log, *, skip: bool) -> str:
     query, document, position = key_values(source, log)
     session = name(log.column("session_id"))
     clicked, skipped = flags(source, log)
-    good = f"({clicked} OR {skipped}) AND {document} IS NOT NULL AND {position} >= 1 AND {session} IS NOT NULL"
+    known = f"nullif(CAST({session} AS VARCHAR), '') IS NOT NULL"
+    good = f"({clicked} OR {skipped}) AND {document} IS NOT NULL AND {position} >= 1 AND {known}"
     hashes = (f"hash({position}, {document})", f"hash({document}, {position})")
     sums = listed(f'sum(CASE WHEN {good} THEN {value} END) OVER page AS "sum {i}"' for i, value in enumerate(hashes))
     return f"(SELECT *, {sums} FROM {source.table(skip=skip)} WINDOW page AS (PARTITION BY {query}, {session}))"
