@@ -23,6 +23,7 @@ SEEDS = range(5)
 QUERIES = 4_000
 CLICKS = 8_000_000 * QUERIES // 18_919
 MATCHING, BY_POSITION, AFFINE = "mixture, by what stands above", "mixture, by position", "AC under PBM, told"
+TOLD = "mixture told how many grades, by position"
 
 Floats = np.ndarray[Any, Any]
 
@@ -49,6 +50,7 @@ def _row(user: str, kind: str) -> dict[str, Any]:
         "relevance": kind,
         **{name: _interval(values) for name, values in errors.items()},
         "better than by position": _interval(errors[BY_POSITION] - errors[MATCHING]),
+        "better than by position, told": _interval(errors[TOLD] - errors[MATCHING]),
         "better than AC": _interval(errors[AFFINE] - errors[MATCHING]),
     }
 
@@ -59,6 +61,7 @@ def _errors(log: Cascade, user: str, kind: str) -> Mapping[str, float]:
         "click-through rate": log.rmse(cm.debias(counts, correction="none")),
         AFFINE: rmse(_affine(log), log.relevance),
         BY_POSITION: log.rmse(cm.debias(counts)),
+        TOLD: log.rmse(cm.MixtureCorrection("graded", grades=len(_grades(kind))).fit(counts).label(counts)),
         MATCHING: log.rmse(cm.debias(counts, examination=user)),
         "limit, all above known": rmse(_limit(log, kind), log.relevance),
         "prior only": rmse(np.broadcast_to(shares(kind) @ _grades(kind), log.relevance.shape), log.relevance),
