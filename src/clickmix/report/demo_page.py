@@ -1,0 +1,78 @@
+"""The report on the demo: the report on its log, and before it how near labels and rankers come to the known truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clickmix.counts import Counts
+from clickmix.report.figures import Axis, Figure, Line, Panel
+from clickmix.report.log_page import log_page
+from clickmix.report.pages import Listing, Page, Section
+
+if TYPE_CHECKING:
+    from clickmix.demo import Demo, Known
+
+BINS = 10
+FEWEST = 5  # documents in a bin, below which a share says nothing
+
+
+def demo_page(demo: Demo, counts: Counts, *, source: str) -> Page:
+    """What was made, whether it works, and the report that `clickmix debias --report` gives on such a log."""
+    log = log_page(counts, demo.fit, sources=[source], correction="mixture")
+    story = (
+        "This log was made by simulated people. An old search engine ranked the documents, and people clicked: they "
+        "look at the top more than further down, and they also click there what is not relevant, because they trust "
+        "the engine. Which documents are relevant is known here, and clickmix was not told."
+    )
+    sections = [_truth_section(demo), *([_rankers_section(demo)] if demo.rankers else []), *log.sections]
+    return Page("clickmix demo", [story, *log.prose], sections)
+
+
+def _truth_section(demo: Demo) -> Section:
+    rates, labels = demo.known
+    text = (
+        f"Of the documents that click-through rates put first, {rates.precision:.0%} are relevant; of those that "
+        f"clickmix puts first, {labels.precision:.0%}."
+    )
+    rows = [(known.name, f"{known.error:.3f}", f"{known.precision:.0%}") for known in demo.known]
+    head = ("", "error", "relevant among the first")
+    note = (
+        "error: root mean squared distance from the truth, 0 or 1. relevant among the first: of the "
+        f"{int(labels.relevant.sum()):,} documents with the highest numbers, as many as are relevant."
+    )
+    table = Listing(head, rows, notes=[note], numbers=frozenset({1, 2}))
+    return Section("Does it work?", [text], figures=[_calibration_figure(demo)], tables=[table])
+
+
+def _calibration_figure(demo: Demo) -> Figure:
+    lines = [_calibration_line(known) for known in demo.known]
+    ideal = Line("ideal", [0, 1], [0, 1], colour="grey", points=False)
+    return Figure(
+        "Can the numbers be taken at their word?",
+        Axis("click-through rate, or label", 0, 1),
+        [Panel(Axis("share of documents that are relevant", 0, 1, percent=True), [*lines, ideal])],
+        note="Of documents with a label of 0.7, about 70% should be relevant. Labels stay near the ideal line; "
+        "click-through rates do not.",
+    )
+
+
+def _calibration_line(known: Known) -> Line:
+    """Mean number and share of relevant documents in each tenth between 0 and 1."""
+    values = known.labels.relevance
+    tenth = np.minimum((values * BINS).astype(int), BINS - 1)
+    documents = np.bincount(tenth, minlength=BINS)
+    enough = documents >= FEWEST
+    mean, share = (np.bincount(tenth, column, BINS)[enough] / documents[enough] for column in (values, known.relevant))
+    return Line(known.name, mean, share)
+
+
+def _rankers_section(demo: Demo) -> Section:
+    prose = (
+        "What labels are for: a ranker was trained on each kind of label, and measured on other queries, whose "
+        "documents all have grades from 0 to 4. nDCG@10 is 1 when the best documents stand first. A ranker trained on "
+        "click-through rates learns, in part, where the old engine puts things. One trained on good labels should come "
+        "near the one trained on the truth."
+    )
+    return Section("And does it help a ranker?", [prose], tables=[demo.rankers] if demo.rankers else [])
