@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import betaincinv
 
 from clickmix.counts import Counts
 from clickmix.report.figures import Axis, Figure, Line, Panel
@@ -21,17 +22,16 @@ FEWEST = 5  # documents in a bin, below which a share says nothing
 def demo_page(demo: Demo, counts: Counts, *, source: str) -> Page:
     """What was made, whether it works, and the report that `clickmix debias --report` gives on such a log."""
     log = log_page(counts, demo.fit, sources=[source], correction="mixture")
-    story = (
-        "This log was made by simulated people. An old search engine ranked the documents, and people clicked: they "
-        "look at the top more than further down, and they also click there what is not relevant, because they trust "
-        "the engine. Which documents are relevant is known here, and clickmix was not told."
-    )
     sections = [_truth_section(demo), *([_rankers_section(demo)] if demo.rankers else []), *log.sections]
-    return Page("clickmix demo", [story, *log.prose], sections)
+    return Page("clickmix demo", log.prose, sections)
 
 
 def _truth_section(demo: Demo) -> Section:
     rates, labels = demo.known
+    story = (
+        "This log was made by simulated people, who clicked on what an old search engine showed them. So it is known "
+        "which documents are relevant. clickmix was not told; it saw the clicks only."
+    )
     text = (
         f"Of the documents that click-through rates put first, {rates.precision:.0%} are relevant; of those that "
         f"clickmix puts first, {labels.precision:.0%}."
@@ -43,7 +43,7 @@ def _truth_section(demo: Demo) -> Section:
         f"{int(labels.relevant.sum()):,} documents with the highest numbers, as many as are relevant."
     )
     table = Listing(head, rows, notes=[note], numbers=frozenset({1, 2}))
-    return Section("Does it work?", [text], figures=[_calibration_figure(demo)], tables=[table])
+    return Section("Does it work?", [text, story], figures=[_calibration_figure(demo)], tables=[table])
 
 
 def _calibration_figure(demo: Demo) -> Figure:
@@ -53,8 +53,8 @@ def _calibration_figure(demo: Demo) -> Figure:
         "Can the numbers be taken at their word?",
         Axis("click-through rate, or label", 0, 1),
         [Panel(Axis("share of documents that are relevant", 0, 1, percent=True), [*lines, ideal])],
-        note="Of documents with a label of 0.7, about 70% should be relevant. Labels stay near the ideal line; "
-        "click-through rates do not.",
+        note="Of documents with a label of 0.7, about 70% should be relevant: labels should lie on the ideal line, within "
+        "their 95% intervals (thin bars). Click-through rates need not, and do not: what is often clicked stands first.",
     )
 
 
@@ -64,8 +64,9 @@ def _calibration_line(known: Known) -> Line:
     tenth = np.minimum((values * BINS).astype(int), BINS - 1)
     documents = np.bincount(tenth, minlength=BINS)
     enough = documents >= FEWEST
-    mean, share = (np.bincount(tenth, column, BINS)[enough] / documents[enough] for column in (values, known.relevant))
-    return Line(known.name, mean, share)
+    n, total, k = (np.bincount(tenth, column, BINS)[enough] for column in (np.ones(len(tenth)), values, known.relevant))
+    low, high = (betaincinv(k + 0.5, n - k + 0.5, tail) for tail in (0.025, 0.975))  # Jeffreys' interval of a share
+    return Line(known.name, total / n, k / n, low, high)
 
 
 def _rankers_section(demo: Demo) -> Section:
