@@ -53,8 +53,9 @@ def _calibration_figure(demo: Demo) -> Figure:
         "Can the numbers be taken at their word?",
         Axis("click-through rate, or label", 0, 1),
         [Panel(Axis("share of documents that are relevant", 0, 1, percent=True), [*lines, ideal])],
-        note="Of documents with a label of 0.7, about 70% should be relevant: labels should lie on the ideal line, within "
-        "their 95% intervals (thin bars). Click-through rates need not, and do not: what is often clicked stands first.",
+        note="Of documents with a label of 0.7, about 70% should be relevant: labels should lie near the ideal line. "
+        "Click-through rates do not: at the top a document is often clicked, relevant or not. Thin bars are 95% "
+        "intervals.",
     )
 
 

@@ -132,7 +132,7 @@ def _positions_section(histogram: Histogram, fitted: MixtureFit | None) -> Secti
 
 def _groups_section(fitted: MixtureFit, histogram: Histogram) -> Section:
     shown, all_groups = len(chosen_groups(fitted)), len(fitted.groups)
-    some = f" Shown are {shown} of {all_groups} positions; the table at the end has all." if shown < all_groups else ""
+    some = f" Shown are {shown} of {all_groups:,}; the table at the end has more." if shown < all_groups else ""
     prose = (
         "Above, in grey: how many documents had which click-through rate. If the documents at a position are of two "
         "kinds, there are two humps; the lines show how many of each kind the fit expects. Below: the label that a "
