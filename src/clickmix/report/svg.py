@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
-from itertools import groupby
+from itertools import accumulate, groupby
+from unicodedata import east_asian_width
 
 from clickmix.errors import printable
 from clickmix.report.figures import COLOURS, Axis, Bars, Colour, Figure, Line, Mark, Panel, spans
 from clickmix.report.scales import Scale, shown, ticks
 
 WIDTH = 360  # a phone's: on wider screens figures stand side by side
-LEFT, RIGHT, LETTER = 50, 20, 7.2  # margins, and about how wide a letter is
+LEFT, RIGHT = 50, 20  # margins
+LETTER, WIDE_LETTER = 7.2, 12.5  # about how wide letters are
+KEY = 34  # a legend's sample of a line or bar, with the room around it
 LINE_HEIGHT = 18
 DASHES = ("", "7 3", "2 3", "7 3 2 3", "1 4", "10 4", "4 2")  # for those who see no colours, and for paper
 Place = tuple[float, float]
@@ -65,7 +69,7 @@ def _legend_rows(names: list[str]) -> list[list[str]]:
     rows: list[list[str]] = []
     room = 0.0
     for name in filter(None, names):
-        needed = 34 + LETTER * len(name)
+        needed = KEY + _width(_fitting(name))
         if needed > room:
             rows.append([])
             room = WIDTH - 8
@@ -82,8 +86,8 @@ def _legend_row(names: list[str], keys: dict[str, tuple[Colour, str]], top: floa
             parts.append(f'<rect class="bar {colour}" x="{_n(left)}" y="{_n(middle - 5)}" width="18" height="10"/>')
         else:
             parts.append(_stroke([(left, middle), (left + 20, middle)], colour, dash))
-        parts.append(f'<text x="{_n(left + 24)}" y="{_n(middle + 4)}">{_text(name)}</text>')
-        left += 34 + LETTER * len(name)
+        parts.append(f'<text x="{_n(left + 24)}" y="{_n(middle + 4)}">{_text(_fitting(name))}</text>')
+        left += KEY + _width(_fitting(name))
     return "".join(parts)
 
 
@@ -91,7 +95,7 @@ def _panel(panel: Panel, x_axis: Axis, x: Scale, keys: dict[str, tuple[Colour, s
     start = top + LINE_HEIGHT + 6
     heights = [value for mark in panel.marks for value in _heights(mark)]
     y = Scale(*spans(panel.y, heights), start + panel.height, start, panel.y.log)
-    yield f'<text class="axis-name" x="4" y="{_n(top + 13)}">{_text(panel.y.label)}</text>'
+    yield f'<text class="axis-name" x="4" y="{_n(top + 13)}">{_text(_fitting(panel.y.label))}</text>'
     for value in ticks(y.low, y.high, log=panel.y.log, whole=panel.y.whole, about=max(2, panel.height // 35)):
         at, text = y.place(value), shown(value, percent=panel.y.percent)
         yield f'<path class="grid" d="M{LEFT} {_n(at)}H{WIDTH - RIGHT}"/>'
@@ -111,7 +115,9 @@ def _x_labels(axis: Axis, x: Scale, top: float) -> str:
         text = shown(value, percent=axis.percent)
         labels.append(f'<text class="tick middle" x="{_n(x.place(value))}" y="{_n(top + 8)}">{text}</text>')
     middle = _n((LEFT + WIDTH - RIGHT) / 2)
-    labels.append(f'<text class="axis-name middle" x="{middle}" y="{_n(top + 28)}">{_text(axis.label)}</text>')
+    labels.append(
+        f'<text class="axis-name middle" x="{middle}" y="{_n(top + 28)}">{_text(_fitting(axis.label))}</text>'
+    )
     return "".join(labels)
 
 
@@ -163,6 +169,21 @@ def _across(figure: Figure) -> list[float]:
 
 def _heights(mark: Mark) -> tuple[float, ...]:
     return (0.0, *mark.heights) if isinstance(mark, Bars) else (*mark.y, *mark.low, *mark.high)
+
+
+def _fitting(text: str) -> str:
+    """As much of a text as has room beside a legend's sample."""
+    shown = printable(text)
+    if _width(shown) <= WIDTH - KEY - 8:
+        return shown
+    widths = list(accumulate(map(_width, shown)))
+    return shown[: bisect(widths, WIDTH - KEY - 8 - WIDE_LETTER)] + "…"
+
+
+def _width(text: str) -> float:
+    """About how wide a text is."""
+    wide = sum(letter in "mwMW@%—…" or east_asian_width(letter) in "WF" for letter in text)
+    return wide * WIDE_LETTER + (len(text) - wide) * LETTER
 
 
 def _n(value: float) -> str:
