@@ -10,7 +10,9 @@ import pytest
 
 import clickmix as cm
 from browser import PROGRAM, Browser, started
+from clickmix.errors import printable
 from clickmix.report import log_page, write_page
+from clickmix.report.words import cut
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here: the report is not tried in a browser")
 
@@ -42,20 +44,17 @@ BOXES = """[...document.querySelectorAll('svg.figure')].map(figure => {
 def hostile_report(path: Path) -> Path:
     """The report on a log in which hostile documents are those that the correction moves most."""
     rng = np.random.default_rng(0)
-    documents = 120
-    position = np.repeat([1, 2, 9], documents)
-    relevant = rng.random(3 * documents) < 0.3
-    clicks = rng.binomial(200, np.where(relevant, 0.95, 0.6) / position**1.2)
-    names = np.array([f"document {i}" for i in range(3 * documents)], dtype=object)
-    names[np.flatnonzero(~relevant & (position == 1))[: len(HOSTILE)]] = HOSTILE
-    names[np.flatnonzero(relevant & (position == 9))[: len(HOSTILE)]] = [f"{text} " for text in HOSTILE]
-    kept = np.isin(position, [2]) | np.array([not name.startswith("document") for name in names])
-    device = np.where(np.arange(3 * documents) % 2, HOSTILE[1], HOSTILE[6][:300])
-    columns = (names, names, position, np.full(3 * documents, 200), clicks)
-    many = [np.concatenate([column, column[~kept]]) for column in columns]
-    many[0] = np.concatenate([names, np.array([f"other {name}" for name in names[~kept]], dtype=object)])
-    context = np.concatenate([device, device[~kept]])
-    counts = cm.Counts.from_arrays(*(column.tolist() for column in many), device=context.tolist())
+    position, documents = np.repeat([1, 2, 9], 200), 600
+    relevant = rng.random(documents) < 0.3
+    rates = np.where(relevant, np.repeat([0.95, 0.5, 0.2], 200), np.repeat([0.6, 0.2, 0.02], 200))
+    clicks = rng.binomial(200, rates)
+    names = np.array([f"document {i}" for i in range(documents)], dtype=object)
+    much = np.flatnonzero(~relevant & (position == 1))[: len(HOSTILE)]
+    little = np.flatnonzero(relevant & (position == 9))[: len(HOSTILE)]
+    names[much], names[little], clicks[much], clicks[little] = HOSTILE, HOSTILE, 145, 22
+    device = np.where(np.arange(documents) % 2, HOSTILE[1], HOSTILE[6])
+    columns = (names, names[::-1], position, np.full(documents, 200), clicks)
+    counts = cm.Counts.from_arrays(*(column.tolist() for column in columns), device=device.tolist())
     fitted = cm.MixtureCorrection().fit(counts)
     write_page(log_page(counts, fitted, sources=HOSTILE, correction="mixture"), path)
     return path
@@ -129,9 +128,9 @@ def test_hostile_texts_are_shown_and_do_no_harm(browser: Browser, page: Path) ->
     assert browser.evaluate("window.harmed") is None
     assert browser.evaluate("document.title") == "Clicks and relevance"
     assert browser.evaluate("document.querySelectorAll('script, img, a, iframe').length") == 0
-    shown = browser.evaluate("document.body.innerText")
-    assert f"<script>{HARM}</script>" in shown
-    assert r"\x00\x07\x1b[2J\u202egnp.exe\u200f\r\n" in shown
+    shown = browser.evaluate("[...document.querySelectorAll('.cards td:first-child')].map(cell => cell.textContent)")
+    assert set(shown) <= {printable(cut(text)) for text in HOSTILE}
+    assert {f"<script>{HARM}</script>", r"\x00\x07\x1b[2J\u202egnp.exe\u200f\r\n"} <= set(shown)
 
 
 def test_text_on_a_phone_is_large_enough_to_read(browser: Browser, page: Path) -> None:

@@ -9,8 +9,8 @@ from clickmix.corrections import Group, Labels, MixtureFit
 from clickmix.counts import Counts
 from clickmix.report.log_numbers import Moved, read_moved
 from clickmix.report.pages import Listing, Section
+from clickmix.report.words import cut, percent
 
-LONGEST_ID = 80
 MOST_CELLS = 3
 HEAD = ("query", "document", "clicked", "label", "why")
 
@@ -56,22 +56,3 @@ def _evidence(cell: Any, groups: Mapping[str, Group]) -> str:
     if len(rates) == 1:
         return f"{seen}. Clicks say nothing of relevance there."
     return f"{seen}. Usual there: {percent(rates[-1])} if relevant, {percent(rates[0])} if not."
-
-
-def cut(value: object) -> str:
-    """An id, at most so long.
-
-    >>> cut("x" * 100)[-3:]
-    'xx…'
-    """
-    text = str(value)
-    return text if len(text) <= LONGEST_ID else text[:LONGEST_ID] + "…"
-
-
-def percent(share: float) -> str:
-    """A share in percent, to two digits or whole.
-
-    >>> percent(0.98123), percent(0.0123), percent(0), percent(1)
-    ('98%', '1.2%', '0%', '100%')
-    """
-    return f"{100 * share:.0f}%" if share >= 0.1 or share == 0 else f"{100 * share:.2g}%"

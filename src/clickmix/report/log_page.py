@@ -18,6 +18,7 @@ from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
 from clickmix.report.log_numbers import LabelBins, count_queries, read_label_bins, thinned
 from clickmix.report.mixture_figures import chosen_groups, group_figures, rates_figures, separation_figure
 from clickmix.report.pages import Listing, Page, Section
+from clickmix.report.words import cut
 from clickmix.summary import fit_sentences, fit_table
 
 MOST_CONTEXTS = 6
@@ -80,7 +81,7 @@ def _read_section(counts: Counts, histogram: Histogram, bins: LabelBins, sources
         ("rows refused", f"{refused:,}"),
     ]
     more = len(sources) - MOST_FILES
-    read = ", ".join(sources[:MOST_FILES]) + (f" and {more:,} more" if more > 0 else "")
+    read = ", ".join(map(cut, sources[:MOST_FILES])) + (f" and {more:,} more" if more > 0 else "")
     rows = [(kind.reason, f"{kind.rows:,}", str(kind.examples[0]) if kind.examples else "") for kind in counts.refused]
     table = Listing(
         ("why refused", "rows", "for instance"), rows, "Rows that were left out", numbers=frozenset({1}), cards=True
@@ -179,4 +180,4 @@ def _places_section(fitted: MixtureFit) -> Section:
 
 def _cell(shown: object) -> str:
     """A cell of the terminal's table; not every font has its sign for places that were fitted together."""
-    return "as above" if str(shown) == "〃" else str(shown)
+    return "as above" if str(shown) == "〃" else cut(shown)

@@ -18,6 +18,7 @@ from clickmix.mixtures import Mixture
 from clickmix.report.figures import Axis, Bars, Colour, Figure, Line, Panel
 from clickmix.report.log_numbers import thinned
 from clickmix.report.scales import round_up
+from clickmix.report.words import cut
 
 BINS = 30
 MOST_PANELS = 8
@@ -61,7 +62,7 @@ def described(group: Group, fitted: MixtureFit) -> str:
     """The places of a group in words."""
     first = group.places[0].place.describe(fitted.context)
     others = len(group.places) - 1
-    return first + (f" and {others} more" if others else "")
+    return cut(first) + (f" and {others} more" if others else "")
 
 
 def _group_figure(group: Group, fitted: MixtureFit, histogram: Histogram) -> Figure:
@@ -191,7 +192,7 @@ def _rates_figure(fitted: MixtureFit, context: Sequence[str], members: Sequence[
     lowest = min((y for line in lines for y in line.y if y > 0), default=LOWEST_RATE)
     where = ", ".join(f"{name} {value or '(none)'}" for name, value in zip(fitted.context, context, strict=True))
     return Figure(
-        f"Click rate of relevant and other documents{': ' if where else ''}{where}",
+        f"Click rate of relevant and other documents{': ' if where else ''}{cut(where)}",
         Axis("position", whole=True),
         [
             Panel(
