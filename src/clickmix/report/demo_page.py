@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from clickmix.counts import Counts
-from clickmix.report.figures import Axis, Figure, Line, Panel
+from clickmix.report.figures import Axis, Colour, Figure, Line, Panel
 from clickmix.report.log_page import log_page
 from clickmix.report.pages import Listing, Page, Section
 
@@ -43,11 +43,13 @@ def _truth_section(demo: Demo) -> Section:
         f"{int(labels.relevant.sum()):,} documents with the highest numbers, as many as are relevant."
     )
     table = Listing(head, rows, notes=[note], numbers=frozenset({1, 2}))
-    return Section("Does it work?", [text, story], figures=[_calibration_figure(demo)], tables=[table])
+    return Section("Does it work?", [text, story], figures=[calibration_figure(demo)], tables=[table])
 
 
-def _calibration_figure(demo: Demo) -> Figure:
-    lines = [_calibration_line(known) for known in demo.known]
+def calibration_figure(demo: Demo) -> Figure:
+    """Of documents with some label, or click-through rate, the share that is relevant."""
+    colours: tuple[Colour, ...] = ("vermillion", "blue")  # as in the other figures
+    lines = [_calibration_line(known, colour) for known, colour in zip(demo.known, colours, strict=True)]
     ideal = Line("ideal", [0, 1], [0, 1], colour="grey", points=False)
     return Figure(
         "Can the numbers be taken at their word?",
@@ -59,7 +61,7 @@ def _calibration_figure(demo: Demo) -> Figure:
     )
 
 
-def _calibration_line(known: Known) -> Line:
+def _calibration_line(known: Known, colour: Colour) -> Line:
     """Mean number and share of relevant documents in each tenth between 0 and 1."""
     values = known.labels.relevance
     tenth = np.minimum((values * BINS).astype(int), BINS - 1)
@@ -67,7 +69,7 @@ def _calibration_line(known: Known) -> Line:
     enough = documents >= FEWEST
     n, total, k = (np.bincount(tenth, column, BINS)[enough] for column in (np.ones(len(tenth)), values, known.relevant))
     low, high = (betaincinv(k + 0.5, n - k + 0.5, tail) for tail in (0.025, 0.975))  # Jeffreys' interval of a share
-    return Line(known.name, total / n, k / n, low, high)
+    return Line(known.name, total / n, k / n, low, high, colour)
 
 
 def _rankers_section(demo: Demo) -> Section:
