@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,23 @@ def test_moved_documents_are_those_moved_most(counts: cm.Counts, fit: cm.Mixture
     assert [moved.doc_id for moved in down] == labels.doc_id[np.argsort(-lowered.round(6), kind="stable")[:5]].tolist()
     assert [moved.doc_id for moved in up] == labels.doc_id[np.argsort(-raised.round(6), kind="stable")[:5]].tolist()
     assert lowered.max() > LEAST_MOVE
+
+
+@dataclass(frozen=True)
+class WithIntervals:
+    """A correction of another kind, whose labels have intervals."""
+
+    def label(self, counts: cm.Counts) -> cm.Labels:
+        rates = cm.NoCorrection().label(counts).query.removesuffix(" ORDER BY query_id, doc_id")
+        return cm.Labels(
+            counts, f"SELECT * REPLACE (1 - relevance AS relevance), 0.25 AS low, 0.5 AS high FROM ({rates})"
+        )
+
+
+def test_intervals_are_shown_where_a_correction_gives_them(counts: cm.Counts) -> None:
+    shown = text(report(counts, WithIntervals(), correction="other"))
+    assert "The interval of a label is 0.25 wide on average." in shown
+    assert "1.00 (0.25 to 0.50)" in shown
 
 
 def test_the_evidence_of_a_moved_document_is_that_of_its_place(counts: cm.Counts, fit: cm.MixtureFit) -> None:

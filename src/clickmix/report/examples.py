@@ -34,8 +34,9 @@ def moved_section(counts: Counts, fitted: Any, labels: Labels) -> Section:
 
 def _row(moved: Moved, counts: Counts, fitted: Any) -> tuple[str, ...]:
     clicked = f"{moved.clicks:,} of {moved.impressions:,} times ({percent(moved.clicks / moved.impressions)})"
-    why = _why(moved, counts, fitted)
-    return cut(moved.query_id), cut(moved.doc_id), clicked, f"{moved.relevance:.2f}", why
+    interval = f" ({moved.interval[0]:.2f} to {moved.interval[1]:.2f})" if moved.interval else ""
+    label = f"{moved.relevance:.2f}{interval}"
+    return cut(moved.query_id), cut(moved.doc_id), clicked, label, _why(moved, counts, fitted)
 
 
 def _why(moved: Moved, counts: Counts, fitted: Any) -> str:

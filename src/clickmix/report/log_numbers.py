@@ -46,6 +46,7 @@ class Moved:
     relevance: float
     impressions: int
     clicks: int
+    interval: tuple[float, float] | None = None
 
 
 def count_queries(counts: Counts) -> int:
@@ -59,7 +60,7 @@ def count_queries(counts: Counts) -> int:
 def read_label_bins(labels: Labels) -> LabelBins:
     """Ask the engine how labels are distributed, and the click-through rates of the same documents."""
     engine, query = labels.counts.engine, _unordered(labels.query)
-    wide = {"low", "high"} <= set(engine.types(f"({query}) AS labels"))
+    wide = _have_intervals(labels)
     # Decimals: sums of floats depend on the order rows happen to come in.
     width = "sum(CAST(high - low AS DECIMAL(38, 12)))" if wide else "0"
     rows = engine.rows(
@@ -83,11 +84,19 @@ def read_moved(labels: Labels) -> tuple[list[Moved], list[Moved]]:
 
 
 def _most(labels: Labels, moved: str) -> list[Moved]:
+    ends = "low, high" if _have_intervals(labels) else "NULL, NULL"
     rows = labels.counts.engine.rows(
-        f"SELECT query_id, doc_id, relevance, impressions, clicks FROM ({_unordered(labels.query)}) AS labels "
+        f"SELECT query_id, doc_id, relevance, impressions, clicks, {ends} FROM ({_unordered(labels.query)}) AS labels "
         f"WHERE {moved} >= {LEAST_MOVE} ORDER BY round({moved}, 6) DESC, query_id, doc_id LIMIT {EXAMPLES}"
     )
-    return [Moved(query, doc, float(relevance), int(n), int(c)) for query, doc, relevance, n, c in rows]
+    return [
+        Moved(query, doc, float(relevance), int(n), int(c), None if low is None else (float(low), float(high)))
+        for query, doc, relevance, n, c, low, high in rows
+    ]
+
+
+def _have_intervals(labels: Labels) -> bool:
+    return "low" in labels.counts.engine.fetch(f"SELECT * FROM ({_unordered(labels.query)}) AS labels LIMIT 0")
 
 
 def _bin(expression: str) -> str:

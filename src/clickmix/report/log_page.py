@@ -65,6 +65,8 @@ def verdict_section(fitted: MixtureFit | None, correction: str) -> Section:
         text = (
             f"Most labels are close to a guess: clicks settle only {told:.0%} of what there is to know about relevance."
         )
+    if fitted.jointly:
+        text += " Documents seen at several positions are known better than that."
     return Section("In short", [text], points=fit_sentences(fitted))
 
 

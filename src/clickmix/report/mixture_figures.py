@@ -21,7 +21,7 @@ from clickmix.report.scales import round_up
 from clickmix.report.words import cut
 
 BINS = 30
-MOST_PANELS = 8
+MOST_PANELS = 10
 MOST_COMPONENTS = 4  # drawn one by one; of more, only their sum
 MOST_CONTEXTS = 4
 ALMOST_ALL = 0.995  # of the documents are within the horizontal axis; the others in its last bin
@@ -92,7 +92,7 @@ def _group_figure(group: Group, fitted: MixtureFit, histogram: Histogram) -> Fig
                 [Bars("seen", edges, seen), *lines],
                 height=110,
             ),
-            Panel(Axis(f"label of a document shown {times}", 0, 1), [curve], height=70),
+            Panel(Axis(f"label of a document shown {times} here", 0, 1), [curve], height=70),
         ],
         note=f"{group.documents:,} documents. Verdict: {verdict}.",
     )
@@ -159,12 +159,12 @@ def label_curve(group: Group, impressions: int, widest: float) -> tuple[Floats, 
 
 
 def _labels(group: Group, impressions: Ints, clicks: Floats) -> Floats:
-    mixture = group.mixture
-    if not mixture.informative:
-        return np.full(len(clicks), group.prior)
-    if len(mixture.weights) == 2:  # a flat prior is not the share of relevant documents here
-        mixture = replace(mixture, weights=(1 - group.prior, group.prior))
-    return np.asarray(mixture.relevance(impressions, clicks))
+    """With the group's prior, which need not be the share of relevant documents there."""
+    given: Any = group.prior
+    prior = given if isinstance(given, tuple) else (1 - given, given)
+    if not group.mixture.informative:
+        return np.full(len(clicks), np.linspace(0, 1, len(prior)) @ prior)
+    return np.asarray(replace(group.mixture, weights=prior).relevance(impressions, clicks))
 
 
 def _median(values: Ints, weights: Ints) -> float:
