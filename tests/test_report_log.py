@@ -243,7 +243,7 @@ def test_debias_writes_a_report_and_says_so(tmp_path: Path, monkeypatch: pytest.
     write(tmp_path / "log.csv", small_log())
     done = run("debias", "log.csv", "-o", "labels.csv", "--report", "report.html", "--correction", correction)
     assert done.stdout.endswith("Report, for a browser: report.html\n")
-    assert "From log.csv." in text(Path("report.html").read_text(encoding="utf-8"))
+    assert "From log.csv. An impression is one document shown once;" in text(Path("report.html").read_text(encoding="utf-8"))
 
 
 FAILURES = [

@@ -26,7 +26,7 @@ from clickmix.simulate import write_columns
 QUERIES, POSITIONS, CLICKS = 1_500, 20, 150_000
 ENGINE_QUERIES = 20  # that the old engine has learned from
 RIDGE = 50.0
-TREES = 80
+TREES = 60
 RATE, LABEL, TRUTH = "click-through rates", "clickmix labels", "true relevance"
 
 Floats = npt.NDArray[np.float64]

@@ -32,16 +32,14 @@ def _truth_section(demo: Demo) -> Section:
         "This log was made by simulated people, who clicked on what an old search engine showed them. So it is known "
         "which documents are relevant. clickmix was not told; it saw the clicks only."
     )
+    many = f"{int(labels.relevant.sum()):,}"
     text = (
-        f"Of the documents that click-through rates put first, {rates.precision:.0%} are relevant; of those that "
-        f"clickmix puts first, {labels.precision:.0%}."
+        f"Of the {many} documents with the highest click-through rates, {rates.precision:.0%} are relevant. "
+        f"Of the {many} with the highest clickmix labels, {labels.precision:.0%} are."
     )
     rows = [(known.name, f"{known.error:.3f}", f"{known.precision:.0%}") for known in demo.known]
-    head = ("", "error", "relevant among the first")
-    note = (
-        "error: root mean squared distance from the truth, 0 or 1. relevant among the first: of the "
-        f"{int(labels.relevant.sum()):,} documents with the highest numbers, as many as are relevant."
-    )
+    head = ("", "error", f"relevant among the first {many}")
+    note = "error: root mean squared distance from the truth, which is 0 or 1."
     table = Listing(head, rows, notes=[note], numbers=frozenset({1, 2}))
     return Section("Does it work?", [text, story], figures=[calibration_figure(demo)], tables=[table])
 

@@ -67,7 +67,7 @@ def verdict_section(fitted: MixtureFit | None, correction: str) -> Section:
         )
     if fitted.jointly:
         text += " Documents seen at several positions are known better than that."
-    return Section("In short", [text], points=fit_sentences(fitted))
+    return Section("In short", [text], points=fit_sentences(fitted)[1:])
 
 
 def _read_section(counts: Counts, histogram: Histogram, bins: LabelBins, sources: Sequence[str]) -> Section:
@@ -88,7 +88,8 @@ def _read_section(counts: Counts, histogram: Histogram, bins: LabelBins, sources
     table = Listing(
         ("why refused", "rows", "for instance"), rows, "Rows that were left out", numbers=frozenset({1}), cards=True
     )
-    return Section("What was read", [f"From {read}." if read else ""], facts, tables=[table] if rows else [])
+    meant = "An impression is one document shown once; a click-through rate is clicks divided by impressions."
+    return Section("What was read", [f"From {read}. {meant}" if read else meant], facts, tables=[table] if rows else [])
 
 
 def _position_figure(histogram: Histogram) -> Figure:
@@ -174,10 +175,11 @@ def _places_section(fitted: MixtureFit) -> Section:
     numbers = frozenset(i for i, column in enumerate(table.columns) if column.justify == "right")
     listing = Listing(head, rows[:MOST_ROWS], "", notes, numbers)
     prose = (
+        "A place is a position, in its context where there is one. "
         "Rates with half a 95% interval where it is known. 'relevant' is the share of relevant documents, 'separation' "
         "the share of the uncertainty about relevance that clicks remove."
     )
-    return Section("All places", [prose], tables=[listing])
+    return Section("All places", [prose, fit_sentences(fitted)[0]], tables=[listing])
 
 
 def _cell(shown: object) -> str:
