@@ -20,7 +20,10 @@ Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_
 Context = Annotated[str, typer.Option(help="Columns that change what is examined: device,layout.")]
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
 Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
-Mixture = Annotated[Literal["binomial", "gaussian"], typer.Option(help="How clicks scatter around a rate.")]
+Mixture = Annotated[
+    Literal["auto", "binomial", "graded", "gaussian", "nonparametric"],
+    typer.Option(help="What is fitted to click rates; auto chooses the number of grades."),
+]
 Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
 
 
@@ -28,7 +31,7 @@ def debias(
     log: Log,
     output: Output,
     correction: Annotated[Literal["mixture", "none"], typer.Option(help="How clicks become relevance.")] = "mixture",
-    mixture: Mixture = "binomial",
+    mixture: Mixture = "auto",
     prior: Prior = "position",
     context: Context = "",
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model here.")] = None,
@@ -75,7 +78,7 @@ def counts(
 def fit(
     log: Log,
     output: Output,
-    mixture: Mixture = "binomial",
+    mixture: Mixture = "auto",
     prior: Prior = "position",
     context: Context = "",
     columns: Columns = "",
