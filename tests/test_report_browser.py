@@ -55,7 +55,7 @@ def hostile_report(path: Path) -> Path:
     device = np.where(np.arange(documents) % 2, HOSTILE[1], HOSTILE[6])
     columns = (names, names[::-1], position, np.full(documents, 200), clicks)
     counts = cm.Counts.from_arrays(*(column.tolist() for column in columns), device=device.tolist())
-    fitted = cm.MixtureCorrection().fit(counts)
+    fitted = cm.MixtureCorrection("binomial", sharing=False).fit(counts)
     write_page(log_page(counts, fitted, sources=HOSTILE, correction="mixture"), path)
     return path
 

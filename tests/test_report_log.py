@@ -18,7 +18,7 @@ import clickmix as cm
 from clickmix import cli
 from clickmix.groups import read_histogram
 from clickmix.report import log_page, page_html
-from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, read_label_bins, read_moved, thinned
+from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_label_bins, read_moved, thinned
 from clickmix.report.mixture_figures import chosen_groups, expected_documents, group_figures, label_curve
 from logs import small_log, write
 from oracles_report import bin_of, expected_slowly, text
@@ -73,7 +73,7 @@ def test_the_bars_are_the_documents_of_the_log(counts: cm.Counts, fit: cm.Mixtur
 
 
 @pytest.mark.parametrize("prior", ["position", "flat"])
-@pytest.mark.parametrize("mixture", ["binomial", "gaussian"])
+@pytest.mark.parametrize("mixture", ["auto", "binomial", "gaussian", "nonparametric"])
 def test_the_label_curve_gives_the_labels(counts: cm.Counts, mixture: str, prior: Any) -> None:
     fitted = cm.MixtureCorrection(mixture, prior).fit(counts)
     labels, at = fitted.label(counts), 5
@@ -88,17 +88,21 @@ def test_the_label_curve_gives_the_labels(counts: cm.Counts, mixture: str, prior
 
 def test_label_bins_are_those_of_the_labels(counts: cm.Counts, fit: cm.MixtureFit) -> None:
     labels = fit.label(counts)
-    bins = read_label_bins(labels)
+    with labels_at_hand(labels) as table:
+        bins = read_label_bins(table)
     assert bins.labels.tolist() == np.histogram(labels.relevance, np.linspace(0, 1, 21))[0].tolist()
     rates = labels.clicks / labels.impressions
     assert bins.rates.tolist() == [int((np.minimum(np.floor(rates * 20), 19) == i).sum()) for i in range(20)]
     assert bins.mean == pytest.approx(labels.relevance.mean(), abs=1e-9)
-    assert bins.interval is None
+    assert bins.interval == pytest.approx((labels.columns["high"] - labels.columns["low"]).mean())
+    with labels_at_hand(cm.NoCorrection().label(counts)) as table:
+        assert read_label_bins(table).interval is None
 
 
 def test_moved_documents_are_those_moved_most(counts: cm.Counts, fit: cm.MixtureFit) -> None:
     labels = fit.label(counts)
-    down, up = read_moved(labels)
+    with labels_at_hand(labels) as table:
+        down, up = read_moved(table)
     lowered = labels.clicks / (labels.impressions + DOUBT) - labels.relevance
     raised = labels.relevance - labels.clicks / labels.impressions
     assert [moved.doc_id for moved in down] == labels.doc_id[np.argsort(-lowered.round(6), kind="stable")[:5]].tolist()
@@ -124,7 +128,8 @@ def test_intervals_are_shown_where_a_correction_gives_them(counts: cm.Counts) ->
 
 
 def test_the_evidence_of_a_moved_document_is_that_of_its_place(counts: cm.Counts, fit: cm.MixtureFit) -> None:
-    down, _ = read_moved(fit.label(counts))
+    with labels_at_hand(fit.label(counts)) as table:
+        down, _ = read_moved(table)
     position = down[0].doc_id % 100
     low, high = fit.groups[position - 1].mixture.rates
     shown = text(report(counts, fit))
@@ -157,6 +162,16 @@ def test_a_report_has_all_its_parts(counts: cm.Counts, fit: cm.MixtureFit) -> No
     assert all(figure.note for section in page.sections for figure in section.figures)
 
 
+@pytest.mark.parametrize(("mixture", "grades"), [("graded", 3), ("graded", 5), ("nonparametric", 21)])
+def test_several_grades_are_told_as_such(counts: cm.Counts, mixture: str, grades: int) -> None:
+    fitted = cm.MixtureCorrection(mixture, grades=min(grades, 5)).fit(counts)
+    shown = text(report(counts, fitted))
+    assert f"how often documents of each of {grades} grades of relevance are clicked there" in shown
+    assert ("fit: grade 2" in shown) == (grades == 3)
+    assert (f"fit: {grades} grades together" in shown) == (grades > 4)
+    assert "most relevant documents" in shown
+
+
 def test_without_a_correction_there_are_no_mixtures_and_no_moves(counts: cm.Counts) -> None:
     shown = text(report(counts, cm.NoCorrection(), correction="none"))
     assert "The correction is none, which fits no mixture and so has no verdict on the log." in shown
@@ -177,7 +192,7 @@ ODD_LOGS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", ODD_LOGS)
-@pytest.mark.parametrize("mixture", ["binomial", "gaussian"])
+@pytest.mark.parametrize("mixture", ["auto", "gaussian", "graded"])
 def test_odd_logs_have_a_report_too(name: str, mixture: str) -> None:
     documents = np.arange(len(ODD_LOGS[name][0]))
     counts = cm.Counts.from_arrays(documents // 10, documents, *ODD_LOGS[name])
@@ -192,7 +207,7 @@ def test_many_places_do_not_make_a_long_report_and_it_says_so() -> None:
     clicks = np.random.default_rng(0).binomial(40, 0.5 / position)
     documents = np.arange(len(position))
     counts = cm.Counts.from_arrays(documents // 20, documents, position, [40] * len(position), clicks, device=device)
-    fitted = cm.MixtureCorrection().fit(counts)
+    fitted = cm.MixtureCorrection("binomial", sharing=False).fit(counts)
     html = report(counts, fitted)
     assert len(chosen_groups(fitted)) == 8
     assert len(re.findall("<svg", html)) == 8 + 1 + 4 + 2
@@ -243,7 +258,9 @@ def test_debias_writes_a_report_and_says_so(tmp_path: Path, monkeypatch: pytest.
     write(tmp_path / "log.csv", small_log())
     done = run("debias", "log.csv", "-o", "labels.csv", "--report", "report.html", "--correction", correction)
     assert done.stdout.endswith("Report, for a browser: report.html\n")
-    assert "From log.csv. An impression is one document shown once;" in text(Path("report.html").read_text(encoding="utf-8"))
+    assert "From log.csv. An impression is one document shown once;" in text(
+        Path("report.html").read_text(encoding="utf-8")
+    )
 
 
 FAILURES = [

@@ -168,7 +168,7 @@ def _by_themselves(seen: Sequence[Observations], grades: int | None) -> tuple[li
     fits: dict[int, list[Mixture]] = {}
     for number in GRADES if grades is None else (grades,):
         fits[number] = [fit_group(observations, "binomial", grades=number) for observations in seen]
-        if number > 2 and _bic(fits[number]) > _bic(fits[number - 1]):
+        if number - 1 in fits and _bic(fits[number]) > _bic(fits[number - 1]):
             break
     bics = {number: _bic(mixtures) for number, mixtures in fits.items()}
     chosen = min((g for g in bics if bics[g] <= min(bics.values()) + STRONG), default=2)

@@ -1,13 +1,13 @@
-"""The documents that a correction moved most, with their evidence.   counts, fitted correction, labels -> Section"""
+"""The documents that a correction moved most, with their evidence.   counts, fitted correction -> Section"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from clickmix.corrections import Group, Labels, MixtureFit
+from clickmix.corrections import Group, MixtureFit
 from clickmix.counts import Counts
-from clickmix.report.log_numbers import Moved, read_moved
+from clickmix.report.log_numbers import Moved
 from clickmix.report.pages import Listing, Section
 from clickmix.report.words import cut, percent
 
@@ -15,11 +15,11 @@ MOST_CELLS = 3
 HEAD = ("query", "document", "clicked", "label", "why")
 
 
-def moved_section(counts: Counts, fitted: Any, labels: Labels) -> Section:
+def moved_section(counts: Counts, fitted: Any, moved: tuple[list[Moved], list[Moved]]) -> Section:
     """Much clicked but not relevant, and little clicked but relevant."""
-    down, up = read_moved(labels)
+    down, up = moved
     tables = [
-        Listing(HEAD, [_row(moved, counts, fitted) for moved in documents], caption, numbers=frozenset({3}), cards=True)
+        Listing(HEAD, [_row(each, counts, fitted) for each in documents], caption, numbers=frozenset({3}), cards=True)
         for caption, documents in (("Much clicked, but not relevant", down), ("Little clicked, but relevant", up))
         if documents
     ]
@@ -56,4 +56,5 @@ def _evidence(cell: Any, groups: Mapping[str, Group]) -> str:
     seen = f"{place}: {cell.clicks:,} of {cell.impressions:,}, {percent(cell.clicks / cell.impressions)}"
     if len(rates) == 1:
         return f"{seen}. Clicks say nothing of relevance there."
-    return f"{seen}. Usual there: {percent(rates[-1])} if relevant, {percent(rates[0])} if not."
+    most = "relevant" if len(rates) == 2 else "most relevant"
+    return f"{seen}. Usual there: {percent(rates[-1])} if {most}, {percent(rates[0])} if not."

@@ -5,7 +5,9 @@ counts, labels -> report
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +15,25 @@ import numpy as np
 
 from clickmix.corrections import Labels
 from clickmix.counts import Counts
+from clickmix.engines.duckdb import DuckDB
 
 BINS = 20  # of labels and click-through rates between 0 and 1
 EXAMPLES = 5
 LEAST_MOVE = 0.2  # between click-through rate and label, to be worth showing
 DOUBT = 10  # impressions without a click, added so that one click of one impression is not a rate of 100 %
 
+_table_numbers = itertools.count(1)
+
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Labels in a table of the engine, and whether they have intervals."""
+
+    engine: DuckDB
+    name: str
+    intervals: bool
 
 
 @dataclass(frozen=True)
@@ -57,36 +71,45 @@ def count_queries(counts: Counts) -> int:
     return int(queries)
 
 
-def read_label_bins(labels: Labels) -> LabelBins:
+@contextlib.contextmanager
+def labels_at_hand(labels: Labels) -> Iterator[LabelTable]:
+    """The labels in a table of the engine, for as long as they are looked at: computed once."""
+    engine, table = labels.counts.engine, f"labels_{next(_table_numbers)}"
+    engine.run(f"CREATE TEMP TABLE {table} AS {labels.query}")
+    try:
+        yield LabelTable(engine, table, "low" in engine.types(table))
+    finally:
+        engine.run(f"DROP TABLE {table}")
+
+
+def read_label_bins(labels: LabelTable) -> LabelBins:
     """Ask the engine how labels are distributed, and the click-through rates of the same documents."""
-    engine, query = labels.counts.engine, _unordered(labels.query)
-    wide = _have_intervals(labels)
     # Decimals: sums of floats depend on the order rows happen to come in.
-    width = "sum(CAST(high - low AS DECIMAL(38, 12)))" if wide else "0"
-    rows = engine.rows(
-        "SELECT label_bin, rate_bin, count(*), sum(CAST(relevance AS DECIMAL(38, 12))), "
-        f"{width} FROM (SELECT *, {_bin('relevance')} AS label_bin, "
-        f"{_bin('CAST(clicks AS DOUBLE) / impressions')} AS rate_bin FROM ({query}) AS labels) AS binned "
+    width = "sum(CAST(high - low AS DECIMAL(38, 12)))" if labels.intervals else "0"
+    rate = _bin("CAST(clicks AS DOUBLE) / impressions")
+    rows = labels.engine.rows(
+        f"SELECT {_bin('relevance')} AS label_bin, {rate} AS rate_bin, count(*), "
+        f"sum(CAST(relevance AS DECIMAL(38, 12))), {width} FROM {labels.name} "
         "GROUP BY label_bin, rate_bin ORDER BY label_bin, rate_bin"
     )
-    bins = np.array([[int(label), int(rate), int(documents)] for label, rate, documents, _, _ in rows])
+    bins = np.array([[int(label), int(rate_in), int(documents)] for label, rate_in, documents, _, _ in rows])
     labels_in, rates_in = (np.bincount(bins[:, i], bins[:, 2], BINS).astype(np.int64) for i in (0, 1))
     documents = int(bins[:, 2].sum())
     mean, interval = (sum(float(row[i]) for row in rows) / documents for i in (3, 4))
-    return LabelBins(labels_in, rates_in, mean, interval if wide else None)
+    return LabelBins(labels_in, rates_in, mean, interval if labels.intervals else None)
 
 
-def read_moved(labels: Labels) -> tuple[list[Moved], list[Moved]]:
+def read_moved(labels: LabelTable) -> tuple[list[Moved], list[Moved]]:
     """The documents that the correction moved most: much clicked but not relevant, and little clicked but relevant."""
     down = f"CAST(clicks AS DOUBLE) / (impressions + {DOUBT}) - relevance"
     up = "relevance - CAST(clicks AS DOUBLE) / impressions"
     return _most(labels, down), _most(labels, up)
 
 
-def _most(labels: Labels, moved: str) -> list[Moved]:
-    ends = "low, high" if _have_intervals(labels) else "NULL, NULL"
-    rows = labels.counts.engine.rows(
-        f"SELECT query_id, doc_id, relevance, impressions, clicks, {ends} FROM ({_unordered(labels.query)}) AS labels "
+def _most(labels: LabelTable, moved: str) -> list[Moved]:
+    ends = "low, high" if labels.intervals else "NULL, NULL"
+    rows = labels.engine.rows(
+        f"SELECT query_id, doc_id, relevance, impressions, clicks, {ends} FROM {labels.name} "
         f"WHERE {moved} >= {LEAST_MOVE} ORDER BY round({moved}, 6) DESC, query_id, doc_id LIMIT {EXAMPLES}"
     )
     return [
@@ -95,17 +118,8 @@ def _most(labels: Labels, moved: str) -> list[Moved]:
     ]
 
 
-def _have_intervals(labels: Labels) -> bool:
-    return "low" in labels.counts.engine.fetch(f"SELECT * FROM ({_unordered(labels.query)}) AS labels LIMIT 0")
-
-
 def _bin(expression: str) -> str:
     return f"CAST(least(greatest(floor(({expression}) * {BINS}), 0), {BINS - 1}) AS BIGINT)"
-
-
-def _unordered(query: str) -> str:
-    """Labels come in order; whoever adds them up need not wait for that."""
-    return query.removesuffix(" ORDER BY query_id, doc_id")
 
 
 def thinned(count: int, most: int) -> Sequence[int]:

@@ -15,7 +15,7 @@ from clickmix.counts import Counts
 from clickmix.groups import Histogram, read_histogram
 from clickmix.report.examples import moved_section
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
-from clickmix.report.log_numbers import LabelBins, count_queries, read_label_bins, thinned
+from clickmix.report.log_numbers import LabelBins, count_queries, labels_at_hand, read_label_bins, read_moved, thinned
 from clickmix.report.mixture_figures import chosen_groups, group_figures, rates_figures, separation_figure
 from clickmix.report.pages import Listing, Page, Section
 from clickmix.report.words import cut
@@ -34,8 +34,9 @@ INTRODUCTION = (
 
 def log_page(counts: Counts, fitted: Any, *, sources: Sequence[str], correction: str) -> Page:
     """The report on a log and its correction; a correction that is no mixture has fewer sections."""
-    histogram, labels = read_histogram(counts), fitted.label(counts)
-    bins = read_label_bins(labels)
+    histogram = read_histogram(counts)
+    with labels_at_hand(fitted.label(counts)) as labels:
+        bins, moved = read_label_bins(labels), read_moved(labels)
     mixture = fitted if isinstance(fitted, MixtureFit) else None
     sections = [
         verdict_section(mixture, correction),
@@ -43,7 +44,7 @@ def log_page(counts: Counts, fitted: Any, *, sources: Sequence[str], correction:
         _positions_section(histogram, mixture),
         *([_groups_section(mixture, histogram)] if mixture else []),
         _labels_section(bins, mixture),
-        moved_section(counts, fitted, labels),
+        moved_section(counts, fitted, moved),
         *([_places_section(mixture)] if mixture else []),
     ]
     return Page("Clicks and relevance", INTRODUCTION, sections)
@@ -129,6 +130,9 @@ def _positions_section(histogram: Histogram, fitted: MixtureFit | None) -> Secti
         prose.append(
             "So two things were estimated at every position, from the clicks alone: how often relevant documents are "
             "clicked there, and how often documents that are not relevant are."
+            if fitted.grades == 2
+            else f"So it was estimated at every position, from the clicks alone, how often documents of each of "
+            f"{fitted.grades} grades of relevance are clicked there, from not relevant to most relevant."
         )
     figures = [_position_figure(histogram), *(rates_figures(fitted) if fitted else [])]
     return Section("Clicks depend on the position", prose, figures=figures)
@@ -137,11 +141,16 @@ def _positions_section(histogram: Histogram, fitted: MixtureFit | None) -> Secti
 def _groups_section(fitted: MixtureFit, histogram: Histogram) -> Section:
     shown, all_groups = len(chosen_groups(fitted)), len(fitted.groups)
     some = f" Shown are {shown} of {all_groups:,}; the table at the end has more." if shown < all_groups else ""
+    humps = (
+        "If the documents at a position are of two kinds, there are two humps; the lines show how many of each kind "
+        "the fit expects."
+        if fitted.grades == 2
+        else f"Documents of {fitted.grades} grades make humps that overlap; the lines show what the fit expects."
+    )
     prose = (
-        "Above, in grey: how many documents had which click-through rate. If the documents at a position are of two "
-        "kinds, there are two humps; the lines show how many of each kind the fit expects. Below: the label that a "
-        "document with such a rate gets. Where the humps stand apart, the label jumps from 0 to 1 between them; where "
-        "they overlap, it rises slowly, and many labels are unsure." + some
+        f"Above, in grey: how many documents had which click-through rate. {humps} Below: the label that a document "
+        "with such a rate gets. Where humps stand apart, the label jumps between them; where they overlap, it rises "
+        "slowly, and many labels are unsure." + some
     )
     return Section("Position by position", [prose], figures=group_figures(fitted, histogram))
 
@@ -176,8 +185,8 @@ def _places_section(fitted: MixtureFit) -> Section:
     listing = Listing(head, rows[:MOST_ROWS], "", notes, numbers)
     prose = (
         "A place is a position, in its context where there is one. "
-        "Rates with half a 95% interval where it is known. 'relevant' is the share of relevant documents, 'separation' "
-        "the share of the uncertainty about relevance that clicks remove."
+        "Rates with half a 95% interval where it is known. 'relevance' is the mean relevance of documents there, "
+        "'separation' the share of the uncertainty about it that clicks remove, 'error' what to expect of labels."
     )
     return Section("All places", [prose, fit_sentences(fitted)[0]], tables=[listing])
 

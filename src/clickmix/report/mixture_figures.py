@@ -159,12 +159,10 @@ def label_curve(group: Group, impressions: int, widest: float) -> tuple[Floats, 
 
 
 def _labels(group: Group, impressions: Ints, clicks: Floats) -> Floats:
-    """With the group's prior, which need not be the share of relevant documents there."""
-    given: Any = group.prior
-    prior = given if isinstance(given, tuple) else (1 - given, given)
+    """With the group's prior, which need not be the share of each grade there."""
     if not group.mixture.informative:
-        return np.full(len(clicks), np.linspace(0, 1, len(prior)) @ prior)
-    return np.asarray(replace(group.mixture, weights=prior).relevance(impressions, clicks))
+        return np.full(len(clicks), group.prior_relevance)
+    return np.asarray(replace(group.mixture, weights=group.prior).relevance(impressions, clicks))
 
 
 def _median(values: Ints, weights: Ints) -> float:
