@@ -32,14 +32,26 @@ WALK = [
     "groups",
     "mixtures",
     "corrections",
-    "pipeline",
     "evaluate",
     "summary",
     "terminal",
     "cli",
 ]
 # Free to import any stage; imported by none but the command and each other.
-BESIDE = ["cli_labels", "cli_rankers", "clicks", "datasets", "demo", "experiments", "rankers", "report", "simulate"]
+BESIDE = [
+    "choices",
+    "cli_labels",
+    "cli_rankers",
+    "clicks",
+    "datasets",
+    "demo",
+    "experiments",
+    "pipeline",
+    "rankers",
+    "regressions",
+    "report",
+    "simulate",
+]
 HEAVY = {"lightgbm", "torch", "matplotlib", "pandas", "sklearn", "pyarrow", "polars"}
 
 
