@@ -7,7 +7,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clickmix.errors import SettingError
@@ -94,6 +94,7 @@ points = st.lists(st.tuples(numbers, numbers), max_size=6)
 
 
 @given(st.text(max_size=30), points, st.booleans(), st.booleans())
+@example("", [(5e-324, 5e-324), (math.inf, 1e-300)], True, True)
 def test_any_text_and_numbers_give_a_drawing_within_its_frame(
     text: str, points: list[tuple[float, float]], log: bool, whole: bool
 ) -> None:

@@ -16,6 +16,7 @@ from clickmix.report.scales import round_up
 Numbers = Sequence[float] | NDArray[Any]  # kept as tuples of floats
 Colour = Literal["blue", "vermillion", "green", "purple", "orange", "sky", "grey"]
 COLOURS: tuple[Colour, ...] = ("blue", "vermillion", "green", "purple", "orange", "sky", "grey")
+LEAST_ON_LOG = 1e-100  # what is smaller has no place on a log axis
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def spans(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
     >>> spans(Axis("position"), [1, 4, float("nan")]), spans(Axis("rate", low=0), [0.23])
     ((1.0, 4.0), (0.0, 0.25))
     """
-    usable = [value for value in values if math.isfinite(value) and (value > 0 or not axis.log)]
+    usable = [value for value in values if math.isfinite(value) and (value > LEAST_ON_LOG or not axis.log)]
     low = axis.low if axis.low is not None else min(usable, default=0.1 if axis.log else 0.0)
     high = axis.high if axis.high is not None else max(usable, default=1.0)
     if axis.low == 0 and axis.high is None:
