@@ -54,14 +54,24 @@ def simulate(
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
 ) -> None:
-    """See it work: simulated users, labels from their clicks, and the truth beside them."""
+    """See it work: simulated users, labels from their clicks, rankers trained on them, the truth beside, a report."""
     from clickmix.demo import run_demo
 
     with stages() as stage:
-        stage("simulating and labelling")
-        fitted = run_demo(output, say=say)
+        done = run_demo(output, say=say, stage=stage)
     say("")
-    print_fit(fitted)
+    print_fit(done.fit)
+    say("")
+    say("Labels, compared with the truth:")
+    for known in done.known:
+        say(str(known))
+    if done.rankers is not None:
+        say("")
+        for line in str(done.rankers).splitlines():
+            say(line)
+    if done.report is not None:
+        say("")
+        say(f"The report, for a browser: {done.report}")
 
 
 for _command in (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from clickmix.errors import InputError, SettingError
-from clickmix.terminal import print_fit, progress_bar, say
+from clickmix.terminal import print_fit, progress_bar, say, stages
 
 if TYPE_CHECKING:
     from clickmix.counts import Counts
@@ -51,6 +51,7 @@ def debias(
     seed: Annotated[int | None, typer.Option(help="Of the regression; the same seed, the same bytes.")] = None,
     context: Context = "",
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a report here: one HTML file.")] = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -64,8 +65,10 @@ def debias(
     chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
     if model is not None and correction not in FITTING:
         raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
+    if report is not None:
+        _check_report(report)
     inputs = [*log, *(str(path) for path in (parameters, features) if path is not None)]
-    _check_outputs(inputs, tables=[output], models=[model] if model else [])
+    _check_outputs(inputs, tables=[output], others=[path for path in (model, report) if path])
     counts = _count(log, columns, context, bad_rows, memory, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
@@ -78,6 +81,8 @@ def debias(
         if model is not None:
             fit.parameters.write(model)
         say(fit.summary)
+    if report is not None:
+        _write_report(report, counts, fit, log, correction)
 
 
 def counts(
@@ -110,7 +115,7 @@ def fit(
     """Fit the correction and write it as a model file."""
     from clickmix.corrections import MixtureCorrection
 
-    _check_outputs(log, models=[output])
+    _check_outputs(log, others=[output])
     counted = _count(log, columns, context, bad_rows, memory, lists=examination != "pbm")
     with progress_bar("fitting") as progress:
         fitted = MixtureCorrection(mixture, prior, examination=examination).fit(counted, progress=progress)
@@ -181,7 +186,25 @@ def _write_labels(fitted: Any, counted: Counts, output: Path) -> None:
     say(f"{rows:,} labels in {output}.")
 
 
-def _check_outputs(inputs: list[str], *, tables: Sequence[Path] = (), models: Sequence[Path] = ()) -> None:
+def _check_report(path: Path) -> None:
+    """Before any work: what reports are made with is there, and the name is one that browsers open."""
+    from clickmix.report import check_report_extra
+
+    check_report_extra()
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise SettingError(f"{path}: a report is an HTML file. Expected a name ending in .html.")
+
+
+def _write_report(path: Path, counted: Counts, fitted: Any, log: list[str], correction: str) -> None:
+    from clickmix.report import log_page, write_page
+
+    with stages() as stage:
+        stage("writing the report")
+        write_page(log_page(counted, fitted, sources=log, correction=correction), path)
+    say(f"Report, for a browser: {path}")
+
+
+def _check_outputs(inputs: list[str], *, tables: Sequence[Path] = (), others: Sequence[Path] = ()) -> None:
     """Before any work: outputs have names that can be written, and none of them is an input or the other output."""
     from clickmix.engines.duckdb import output_options
     from clickmix.files import check_writable
@@ -190,7 +213,7 @@ def _check_outputs(inputs: list[str], *, tables: Sequence[Path] = (), models: Se
     for table in tables:
         output_options(table)
     taken = {file.resolve(): "a file that is read" for file in find_files(inputs)}
-    for output in (*tables, *models):
+    for output in (*tables, *others):
         check_writable(output)
         if output.resolve() in taken:
             raise InputError(f"{output}: would replace {taken[output.resolve()]}. Choose another name for the output.")
