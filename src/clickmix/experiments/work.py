@@ -1,0 +1,92 @@
+"""Work: one task in, its result out; in a process of its own that sees one thread.   Task -> Result"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from clickmix.datasets import Split
+from clickmix.evaluate import evaluate
+from clickmix.experiments.labels import Labelled, label, label_error
+from clickmix.experiments.tasks import Result, Results, Task
+from clickmix.experiments.world import Floats, Log, Shown, World
+from clickmix.rankers import Examples, LambdaMART, Ranker, make_examples
+
+MEASURE = "ndcg@10"
+PICTURED = 400  # documents at each position of figure 1
+
+
+def work(world: World, task: Task, found: Results) -> Result:
+    """The result of a task; `found` holds those of the tasks that it needs."""
+    return _KINDS[task.kind](world, task, found)
+
+
+def _lists(world: World, task: Task, found: Results) -> Result:
+    world.make_lists(task.setting, task.run)
+    return {}
+
+
+def _ranking(world: World, task: Task, found: Results) -> Result:
+    """nDCG@10 on the graded test queries of a ranker trained on the task's labels."""
+    log = world.log(task.setting, task.run)
+    labelled = label(task.labels, log, estimate=_estimate(task, found))
+    ranker = train(task.ranker, labelled, log, largest_grade=world.collection.largest_grade, seed=task.run)
+    return {MEASURE: measure(ranker, world.collection.test), "label error": label_error(labelled, log)}
+
+
+def _picture(world: World, task: Task, found: Results) -> Result:
+    """Click-through rates at a position, the truth, and what labels say: for figure 1."""
+    log = world.log(task.setting, task.run)
+    column = task.position - 1
+    rates = log.train.rates[:, column]
+    order = np.argsort(rates, kind="stable")[: np.isfinite(rates).sum()]
+    chosen = order[np.unique(np.linspace(0, len(order) - 1, PICTURED).round().astype(int))]
+    result = {"rate": rates[chosen].tolist(), "truth": log.train.relevance[chosen, column].tolist()}
+    for name in task.labels.split("+"):
+        labelled = label(name, log, estimate=_estimate(task, found))
+        result[name] = labelled.train[chosen, column].tolist()
+    return result
+
+
+_KINDS: dict[str, Callable[[World, Task, Results], Result]] = {
+    "lists": _lists,
+    "ranking": _ranking,
+    "picture": _picture,
+}
+
+
+def train(name: str, labelled: Labelled, log: Log, *, largest_grade: int, seed: int) -> Ranker:
+    """A ranker of this name. The trees are the authors' 300; the network stops by the validation labels."""
+    examples = _examples(log.train, labelled.train)
+    if name == "lambdamart":
+        ranker: Ranker = LambdaMART(largest_grade=largest_grade).fit(examples, seed=seed)
+        return ranker
+    _one_thread()
+    settings: Any = importlib.import_module("clickmix.rankers.dnn").DNN()
+    ranker = settings.fit(examples, vali=_examples(log.vali, labelled.vali), seed=seed)
+    return ranker
+
+
+def measure(ranker: Ranker, test: Split) -> float:
+    """Mean nDCG@10 by the grades; queries without relevant documents are left out, as the authors do."""
+    return evaluate(ranker.score(test.features), test.grade, test.query_id[test.query], measure=MEASURE).mean
+
+
+def _examples(shown: Shown, relevance: Floats) -> Examples:
+    lists, place = np.nonzero(~np.isnan(relevance))
+    rows = shown.rows[lists, place]
+    return make_examples(shown.split, (shown.split.query_id[lists], shown.split.doc_id[rows], relevance[lists, place]))
+
+
+def _estimate(task: Task, found: Results) -> Result | None:
+    return next((found[need.key] for need in task.needs if need.kind == "estimate"), None)
+
+
+def _one_thread() -> None:
+    """torch asks for its number of threads in its own way."""
+    from clickmix.rankers.network import torch_module
+
+    torch_module().set_num_threads(1)
