@@ -77,6 +77,10 @@ class Table:
             notes.append(f"w/t/l: wins, ties and losses against {self.baseline}.")
         return tuple(notes)
 
+    def strings(self) -> list[list[str]]:
+        """The table as rows of plain text, the head first."""
+        return self._rows(lambda cell, best: _number(cell.mean) + cell.mark, name=str)
+
     def text(self) -> str:
         """Columns of plain text, then the notes."""
         rows = self._rows(lambda cell, best: _number(cell.mean) + (cell.mark or " "), name=str)

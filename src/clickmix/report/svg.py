@@ -1,0 +1,161 @@
+"""Figure -> SVG, as text: no library, the same bytes every time, colours from the style sheet (light, dark, print)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+
+from clickmix.errors import printable
+from clickmix.report.figures import COLOURS, Axis, Bars, Colour, Figure, Line, Mark, Panel, spans
+from clickmix.report.scales import Scale, shown, ticks
+
+WIDTH = 360  # a phone's: on wider screens figures stand side by side
+LEFT, RIGHT, LETTER = 50, 20, 7.2  # margins, and about how wide a letter is
+LINE_HEIGHT = 18
+DASHES = ("", "7 3", "2 3", "7 3 2 3", "1 4", "10 4", "4 2")  # for those who see no colours, and for paper
+
+
+def figure_svg(figure: Figure, *, standalone: bool = False) -> str:
+    """The figure as an SVG element; `standalone` as a file of its own, with the style sheet inside."""
+    keys, legend, top = _keys(figure), [], 4.0
+    for row in _legend_rows(list(keys)):
+        legend.append(_legend_row(row, keys, top))
+        top += LINE_HEIGHT
+    x = Scale(*spans(figure.x, _across(figure)), LEFT, WIDTH - RIGHT, figure.x.log)
+    drawn = []
+    for panel in figure.panels:
+        drawn.append("".join(_panel(panel, figure.x, x, keys, top)))
+        top += LINE_HEIGHT + 12 + panel.height
+    bottom = _x_labels(figure.x, x, top)
+    height = top + 2 * LINE_HEIGHT + 6
+    style = f"<style>{style_sheet('figure.css')}</style>" if standalone else ""
+    paper = f'<rect class="paper" width="{WIDTH}" height="{_n(height)}"/>' if standalone else ""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {WIDTH} {_n(height)}" role="img" '
+        f'aria-label="{_text(figure.title)}">{style}{paper}{"".join(legend)}{"".join(drawn)}{bottom}</svg>'
+    )
+
+
+def style_sheet(name: str) -> str:
+    """A style sheet of this package."""
+    return (files("clickmix.report") / name).read_text(encoding="utf-8")
+
+
+def _keys(figure: Figure) -> dict[str, tuple[Colour, str]]:
+    """Colour and dashes of each name, the same in all panels."""
+    marks = {mark.name: mark for panel in figure.panels for mark in panel.marks}
+    free = [colour for colour in COLOURS if colour not in {mark.colour for mark in marks.values()}] or list(COLOURS)
+    keys: dict[str, tuple[Colour, str]] = {}
+    for name, mark in marks.items():
+        lines = sum(isinstance(marks[other], Line) for other in keys)
+        dash = DASHES[lines % len(DASHES)] if isinstance(mark, Line) else "bar"
+        keys[name] = (mark.colour or free[lines % len(free)], dash)
+    return keys
+
+
+def _legend_rows(names: list[str]) -> list[list[str]]:
+    """Names one after the other, as many in a row as fit; a single one needs no legend unless it says something."""
+    rows: list[list[str]] = []
+    room = 0.0
+    for name in filter(None, names):
+        needed = 34 + LETTER * len(name)
+        if needed > room:
+            rows.append([])
+            room = WIDTH - 8
+        rows[-1].append(name)
+        room -= needed
+    return rows
+
+
+def _legend_row(names: list[str], keys: dict[str, tuple[Colour, str]], top: float) -> str:
+    parts, left, middle = [], 4.0, top + LINE_HEIGHT / 2
+    for name in names:
+        colour, dash = keys[name]
+        if dash == "bar":
+            parts.append(f'<rect class="bar {colour}" x="{_n(left)}" y="{_n(middle - 5)}" width="18" height="10"/>')
+        else:
+            parts.append(_stroke([(left, middle), (left + 20, middle)], colour, dash))
+        parts.append(f'<text x="{_n(left + 24)}" y="{_n(middle + 4)}">{_text(name)}</text>')
+        left += 34 + LETTER * len(name)
+    return "".join(parts)
+
+
+def _panel(panel: Panel, x_axis: Axis, x: Scale, keys: dict[str, tuple[Colour, str]], top: float) -> Iterator[str]:
+    start = top + LINE_HEIGHT + 6
+    heights = [value for mark in panel.marks for value in _heights(mark)]
+    y = Scale(*spans(panel.y, heights), start + panel.height, start, panel.y.log)
+    yield f'<text class="axis-name" x="4" y="{_n(top + 13)}">{_text(panel.y.label)}</text>'
+    for value in ticks(y.low, y.high, log=panel.y.log, whole=panel.y.whole, about=max(2, panel.height // 35)):
+        at, text = y.place(value), shown(value, percent=panel.y.percent)
+        yield f'<path class="grid" d="M{LEFT} {_n(at)}H{WIDTH - RIGHT}"/>'
+        yield f'<text class="tick left" x="{LEFT - 6}" y="{_n(at + 4)}">{text}</text>'
+    for value in ticks(x.low, x.high, log=x_axis.log, whole=x_axis.whole):
+        yield f'<path class="grid" d="M{_n(x.place(value))} {_n(start)}v{panel.height}"/>'
+    yield f'<path class="frame" d="M{LEFT} {_n(start + panel.height)}H{WIDTH - RIGHT}"/>'
+    for mark in panel.marks:
+        colour, dash = keys[mark.name]
+        hint = (x_axis, panel.y)
+        yield from _bars(mark, x, y, colour, hint) if isinstance(mark, Bars) else _line(mark, x, y, colour, dash, hint)
+
+
+def _x_labels(axis: Axis, x: Scale, top: float) -> str:
+    labels = []
+    for value in ticks(x.low, x.high, log=axis.log, whole=axis.whole):
+        text = shown(value, percent=axis.percent)
+        labels.append(f'<text class="tick middle" x="{_n(x.place(value))}" y="{_n(top + 8)}">{text}</text>')
+    middle = _n((LEFT + WIDTH - RIGHT) / 2)
+    labels.append(f'<text class="axis-name middle" x="{middle}" y="{_n(top + 28)}">{_text(axis.label)}</text>')
+    return "".join(labels)
+
+
+def _bars(mark: Bars, x: Scale, y: Scale, colour: Colour, axes: tuple[Axis, Axis]) -> Iterator[str]:
+    for left, right, height in zip(mark.edges[:-1], mark.edges[1:], mark.heights, strict=True):
+        a, b, top = x.place(left), x.place(right), y.place(height)
+        if height <= 0 or b <= a:
+            continue
+        span = f"{shown(left, percent=axes[0].percent)} to {shown(right, percent=axes[0].percent)}"
+        hint = _text(f"{span}: {shown(height, percent=axes[1].percent)}")
+        box = f'x="{_n(a)}" y="{_n(top)}" width="{_n(max(b - a - 0.6, 0.4))}" height="{_n(y.start - top)}"'
+        yield f'<rect class="bar {colour}" {box}><title>{hint}</title></rect>'
+
+
+def _line(mark: Line, x: Scale, y: Scale, colour: Colour, dash: str, axes: tuple[Axis, Axis]) -> Iterator[str]:
+    drawable = [i for i, pair in enumerate(zip(mark.x, mark.y, strict=True)) if all(map(math.isfinite, pair))]
+    places = {i: (x.place(mark.x[i]), y.place(mark.y[i])) for i in drawable}
+    if mark.low:
+        for i in drawable:
+            if math.isfinite(mark.low[i]) and math.isfinite(mark.high[i]):
+                low, high = _n(y.place(mark.low[i])), _n(y.place(mark.high[i]))
+                yield f'<path class="interval {colour}" d="M{_n(places[i][0])} {low}V{high}"/>'
+    yield _stroke(list(places.values()), colour, dash)
+    for i in drawable if mark.points else ():
+        at, height = (shown(v, percent=a.percent) for v, a in zip((mark.x[i], mark.y[i]), axes, strict=True))
+        hint = _text(f"{mark.name}, {axes[0].label} {at}: {height}".strip(", "))
+        left, top = places[i]
+        yield f'<circle class="dot {colour}" cx="{_n(left)}" cy="{_n(top)}" r="3"><title>{hint}</title></circle>'
+
+
+def _stroke(places: list[tuple[float, float]], colour: Colour, dash: str) -> str:
+    path = "L".join(f"{_n(left)} {_n(top)}" for left, top in places)
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    return f'<path class="line {colour}" d="M{path}"{dashes}/>' if len(places) > 1 else ""
+
+
+def _across(figure: Figure) -> list[float]:
+    marks = [mark for panel in figure.panels for mark in panel.marks]
+    return [value for mark in marks for value in (mark.edges if isinstance(mark, Bars) else mark.x)]
+
+
+def _heights(mark: Mark) -> tuple[float, ...]:
+    return (0.0, *mark.heights) if isinstance(mark, Bars) else (*mark.y, *mark.low, *mark.high)
+
+
+def _n(value: float) -> str:
+    """A coordinate, short."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))
