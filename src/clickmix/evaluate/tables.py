@@ -62,6 +62,7 @@ class Table:
     measures: tuple[str, ...]
     cells: tuple[tuple[Cell, ...], ...]
     baseline: str | None
+    head: str = "ranker"  # what the rows are
 
     def __str__(self) -> str:
         return self.text()
@@ -126,7 +127,7 @@ class Table:
         """The table as rows of strings, the head first; intervals and outcomes have columns of their own."""
         columns = list(zip(*self.cells, strict=True))
         best = [_number(max(cell.mean for cell in column)) for column in columns]
-        rows = [[name("ranker")]] + [[name(ranker)] for ranker in self.rankers]
+        rows = [[name(self.head)]] + [[name(ranker)] for ranker in self.rankers]
         for measure, column, top in zip(self.measures, columns, best, strict=True):
             _add(rows, name(measure), [mean(cell, _number(cell.mean) == top) for cell in column])
             if level := next((cell.interval.level for cell in column if cell.interval), None):
@@ -142,11 +143,13 @@ def tabulate(
     baseline: str | None = None,
     test: Test = paired_t_test,
     rng: np.random.Generator | None = None,
+    head: str = "ranker",
 ) -> Table:
     """A table of one row per ranker: its Scores, one per measure; or samples of run means by name of measure.
 
     With a `baseline` (one of the rankers) every other row is tested against it: `paired_t_test` over queries or
-    paired runs, `student_t_test` over independent runs. With an `rng`, means get bootstrap intervals.
+    paired runs, `student_t_test` over independent runs. With an `rng`, means get bootstrap intervals. Where rows are
+    something else, `head` says what.
     """
     if not results:
         raise InputError("No results: expected at least one ranker with its scores.")
@@ -158,7 +161,7 @@ def tabulate(
     for ranker, row in samples.items():
         others = samples[baseline] if baseline not in (None, ranker) else {}
         cells.append(tuple(_cell(row[measure], others.get(measure), test=test, rng=rng) for measure in row))
-    return Table(tuple(samples), tuple(next(iter(samples.values()))), tuple(cells), baseline)
+    return Table(tuple(samples), tuple(next(iter(samples.values()))), tuple(cells), baseline, head)
 
 
 def _cell(sample: Sample, other: Sample | None, *, test: Test, rng: np.random.Generator | None) -> Cell:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from clickmix.clicks import PositionBased, User, preset
 from clickmix.datasets import Collection, Split
@@ -17,7 +17,6 @@ SYNTHETIC_QUERIES = 4_000  # training queries of the synthetic collection at sca
 COLLECTION_SEED = 0  # the collection is one and the same in all runs, as a published one would be
 SMALLEST = 20  # training queries: the production ranker learns from so many
 
-RankerName = Literal["lambdamart", "dnn"]
 RANKERS: dict[str, str] = {"lambdamart": "LambdaMART", "dnn": "DNN"}
 
 
@@ -64,7 +63,7 @@ class Study:
     scale: float = 1.0
     top: int | None = None
     runs: int = 8
-    rankers: tuple[RankerName, ...] = ("lambdamart", "dnn")
+    rankers: tuple[str, ...] = tuple(RANKERS)
 
     def __post_init__(self) -> None:
         if self.runs < 1:
@@ -72,6 +71,8 @@ class Study:
         if not 0 < self.scale <= (1 if self.data else 100):
             most = "1, the whole collection" if self.data else "100"
             raise SettingError(f"scale={self.scale:g}: expected a number above 0, up to {most}.")
+        if not self.rankers or not set(self.rankers) <= set(RANKERS):
+            raise SettingError(f"rankers={self.rankers!r}: expected some of {', '.join(RANKERS)}.")
 
     def collection(self) -> Collection:
         """The collection: the one in the folder, or the synthetic one; of a smaller scale its first queries."""

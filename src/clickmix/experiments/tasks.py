@@ -27,12 +27,14 @@ class Task:
     ranker: str = ""
     regression: str = ""
     iteration: int = 0
+    position: int = 0
 
     @property
     def key(self) -> str:
         """The task in one line of text, by which its result is found again."""
         parts = [self.kind, f"run {self.run}", "" if self.kind == "lists" else self.setting.name]
-        parts += [self.regression, f"iteration {self.iteration}" if self.iteration else "", self.labels, self.ranker]
+        parts += [self.regression, f"iteration {self.iteration}" if self.iteration else ""]
+        parts += [f"position {self.position}" if self.position else "", self.labels, self.ranker]
         return ", ".join(part for part in parts if part)
 
     @property

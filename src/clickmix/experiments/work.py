@@ -11,12 +11,12 @@ import numpy as np
 from clickmix.datasets import Split
 from clickmix.evaluate import evaluate
 from clickmix.experiments.labels import Labelled, label, label_error
+from clickmix.experiments.pictures import picture
 from clickmix.experiments.tasks import Result, Results, Task
 from clickmix.experiments.world import Floats, Log, Shown, World
 from clickmix.rankers import Examples, LambdaMART, Ranker, make_examples
 
 MEASURE = "ndcg@10"
-PICTURED = 400  # documents at each position of figure 1
 
 
 def work(world: World, task: Task, found: Results) -> Result:
@@ -38,17 +38,7 @@ def _ranking(world: World, task: Task, found: Results) -> Result:
 
 
 def _picture(world: World, task: Task, found: Results) -> Result:
-    """Click-through rates at a position, the truth, and what labels say: for figure 1."""
-    log = world.log(task.setting, task.run)
-    column = task.position - 1
-    rates = log.train.rates[:, column]
-    order = np.argsort(rates, kind="stable")[: np.isfinite(rates).sum()]
-    chosen = order[np.unique(np.linspace(0, len(order) - 1, PICTURED).round().astype(int))]
-    result = {"rate": rates[chosen].tolist(), "truth": log.train.relevance[chosen, column].tolist()}
-    for name in task.labels.split("+"):
-        labelled = label(name, log, estimate=_estimate(task, found))
-        result[name] = labelled.train[chosen, column].tolist()
-    return result
+    return picture(task, world.log(task.setting, task.run), _estimate(task, found))
 
 
 _KINDS: dict[str, Callable[[World, Task, Results], Result]] = {
@@ -62,11 +52,10 @@ def train(name: str, labelled: Labelled, log: Log, *, largest_grade: int, seed: 
     """A ranker of this name. The trees are the authors' 300; the network stops by the validation labels."""
     examples = _examples(log.train, labelled.train)
     if name == "lambdamart":
-        ranker: Ranker = LambdaMART(largest_grade=largest_grade).fit(examples, seed=seed)
-        return ranker
+        return LambdaMART(largest_grade=largest_grade).fit(examples, seed=seed)
     _one_thread()
     settings: Any = importlib.import_module("clickmix.rankers.dnn").DNN()
-    ranker = settings.fit(examples, vali=_examples(log.vali, labelled.vali), seed=seed)
+    ranker: Ranker = settings.fit(examples, vali=_examples(log.vali, labelled.vali), seed=seed)
     return ranker
 
 

@@ -49,7 +49,7 @@ class Shown:
         """Click-through rates, NaN where there is nothing or nobody looked."""
         n = np.broadcast_to(self.seen.impressions[:, None], self.rows.shape)
         known = (self.rows >= 0) & (n > 0)
-        return np.divide(self.seen.clicks, n, out=np.full(self.rows.shape, np.nan), where=known)
+        return np.asarray(np.divide(self.seen.clicks, n, out=np.full(self.rows.shape, np.nan), where=known))
 
     def spread(self, rows: Integers, values: Floats) -> Floats:
         """A number for some rows of the split as an array like `rows`, NaN for the others."""

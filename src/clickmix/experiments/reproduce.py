@@ -1,0 +1,108 @@
+"""Reproduce an experiment: a study in, results, tables and figures in a folder out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import clickmix
+from clickmix.datasets import Collection
+from clickmix.errors import SettingError
+from clickmix.experiments.configs import Grid, Pictures, experiment
+from clickmix.experiments.outputs import text, write_outputs
+from clickmix.experiments.pages import circumstances, clicks_page, table_page
+from clickmix.experiments.pictures import pictures_page
+from clickmix.experiments.runner import Kept, Progress, run_tasks
+from clickmix.experiments.study import Study, describe
+from clickmix.experiments.tasks import Task
+from clickmix.report import Page, Section, check_report_extra
+
+PACKAGES = ("numpy", "scipy", "lightgbm", "torch")
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What came of it: the tables as text, the files, how many tasks there were, and seconds by kind of task."""
+
+    text: str
+    files: tuple[Path, ...]
+    tasks: int
+    seconds: dict[str, float]
+
+
+def reproduce(
+    study: Study,
+    folder: str | Path,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Reproduced:
+    """Do what is left to do of a study and write its tables and figures to a folder.
+
+    Results go to FOLDER/EXPERIMENT.jsonl as they come; call it again to go on after an interruption.
+    """
+    config, folder = experiment(study.experiment), Path(folder)
+    tasks = config.tasks(study)
+    for setting in {task.setting for task in tasks}:
+        setting.person(study.top)  # complain before any work
+    check_report_extra()
+    if workers is not None and workers < 1:
+        raise SettingError(f"workers={workers}: expected at least 1.")
+    folder.mkdir(parents=True, exist_ok=True)
+    collection = study.collection()
+    settings = describe(study, collection)
+    kept = run_tasks(
+        tasks,
+        study,
+        folder / f"{config.name}.jsonl",
+        settings=settings,
+        versions=versions(),
+        workers=workers or os.cpu_count() or 1,
+        progress=progress,
+    )
+    page = _page(config, study, collection, kept)
+    ordered = {task.key: kept.results[task.key] for task in _all_tasks(config, study) if task.key in kept.results}
+    document = {"settings": settings, "versions": list(kept.versions), "results": ordered}
+    files = write_outputs(page, folder, config.name, document)
+    return Reproduced(text(page), (folder / f"{config.name}.jsonl", *files), len(ordered), _seconds(tasks, kept))
+
+
+def versions() -> dict[str, str]:
+    """What the numbers depend on beside the settings."""
+    found = {"clickmix": clickmix.__version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _page(config: Grid | Pictures, study: Study, collection: Collection, kept: Kept) -> Page:
+    """The page of an experiment, with a last section on how its numbers came about."""
+    if isinstance(config, Pictures):
+        page = pictures_page(config, study, kept.results)
+    elif config.name == "figure2":
+        page = clicks_page(config, study, collection, kept.results)
+    else:
+        page = table_page(config, study, collection, kept.results)
+    points = circumstances(study, collection, kept.versions)
+    return Page(page.title, page.prose, [*page.sections, Section("How these numbers came about", points=points)])
+
+
+def _all_tasks(config: Grid | Pictures, study: Study) -> list[Task]:
+    """Those of all rankers: a study of one ranker shows what others have left in the file."""
+    everything = Study(study.experiment, study.data, study.scale, study.top, study.runs)
+    return config.tasks(everything)
+
+
+def _seconds(tasks: list[Task], kept: Kept) -> dict[str, float]:
+    """The median seconds of a task, by what it is."""
+    by_kind: dict[str, list[float]] = {}
+    for task in tasks:
+        by_kind.setdefault(task.ranker or task.kind, []).append(kept.seconds[task.key])
+    return {kind: median(found) for kind, found in by_kind.items()}
