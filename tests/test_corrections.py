@@ -11,19 +11,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from clickmix.corrections import MixtureCorrection, MixtureFit, NoCorrection
+from clickmix.corrections import (
+    AffineCorrection,
+    BiasParameters,
+    ClicksOverExpected,
+    Correction,
+    InversePropensity,
+    MixtureCorrection,
+    MixtureFit,
+    NoCorrection,
+)
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.groups import Place
 from clickmix.mixtures import Verdict
 from simulation import simulated
 
-FAMILY: dict[str, NoCorrection | MixtureCorrection] = {
+BIAS = BiasParameters(0.5 / np.arange(1, 7), 0.1 / np.arange(1, 7))
+FAMILY: dict[str, Correction] = {
     "none": NoCorrection(),
     "binomial": MixtureCorrection("binomial"),
     "binomial, flat": MixtureCorrection("binomial", prior="flat"),
     "gaussian": MixtureCorrection("gaussian"),
+    "affine": AffineCorrection(BIAS),
+    "affine, to 20": AffineCorrection(BIAS, clip="twenty"),
+    "ips": InversePropensity(1 / np.arange(1, 7)),
+    "coec": ClicksOverExpected(),
+    "coec, best position": ClicksOverExpected("best-position"),
 }
+ESTIMATING = [name for name in FAMILY if name.startswith(("affine", "ips", "coec"))]
 
 
 def moving_counts(seed: int = 0, *, queries: int = 60, documents: int = 8, device: bool = False) -> Counts:
@@ -71,7 +87,8 @@ class TestContract:
         assert ((labels.relevance >= 0) & (labels.relevance <= 1)).all()
         assert labels.impressions.sum() == cells["impressions"].sum()
         assert labels.clicks.sum() == cells["clicks"].sum()
-        assert list(labels.columns) == ["query_id", "doc_id", "relevance", "impressions", "clicks"]
+        estimate = ["estimate"] if name in ESTIMATING else []
+        assert list(labels.columns) == ["query_id", "doc_id", "relevance", "impressions", "clicks", *estimate]
 
     @pytest.mark.parametrize("name", FAMILY)
     def test_row_order_changes_no_byte(self, name: str, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ Array = np.ndarray[Any, Any]
 class Labels:
     """query_id, doc_id, relevance, impressions, clicks: one row per query and document, in order.
 
+    Corrections that are unbiased only before clipping (affine, ips, coec) give `estimate` as well.
+
     The columns are computed when they are first asked for; `write` never brings them into memory.
     """
 
@@ -57,6 +59,11 @@ class Labels:
     def clicks(self) -> Array:
         """How often it was clicked there."""
         return self.columns["clicks"]
+
+    @property
+    def estimate(self) -> Array:
+        """What the correction's formula gives, before clipping; relevance itself where nothing is clipped."""
+        return self.columns.get("estimate", self.relevance)
 
     def __len__(self) -> int:
         return len(self.relevance)
