@@ -5,6 +5,7 @@ A `Page` has sections; a `Section` has prose, facts, points, figures and tables;
 """
 
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
+from clickmix.report.log_page import log_page
 from clickmix.report.pages import Listing, Page, Section, check_report_extra, page_html, write_page
 from clickmix.report.svg import figure_svg
 
@@ -19,6 +20,7 @@ __all__ = [
     "Section",
     "check_report_extra",
     "figure_svg",
+    "log_page",
     "page_html",
     "write_page",
 ]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clickmix.errors import SettingError
+from clickmix.report.scales import round_up
 
-Numbers = tuple[float, ...]
+Numbers = Sequence[float] | NDArray[Any]  # kept as tuples of floats
 Colour = Literal["blue", "vermillion", "green", "purple", "orange", "sky", "grey"]
 COLOURS: tuple[Colour, ...] = ("blue", "vermillion", "green", "purple", "orange", "sky", "grey")
 
@@ -33,7 +35,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """Points joined by a line; with `low` and `high` each has an interval. A point that is NaN is left out."""
+    """Points joined by a line; with `low` and `high` each has an interval. A point that is NaN breaks the line."""
 
     name: str
     x: Numbers
@@ -74,7 +76,7 @@ class Panel:
     """What shares a vertical axis."""
 
     y: Axis
-    marks: tuple[Mark, ...]
+    marks: Sequence[Mark]
     height: int = 150
 
     def __post_init__(self) -> None:
@@ -87,7 +89,7 @@ class Figure:
 
     title: str
     x: Axis
-    panels: tuple[Panel, ...] = field(default=())
+    panels: Sequence[Panel]
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -99,18 +101,22 @@ class Figure:
 def spans(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
     """From where to where an axis goes: as it says, or as far as the finite values go (on a log axis, those above 0).
 
-    >>> spans(Axis("position"), [1, 4, float("nan")]), spans(Axis("rate", low=0), [0.2])
-    ((1.0, 4.0), (0.0, 0.2))
+    An axis from 0 ends at a round number.
+
+    >>> spans(Axis("position"), [1, 4, float("nan")]), spans(Axis("rate", low=0), [0.23])
+    ((1.0, 4.0), (0.0, 0.25))
     """
     usable = [value for value in values if math.isfinite(value) and (value > 0 or not axis.log)]
     low = axis.low if axis.low is not None else min(usable, default=0.1 if axis.log else 0.0)
     high = axis.high if axis.high is not None else max(usable, default=1.0)
+    if axis.low == 0 and axis.high is None:
+        high = round_up(high)
     if high <= low:  # a single value: some room around it
         return (low / 2, low * 2) if axis.log else (low - 0.5, low + 0.5)
     return float(low), float(high)
 
 
-def _numbers(values: Sequence[float]) -> Numbers:
+def _numbers(values: Numbers) -> tuple[float, ...]:
     return tuple(float(value) for value in np.asarray(values, dtype=np.float64))
 
 

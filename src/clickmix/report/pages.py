@@ -18,13 +18,17 @@ from clickmix.report.svg import figure_svg, style_sheet
 
 @dataclass(frozen=True)
 class Listing:
-    """Rows of texts under a head; columns of numbers, given by their index, stand right; notes stand below."""
+    """Rows of texts under a head; columns of numbers, given by their index, stand right; notes stand below.
+
+    On a narrow screen a table is moved sideways; with `cards` each row becomes a card of its own instead.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
     notes: Sequence[str] = ()
     numbers: frozenset[int] = frozenset()
+    cards: bool = False
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,8 @@ def shown(value: float, *, percent: bool = False) -> str:
     """A number as an axis shows it.
 
     >>> shown(0.025, percent=True), shown(12000.0), shown(0.5)
-    ('2.5 %', '12,000', '0.5')
+    ('2.5%', '12,000', '0.5')
     """
     if percent:
-        return f"{float(f'{100 * value:.4g}'):g} %"
+        return f"{float(f'{100 * value:.4g}'):g}%"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.4g}'):g}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
+from itertools import groupby
 
 from clickmix.errors import printable
 from clickmix.report.figures import COLOURS, Axis, Bars, Colour, Figure, Line, Mark, Panel, spans
@@ -15,6 +16,8 @@ WIDTH = 360  # a phone's: on wider screens figures stand side by side
 LEFT, RIGHT, LETTER = 50, 20, 7.2  # margins, and about how wide a letter is
 LINE_HEIGHT = 18
 DASHES = ("", "7 3", "2 3", "7 3 2 3", "1 4", "10 4", "4 2")  # for those who see no colours, and for paper
+Place = tuple[float, float]
+BAR = "bar"  # instead of dashes
 
 
 def figure_svg(figure: Figure, *, standalone: bool = False) -> str:
@@ -29,7 +32,7 @@ def figure_svg(figure: Figure, *, standalone: bool = False) -> str:
         drawn.append("".join(_panel(panel, figure.x, x, keys, top)))
         top += LINE_HEIGHT + 12 + panel.height
     bottom = _x_labels(figure.x, x, top)
-    height = top + 2 * LINE_HEIGHT + 6
+    height = top + 2 * LINE_HEIGHT
     style = f"<style>{style_sheet('figure.css')}</style>" if standalone else ""
     paper = f'<rect class="paper" width="{WIDTH}" height="{_n(height)}"/>' if standalone else ""
     return (
@@ -44,14 +47,16 @@ def style_sheet(name: str) -> str:
 
 
 def _keys(figure: Figure) -> dict[str, tuple[Colour, str]]:
-    """Colour and dashes of each name, the same in all panels."""
-    marks = {mark.name: mark for panel in figure.panels for mark in panel.marks}
-    free = [colour for colour in COLOURS if colour not in {mark.colour for mark in marks.values()}] or list(COLOURS)
+    """Colour and dashes of each name, the same in all panels; lines of one panel differ in both."""
+    taken = {mark.colour for panel in figure.panels for mark in panel.marks}
+    free = [colour for colour in COLOURS if colour not in taken] or list(COLOURS)
     keys: dict[str, tuple[Colour, str]] = {}
-    for name, mark in marks.items():
-        lines = sum(isinstance(marks[other], Line) for other in keys)
-        dash = DASHES[lines % len(DASHES)] if isinstance(mark, Line) else "bar"
-        keys[name] = (mark.colour or free[lines % len(free)], dash)
+    for panel in figure.panels:
+        lines = dict.fromkeys(mark.name for mark in panel.marks if isinstance(mark, Line))
+        dashes = {name: DASHES[i % len(DASHES)] for i, name in enumerate(lines)}
+        for mark in panel.marks:
+            colour = mark.colour or free[len(keys) % len(free)]
+            keys.setdefault(mark.name, (colour, dashes.get(mark.name, BAR)))
     return keys
 
 
@@ -73,7 +78,7 @@ def _legend_row(names: list[str], keys: dict[str, tuple[Colour, str]], top: floa
     parts, left, middle = [], 4.0, top + LINE_HEIGHT / 2
     for name in names:
         colour, dash = keys[name]
-        if dash == "bar":
+        if dash == BAR:
             parts.append(f'<rect class="bar {colour}" x="{_n(left)}" y="{_n(middle - 5)}" width="18" height="10"/>')
         else:
             parts.append(_stroke([(left, middle), (left + 20, middle)], colour, dash))
@@ -122,22 +127,30 @@ def _bars(mark: Bars, x: Scale, y: Scale, colour: Colour, axes: tuple[Axis, Axis
 
 
 def _line(mark: Line, x: Scale, y: Scale, colour: Colour, dash: str, axes: tuple[Axis, Axis]) -> Iterator[str]:
-    drawable = [i for i, pair in enumerate(zip(mark.x, mark.y, strict=True)) if all(map(math.isfinite, pair))]
-    places = {i: (x.place(mark.x[i]), y.place(mark.y[i])) for i in drawable}
-    if mark.low:
-        for i in drawable:
-            if math.isfinite(mark.low[i]) and math.isfinite(mark.high[i]):
-                low, high = _n(y.place(mark.low[i])), _n(y.place(mark.high[i]))
-                yield f'<path class="interval {colour}" d="M{_n(places[i][0])} {low}V{high}"/>'
-    yield _stroke(list(places.values()), colour, dash)
-    for i in drawable if mark.points else ():
-        at, height = (shown(v, percent=a.percent) for v, a in zip((mark.x[i], mark.y[i]), axes, strict=True))
-        hint = _text(f"{mark.name}, {axes[0].label} {at}: {height}".strip(", "))
-        left, top = places[i]
-        yield f'<circle class="dot {colour}" cx="{_n(left)}" cy="{_n(top)}" r="3"><title>{hint}</title></circle>'
+    drawable = [math.isfinite(left) and math.isfinite(height) for left, height in zip(mark.x, mark.y, strict=True)]
+    places = [
+        (x.place(left), y.place(height)) if drawn else None
+        for left, height, drawn in zip(mark.x, mark.y, drawable, strict=True)
+    ]
+    yield from _intervals(mark, places, y, colour)
+    for run, joined in groupby(places, key=bool):
+        if run:
+            yield _stroke([place for place in joined if place], colour, dash)
+    for i, place in enumerate(places if mark.points else ()):
+        if place:
+            at, height = (shown(v, percent=a.percent) for v, a in zip((mark.x[i], mark.y[i]), axes, strict=True))
+            hint = _text(f"{mark.name}, {axes[0].label} {at}: {height}".strip(", "))
+            centre = f'cx="{_n(place[0])}" cy="{_n(place[1])}"'
+            yield f'<circle class="dot {colour}" {centre} r="3"><title>{hint}</title></circle>'
 
 
-def _stroke(places: list[tuple[float, float]], colour: Colour, dash: str) -> str:
+def _intervals(mark: Line, places: Sequence[Place | None], y: Scale, colour: Colour) -> Iterator[str]:
+    for place, low, high in zip(places, mark.low, mark.high, strict=False):
+        if place and math.isfinite(low) and math.isfinite(high):
+            yield f'<path class="interval {colour}" d="M{_n(place[0])} {_n(y.place(low))}V{_n(y.place(high))}"/>'
+
+
+def _stroke(places: Sequence[Place], colour: Colour, dash: str) -> str:
     path = "L".join(f"{_n(left)} {_n(top)}" for left, top in places)
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
     return f'<path class="line {colour}" d="M{path}"{dashes}/>' if len(places) > 1 else ""

@@ -1,0 +1,112 @@
+"""What a report shows of a log: a few numbers that the engine computes where the counts are, however long the log is.
+
+counts, labels -> report
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clickmix.corrections import Labels
+from clickmix.counts import Counts
+
+BINS = 20  # of labels and click-through rates between 0 and 1
+EXAMPLES = 5
+LEAST_MOVE = 0.2  # between click-through rate and label, to be worth showing
+DOUBT = 10  # impressions without a click, added so that one click of one impression is not a rate of 100 %
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class LabelBins:
+    """How many documents have a label, and a click-through rate, in each of the equal bins between 0 and 1."""
+
+    labels: Ints
+    rates: Ints
+    mean: float
+    interval: float | None  # mean width of the labels' intervals, where the correction gives them
+
+    @property
+    def documents(self) -> int:
+        """All documents."""
+        return int(self.labels.sum())
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A document whose label is far from its click-through rate."""
+
+    query_id: Any
+    doc_id: Any
+    relevance: float
+    impressions: int
+    clicks: int
+
+
+def count_queries(counts: Counts) -> int:
+    """How many queries a log has."""
+    ((queries,),) = counts.engine.rows(
+        f"SELECT count(*) FROM (SELECT DISTINCT query_id FROM {counts.table}) AS queries"
+    )
+    return int(queries)
+
+
+def read_label_bins(labels: Labels) -> LabelBins:
+    """Ask the engine how labels are distributed, and the click-through rates of the same documents."""
+    engine, query = labels.counts.engine, _unordered(labels.query)
+    wide = {"low", "high"} <= set(engine.types(f"({query}) AS labels"))
+    # Decimals: sums of floats depend on the order rows happen to come in.
+    width = "sum(CAST(high - low AS DECIMAL(38, 12)))" if wide else "0"
+    rows = engine.rows(
+        "SELECT label_bin, rate_bin, count(*), sum(CAST(relevance AS DECIMAL(38, 12))), "
+        f"{width} FROM (SELECT *, {_bin('relevance')} AS label_bin, "
+        f"{_bin('CAST(clicks AS DOUBLE) / impressions')} AS rate_bin FROM ({query}) AS labels) AS binned "
+        "GROUP BY label_bin, rate_bin ORDER BY label_bin, rate_bin"
+    )
+    bins = np.array([[int(label), int(rate), int(documents)] for label, rate, documents, _, _ in rows])
+    labels_in, rates_in = (np.bincount(bins[:, i], bins[:, 2], BINS).astype(np.int64) for i in (0, 1))
+    documents = int(bins[:, 2].sum())
+    mean, interval = (sum(float(row[i]) for row in rows) / documents for i in (3, 4))
+    return LabelBins(labels_in, rates_in, mean, interval if wide else None)
+
+
+def read_moved(labels: Labels) -> tuple[list[Moved], list[Moved]]:
+    """The documents that the correction moved most: much clicked but not relevant, and little clicked but relevant."""
+    down = f"CAST(clicks AS DOUBLE) / (impressions + {DOUBT}) - relevance"
+    up = "relevance - CAST(clicks AS DOUBLE) / impressions"
+    return _most(labels, down), _most(labels, up)
+
+
+def _most(labels: Labels, moved: str) -> list[Moved]:
+    rows = labels.counts.engine.rows(
+        f"SELECT query_id, doc_id, relevance, impressions, clicks FROM ({_unordered(labels.query)}) AS labels "
+        f"WHERE {moved} >= {LEAST_MOVE} ORDER BY round({moved}, 6) DESC, query_id, doc_id LIMIT {EXAMPLES}"
+    )
+    return [Moved(query, doc, float(relevance), int(n), int(c)) for query, doc, relevance, n, c in rows]
+
+
+def _bin(expression: str) -> str:
+    return f"CAST(least(greatest(floor(({expression}) * {BINS}), 0), {BINS - 1}) AS BIGINT)"
+
+
+def _unordered(query: str) -> str:
+    """Labels come in order; whoever adds them up need not wait for that."""
+    return query.removesuffix(" ORDER BY query_id, doc_id")
+
+
+def thinned(count: int, most: int) -> Sequence[int]:
+    """Which of `count` things in a row to show when `most` fit: the first ones close together, then wider apart.
+
+    >>> list(thinned(5, 8)), list(thinned(100, 6))
+    ([0, 1, 2, 3, 4], [0, 2, 5, 15, 39, 99])
+    """
+    if count <= most:
+        return range(count)
+    spread = np.geomspace(1, count, most)
+    chosen = np.maximum(np.round(spread).astype(int) - 1, np.arange(most))
+    return [int(i) for i in chosen]
