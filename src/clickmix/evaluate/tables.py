@@ -92,10 +92,10 @@ class Table:
 
     def markdown(self) -> str:
         """A Markdown table, the best of each column in bold, then the notes."""
-        head, *body = self._rows(_markdown_mean, name=_escape_markdown)
+        head, *body = self._rows(_markdown_mean, name=escape_markdown)
         rule = ["---", *["---:"] * (len(head) - 1)]
         lines = ["| " + " | ".join(row) + " |" for row in (head, rule, *body)]
-        return "\n".join([*lines, *_below([_escape_markdown(note) for note in self.notes])]) + "\n"
+        return "\n".join([*lines, *_below([escape_markdown(note) for note in self.notes])]) + "\n"
 
     def latex(self) -> str:
         """A LaTeX tabular (it needs the package booktabs), the best of each column in bold; the notes are comments."""
@@ -256,14 +256,15 @@ def _interval(interval: Interval | None) -> str:
 
 
 def _markdown_mean(cell: Cell, best: bool) -> str:
-    return (f"**{_number(cell.mean)}**" if best else _number(cell.mean)) + _escape_markdown(cell.mark)
+    return (f"**{_number(cell.mean)}**" if best else _number(cell.mean)) + escape_markdown(cell.mark)
 
 
 def _latex_mean(cell: Cell, best: bool) -> str:
     return (rf"\textbf{{{_number(cell.mean)}}}" if best else _number(cell.mean)) + _LATEX_MARKS[cell.mark]
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """A text that Markdown shows as it is."""
     return re.sub(r"([\\`*_\[\]<>|&~])", r"\\\1", text)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import logsumexp, xlog1py, xlogy
 
 from clickmix.clicks import PositionBased
-from clickmix.corrections import MixtureCorrection
+from clickmix.corrections import AffineCorrection, BiasParameters, Correction, MixtureCorrection, NoCorrection
 from clickmix.errors import SettingError
 from clickmix.experiments.tasks import Result
 from clickmix.experiments.world import Floats, Log, Shown
@@ -40,15 +40,22 @@ class Labelled:
     vali: Floats
 
 
-def label(name: str, log: Log, *, estimate: Result | None = None) -> Labelled:
-    """The labels of this name; `estimate` is what regression EM found, for those that need it."""
-    if name == "ac":
-        if estimate is None:
-            raise SettingError("labels 'ac': they need the bias parameters that regression EM estimates.")
-        return _both(log, _affine(np.array(estimate["alpha"]), np.array(estimate["beta"])))
-    if name not in _LABELS:
-        raise SettingError(f"labels {name!r}: expected one of ac, {', '.join(_LABELS)}.")
-    return _LABELS[name](log)
+def label(name: str, log: Log, *, estimate: Result | None = None, clipped: bool = True) -> Labelled:
+    """The labels of this name; `estimate` is what regression EM found, for those that need it.
+
+    Not `clipped`, they are what the correction's formula gives: below 0 and above 1, too.
+    """
+    if name == "truth":
+        return _both(log, lambda shown: shown.relevance)
+    if name == "limit":
+        return _both(log, _posterior_mean(log))
+    fitted = _correction(name, log, estimate).fit(log.train.counts)
+
+    def of(shown: Shown) -> Floats:
+        labels = fitted.label(shown.counts)
+        return shown.spread(labels.doc_id, labels.relevance if clipped else labels.estimate)
+
+    return _both(log, of)
 
 
 def label_error(labelled: Labelled, log: Log) -> float:
@@ -60,9 +67,24 @@ def _both(log: Log, of: Callable[[Shown], Floats]) -> Labelled:
     return Labelled(of(log.train), of(log.vali))
 
 
-def _affine(alpha: Floats, beta: Floats) -> Callable[[Shown], Floats]:
-    """(click-through rate - beta) / alpha by position, clipped to what a relevance can be."""
-    return lambda shown: np.clip((shown.rates - beta) / alpha, 0, 1)
+_MIXTURES: dict[str, dict[str, Any]] = {
+    "mbc": {"mixture": "binomial"},
+    "mbc-flat": {"mixture": "binomial", "prior": "flat"},
+    "gaussian": {"mixture": "gaussian"},
+}
+
+
+def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
+    if name in _MIXTURES:
+        return MixtureCorrection(**_MIXTURES[name])
+    if name == "none":
+        return NoCorrection()
+    if name == "ideal-ac":
+        user = _position_based(log)
+        return AffineCorrection(BiasParameters(user.alpha, user.beta))
+    if name == "ac" and estimate is not None:
+        return AffineCorrection(BiasParameters(estimate["alpha"], estimate["beta"]))
+    raise SettingError(f"labels {name!r}: expected one of {', '.join(TITLES)}; ac with what regression EM estimated.")
 
 
 def _position_based(log: Log) -> PositionBased:
@@ -71,12 +93,7 @@ def _position_based(log: Log) -> PositionBased:
     return log.user
 
 
-def _ideal(log: Log) -> Labelled:
-    user = _position_based(log)
-    return _both(log, _affine(user.alpha, user.beta))
-
-
-def _limit(log: Log) -> Labelled:
+def _posterior_mean(log: Log) -> Callable[[Shown], Floats]:
     """Bayes' rule with the true click rates, and the true share of each relevance at each position as prior."""
     user, truth = _position_based(log), log.train.relevance
     levels = np.unique(truth[~np.isnan(truth)])
@@ -84,35 +101,11 @@ def _limit(log: Log) -> Labelled:
     log_prior = np.log(share / share.sum(axis=0))
     rates = user.alpha * levels[:, None] + user.beta
 
-    def posterior_mean(shown: Shown) -> Floats:
+    def of(shown: Shown) -> Floats:
         c, n = shown.seen.clicks[:, None], shown.seen.impressions[:, None, None]
         log_posterior = log_prior + xlogy(c, rates) + xlog1py(n - c, -rates)  # lists, levels, positions
         log_posterior -= logsumexp(log_posterior, axis=1, keepdims=True)
         mean = np.einsum("lgk,g->lk", np.exp(log_posterior), levels)
         return np.where(np.isnan(shown.rates), np.nan, mean)
 
-    return _both(log, posterior_mean)
-
-
-def _mixture(**settings: Any) -> Callable[[Log], Labelled]:
-    def labelled(log: Log) -> Labelled:
-        fitted = MixtureCorrection(**settings).fit(log.train.counts)
-
-        def of(shown: Shown) -> Floats:
-            labels = fitted.label(shown.counts)
-            return shown.spread(labels.doc_id, labels.relevance)
-
-        return _both(log, of)
-
-    return labelled
-
-
-_LABELS: dict[str, Callable[[Log], Labelled]] = {
-    "none": lambda log: _both(log, lambda shown: shown.rates),
-    "mbc": _mixture(mixture="binomial"),
-    "gaussian": _mixture(mixture="gaussian"),
-    "mbc-flat": _mixture(mixture="binomial", prior="flat"),
-    "ideal-ac": _ideal,
-    "limit": _limit,
-    "truth": lambda log: _both(log, lambda shown: shown.relevance),
-}
+    return of

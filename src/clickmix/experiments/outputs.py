@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clickmix.evaluate import Table
+from clickmix.evaluate.tables import escape_markdown
 from clickmix.files import write_atomically
 from clickmix.report import Figure, Listing, Page, figure_svg, write_page
 
@@ -43,7 +44,7 @@ def markdown(page: Page, pictures: dict[str, Figure]) -> str:
     lines = [f"# {page.title}", "", *_paragraphs(page.prose)]
     for section in page.sections:
         lines += [f"## {section.title}", "", *_paragraphs(section.prose)]
-        lines += [*(f"- {point}" for point in section.points), *([""] if section.points else [])]
+        lines += [*(f"- {escape_markdown(point)}" for point in section.points), *([""] if section.points else [])]
         for figure in section.figures:
             lines += [f"![{figure.title}]({files[id(figure)]})", "", *_paragraphs([figure.note])]
         for table in section.tables:
@@ -66,7 +67,7 @@ def _picture_name(name: str, i: int) -> str:
 
 
 def _paragraphs(texts: Sequence[str]) -> list[str]:
-    return [line for text in texts if text for line in (text, "")]
+    return [line for text in texts if text for line in (escape_markdown(text), "")]
 
 
 def _listing_text(listing: Listing) -> str:
@@ -86,7 +87,8 @@ def _cells(row: Sequence[str], widths: Sequence[int]) -> list[tuple[int, tuple[s
 
 def _listing_markdown(listing: Listing) -> str:
     rule = ["---:" if i in listing.numbers else "---" for i in range(len(listing.head))]
-    rows = ["| " + " | ".join(row) + " |" for row in (listing.head, rule, *listing.rows)]
+    texts = [[escape_markdown(cell) for cell in row] for row in (listing.head, *listing.rows)]
+    rows = ["| " + " | ".join(row) + " |" for row in (texts[0], rule, *texts[1:])]
     caption = [f"{listing.caption}:", ""] if listing.caption else []
     return "\n".join([*caption, *rows, "", *_paragraphs(listing.notes)])
 

@@ -34,7 +34,7 @@ def picture(task: Task, log: Log, estimate: Result | None) -> Result:
         "not relevant": np.bincount(bins[truth[known] <= 0.5], minlength=BINS).tolist(),
     }
     for name in task.labels.split("+"):
-        result[name] = _summary(bins, label(name, log, estimate=estimate).train[known, k])
+        result[name] = _summary(bins, label(name, log, estimate=estimate, clipped=False).train[known, k])
     return result
 
 
@@ -78,7 +78,7 @@ def _figure(task: Task, found: Result, config: Pictures) -> Figure:
     return Figure(
         f"Position {task.position}",
         Axis("click-through rate"),
-        (Panel(Axis("label", low=0, high=1), tuple(lines), height=180), Panel(Axis("documents"), tuple(bars))),
+        (Panel(Axis("label"), tuple(lines), height=180), Panel(Axis("documents"), tuple(bars))),
         "Means of documents with about the same rate; the strokes hold nine in ten of them.",
     )
 
