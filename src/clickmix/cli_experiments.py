@@ -12,7 +12,8 @@ from clickmix.terminal import progress_bar, say
 
 def reproduce(
     experiment: Annotated[
-        Literal["table1", "table2", "figure1", "figure2"], typer.Argument(help="Of the paper.", show_default=False)
+        Literal["table1", "table2", "figure1", "figure2", "figure3", "efficiency"],
+        typer.Argument(help="Of the paper.", show_default=False),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to, and to go on from.")],
     data: Annotated[Path | None, typer.Option(help="A LETOR collection; a synthetic one if not given.")] = None,

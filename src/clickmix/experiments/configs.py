@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from clickmix.errors import SettingError
+from clickmix.experiments.estimates import SHOWN_ITERATIONS
 from clickmix.experiments.study import Setting, Study
 from clickmix.experiments.tasks import Task
+from clickmix.regressions import REGRESSIONS
 
 REGRESSION = "dnn-sigmoid"  # the paper's choice for AC
 
@@ -65,22 +67,68 @@ class Pictures:
         ]
 
 
+@dataclass(frozen=True)
+class Iterations:
+    """LambdaMART on the labels of AC after each of some iterations of regression EM, for each regression."""
+
+    name: str
+    title: str
+    setting: Setting
+    regressions: tuple[str, ...]
+    iterations: tuple[int, ...]
+    beside: tuple[str, ...]  # labels to compare with
+
+    def tasks(self, study: Study) -> list[Task]:
+        """Run by run: what to compare with, then every regression."""
+        return [task for run in range(study.runs) for task in self.run(run)]
+
+    def run(self, run: int) -> list[Task]:
+        """The tasks of one run."""
+        beside = [Task("ranking", run, self.setting, labels, "lambdamart") for labels in self.beside]
+        return beside + [self.task(run, name, i) for name in self.regressions for i in self.iterations]
+
+    def task(self, run: int, regression: str, iteration: int) -> Task:
+        """The task behind one point of a curve."""
+        return Task("ranking", run, self.setting, "ac", "lambdamart", regression, iteration)
+
+
+@dataclass(frozen=True)
+class Timings:
+    """What corrections cost: MBC, and AC with each regression."""
+
+    name: str
+    title: str
+    setting: Setting
+    regressions: tuple[str, ...]
+
+    def tasks(self, study: Study) -> list[Task]:
+        """One task per run and correction."""
+        return [self.task(run, name) for run in range(study.runs) for name in ("", *self.regressions)]
+
+    def task(self, run: int, regression: str) -> Task:
+        """The task behind one row; without a regression it is MBC."""
+        return Task("timing", run, self.setting, "ac" if regression else "mbc", regression=regression)
+
+
+Experiment = Grid | Pictures | Iterations | Timings
 BOTH_RELEVANCES = [Setting(relevance="binarized"), Setting(relevance="graded")]
 
 TABLE1 = Grid(
     "table1",
     "Ranking quality by correction and severity of bias",
     tuple(replace(setting, eta=eta) for eta in (1.0, 2.0) for setting in BOTH_RELEVANCES),
-    ("none", "mbc", "mbc-flat", "ideal-ac", "limit", "truth"),
+    ("none", "ac", "mbc", "mbc-flat", "ideal-ac", "limit", "truth"),
 )
 TABLE2 = Grid(
     "table2",
     "Ranking quality when people click otherwise than the corrections assume",
     tuple(replace(setting, user="dcm") for setting in BOTH_RELEVANCES)
     + tuple(replace(setting, user="ubm") for setting in BOTH_RELEVANCES),
-    ("none", "mbc", "mbc-flat", "truth"),
+    ("none", "ac", "mbc", "mbc-flat", "truth"),
 )
-FIGURE1 = Pictures("figure1", "What a label is made of", Setting(relevance="binarized"), (1, 9), ("mbc", "ideal-ac"))
+FIGURE1 = Pictures(
+    "figure1", "What a label is made of", Setting(relevance="binarized"), (1, 9), ("mbc", "ac", "ideal-ac")
+)
 FIGURE2 = Grid(
     "figure2",
     "Ranking quality by number of clicks",
@@ -89,10 +137,22 @@ FIGURE2 = Grid(
     ("lambdamart",),
 )
 
-EXPERIMENTS: dict[str, Grid | Pictures] = {config.name: config for config in (TABLE1, TABLE2, FIGURE1, FIGURE2)}
+FIGURE3 = Iterations(
+    "figure3",
+    "Regression EM by iteration",
+    Setting(),
+    REGRESSIONS,
+    SHOWN_ITERATIONS,
+    ("none", "ideal-ac", "mbc"),
+)
+EFFICIENCY = Timings("efficiency", "What a correction costs", Setting(), REGRESSIONS)
+
+EXPERIMENTS: dict[str, Experiment] = {
+    config.name: config for config in (TABLE1, TABLE2, FIGURE1, FIGURE2, FIGURE3, EFFICIENCY)
+}
 
 
-def experiment(name: str) -> Grid | Pictures:
+def experiment(name: str) -> Experiment:
     """The experiment of this name."""
     if name not in EXPERIMENTS:
         raise SettingError(f"There is no experiment named {name!r}. Choose one of {', '.join(EXPERIMENTS)}.")

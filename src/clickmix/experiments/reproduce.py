@@ -5,19 +5,20 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
 import clickmix
 from clickmix.datasets import Collection
 from clickmix.errors import SettingError
-from clickmix.experiments.configs import Grid, Pictures, experiment
+from clickmix.experiments.configs import Experiment, Iterations, Pictures, Timings, experiment
 from clickmix.experiments.outputs import text, write_outputs
 from clickmix.experiments.pages import circumstances, clicks_page, table_page
 from clickmix.experiments.pictures import pictures_page
+from clickmix.experiments.regression_pages import iterations_page, timings_page
 from clickmix.experiments.runner import Kept, Progress, run_tasks
-from clickmix.experiments.study import Study, describe
+from clickmix.experiments.study import RANKERS, Study, describe
 from clickmix.experiments.tasks import Task
 from clickmix.report import Page, Section, check_report_extra
 
@@ -61,11 +62,11 @@ def reproduce(
         folder / f"{config.name}.jsonl",
         settings=settings,
         versions=versions(),
-        workers=workers or os.cpu_count() or 1,
+        workers=1 if isinstance(config, Timings) else workers or os.cpu_count() or 1,  # nobody else while timing
         progress=progress,
     )
     page = _page(config, study, collection, kept)
-    ordered = {task.key: kept.results[task.key] for task in _all_tasks(config, study) if task.key in kept.results}
+    ordered = {key: kept.results[key] for key in _keys(config, study) if key in kept.results}
     document = {"settings": settings, "versions": list(kept.versions), "results": ordered}
     files = write_outputs(page, folder, config.name, document)
     return Reproduced(text(page), (folder / f"{config.name}.jsonl", *files), len(ordered), _seconds(tasks, kept))
@@ -82,10 +83,14 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _page(config: Grid | Pictures, study: Study, collection: Collection, kept: Kept) -> Page:
+def _page(config: Experiment, study: Study, collection: Collection, kept: Kept) -> Page:
     """The page of an experiment, with a last section on how its numbers came about."""
     if isinstance(config, Pictures):
         page = pictures_page(config, study, kept.results)
+    elif isinstance(config, Iterations):
+        page = iterations_page(config, study, kept.results)
+    elif isinstance(config, Timings):
+        page = timings_page(config, study, kept.results)
     elif config.name == "figure2":
         page = clicks_page(config, study, collection, kept.results)
     else:
@@ -94,15 +99,16 @@ def _page(config: Grid | Pictures, study: Study, collection: Collection, kept: K
     return Page(page.title, page.prose, [*page.sections, Section("How these numbers came about", points=points)])
 
 
-def _all_tasks(config: Grid | Pictures, study: Study) -> list[Task]:
-    """Those of all rankers: a study of one ranker shows what others have left in the file."""
-    everything = Study(study.experiment, study.data, study.scale, study.top, study.runs)
-    return config.tasks(everything)
+def _keys(config: Experiment, study: Study) -> list[str]:
+    """The tasks of all rankers, and those they need, in order: a study of one ranker shows what others have left."""
+    tasks = config.tasks(replace(study, rankers=tuple(RANKERS)))
+    return list(dict.fromkeys(each.key for task in tasks for each in (*task.needs, task)))
 
 
 def _seconds(tasks: list[Task], kept: Kept) -> dict[str, float]:
     """The median seconds of a task, by what it is."""
-    by_kind: dict[str, list[float]] = {}
-    for task in tasks:
-        by_kind.setdefault(task.ranker or task.kind, []).append(kept.seconds[task.key])
-    return {kind: median(found) for kind, found in by_kind.items()}
+    by_kind: dict[str, dict[str, float]] = {}
+    everything = [each for task in tasks for each in (*task.needs, task) if each.kept]
+    for task in everything:
+        by_kind.setdefault(task.ranker or task.regression or task.kind, {})[task.key] = kept.seconds[task.key]
+    return {kind: median(found.values()) for kind, found in by_kind.items()}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from clickmix.clicks import PositionBased, User, preset
 from clickmix.datasets import Collection, Split
 from clickmix.errors import SettingError
+from clickmix.rankers import LambdaMART
+from clickmix.rankers.dnn import DNN
 from clickmix.simulate import LISTS, Relevance, UserName, open_collection
 
 PAPER_CLICKS, PAPER_QUERIES = 8_000_000, 18_919  # clicks grow with the training queries
@@ -101,6 +103,7 @@ def describe(study: Study, collection: Collection) -> dict[str, Any]:
         "grades": _fingerprint(collection),
         "scale": study.scale,
         "top": study.top,
+        "rankers": {"lambdamart": asdict(LambdaMART(largest_grade=collection.largest_grade)), "dnn": asdict(DNN())},
     }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from clickmix.datasets import Split
 from clickmix.evaluate import evaluate
+from clickmix.experiments.estimates import at_iteration, estimate, time_correction
 from clickmix.experiments.labels import Labelled, label, label_error
 from clickmix.experiments.pictures import picture
 from clickmix.experiments.tasks import Result, Results, Task
@@ -31,20 +32,34 @@ def _lists(world: World, task: Task, found: Results) -> Result:
 
 def _ranking(world: World, task: Task, found: Results) -> Result:
     """nDCG@10 on the graded test queries of a ranker trained on the task's labels."""
-    log = world.log(task.setting, task.run)
-    labelled = label(task.labels, log, estimate=_estimate(task, found))
+    log, estimated = world.log(task.setting, task.run), _estimated(task, found)
+    if task.iteration and estimated is None:
+        return {MEASURE: None}  # regression EM had stopped before
+    labelled = label(task.labels, log, estimate=estimated)
     ranker = train(task.ranker, labelled, log, largest_grade=world.collection.largest_grade, seed=task.run)
     return {MEASURE: measure(ranker, world.collection.test), "label error": label_error(labelled, log)}
 
 
 def _picture(world: World, task: Task, found: Results) -> Result:
-    return picture(task, world.log(task.setting, task.run), _estimate(task, found))
+    return picture(task, world.log(task.setting, task.run), _estimated(task, found))
+
+
+def _estimate(world: World, task: Task, found: Results) -> Result:
+    _one_thread(task.regression)
+    return estimate(task, world.log(task.setting, task.run))
+
+
+def _timing(world: World, task: Task, found: Results) -> Result:
+    _one_thread(task.regression)
+    return time_correction(task, world.log(task.setting, task.run))
 
 
 _KINDS: dict[str, Callable[[World, Task, Results], Result]] = {
     "lists": _lists,
     "ranking": _ranking,
     "picture": _picture,
+    "estimate": _estimate,
+    "timing": _timing,
 }
 
 
@@ -53,7 +68,7 @@ def train(name: str, labelled: Labelled, log: Log, *, largest_grade: int, seed: 
     examples = _examples(log.train, labelled.train)
     if name == "lambdamart":
         return LambdaMART(largest_grade=largest_grade).fit(examples, seed=seed)
-    _one_thread()
+    _one_thread(name)
     settings: Any = importlib.import_module("clickmix.rankers.dnn").DNN()
     ranker: Ranker = settings.fit(examples, vali=_examples(log.vali, labelled.vali), seed=seed)
     return ranker
@@ -70,12 +85,15 @@ def _examples(shown: Shown, relevance: Floats) -> Examples:
     return make_examples(shown.split, (shown.split.query_id[lists], shown.split.doc_id[rows], relevance[lists, place]))
 
 
-def _estimate(task: Task, found: Results) -> Result | None:
-    return next((found[need.key] for need in task.needs if need.kind == "estimate"), None)
+def _estimated(task: Task, found: Results) -> Result | None:
+    """What regression EM found, at the task's iteration."""
+    needed = next((found[need.key] for need in task.needs if need.kind == "estimate"), None)
+    return None if needed is None else at_iteration(needed, task.iteration)
 
 
-def _one_thread() -> None:
-    """torch asks for its number of threads in its own way."""
-    from clickmix.rankers.network import torch_module
+def _one_thread(name: str) -> None:
+    """torch, where it is used, asks for its number of threads in its own way."""
+    if name.startswith("dnn"):
+        from clickmix.rankers.network import torch_module
 
-    torch_module().set_num_threads(1)
+        torch_module().set_num_threads(1)

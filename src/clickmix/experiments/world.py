@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,11 @@ class Shown:
         lists, place = np.nonzero(self.rows >= 0)
         n, c = self.seen.impressions[lists], self.seen.clicks[lists, place]
         return Counts.from_arrays(lists, self.rows[lists, place], place + 1, n, c)
+
+    @property
+    def numbered(self) -> Split:
+        """The split with the ids of the counts."""
+        return replace(self.split, query_id=np.arange(self.split.queries), doc_id=np.arange(self.split.documents))
 
     @property
     def rates(self) -> Floats:
