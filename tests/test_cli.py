@@ -132,11 +132,11 @@ FAILURES = [
     ),
     (
         "debias monday.csv -o monday.csv",
-        "monday.csv: would replace a file of the log or the model. Choose another name for the output.",
+        "monday.csv: would replace a file that is read. Choose another name for the output.",
     ),
     (
         "debias . -o ./monday.csv",
-        "monday.csv: would replace a file of the log or the model. Choose another name for the output.",
+        "monday.csv: would replace a file that is read. Choose another name for the output.",
     ),
     (
         "debias monday.csv -o x.csv --model x.csv",
@@ -144,7 +144,7 @@ FAILURES = [
     ),
     (
         "fit monday.csv -o monday.csv",
-        "monday.csv: would replace a file of the log or the model. Choose another name for the output.",
+        "monday.csv: would replace a file that is read. Choose another name for the output.",
     ),
     (
         "fit monday.csv -o /dev/null",

@@ -20,6 +20,7 @@ from clickmix.corrections import (
     MixtureCorrection,
     MixtureFit,
     NoCorrection,
+    PlainEM,
 )
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
@@ -38,8 +39,10 @@ FAMILY: dict[str, Correction] = {
     "ips": InversePropensity(1 / np.arange(1, 7)),
     "coec": ClicksOverExpected(),
     "coec, best position": ClicksOverExpected("best-position"),
+    "plain EM": PlainEM(max_steps=20),
+    "plain EM without trust": PlainEM(trust=False, max_steps=20),
 }
-ESTIMATING = [name for name in FAMILY if name.startswith(("affine", "ips", "coec"))]
+ESTIMATING = [name for name in FAMILY if name.startswith(("affine", "ips", "coec", "plain"))]
 
 
 def moving_counts(seed: int = 0, *, queries: int = 60, documents: int = 8, device: bool = False) -> Counts:

@@ -32,7 +32,6 @@ WALK = [
     "groups",
     "mixtures",
     "corrections",
-    "pipeline",
     "evaluate",
     "summary",
     "terminal",
@@ -40,6 +39,7 @@ WALK = [
 ]
 # Free to import any stage; imported by none but the command and each other.
 BESIDE = [
+    "choices",
     "cli_experiments",
     "cli_labels",
     "cli_rankers",
@@ -47,7 +47,9 @@ BESIDE = [
     "datasets",
     "demo",
     "experiments",
+    "pipeline",
     "rankers",
+    "regressions",
     "report",
     "simulate",
 ]

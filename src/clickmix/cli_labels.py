@@ -21,27 +21,43 @@ Context = Annotated[str, typer.Option(help="Columns that change what is examined
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
 Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
 Mixture = Annotated[Literal["binomial", "gaussian"], typer.Option(help="How clicks scatter around a rate.")]
+CorrectionName = Literal["mixture", "none", "affine", "ips", "coec", "coec-best-position", "plain-em", "regression-em"]
+RegressionName = Literal["dnn-sigmoid", "dnn-soft-min-max", "lambdamart-sigmoid", "lambdamart-soft-min-max"]
 Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
 
 
 def debias(
     log: Log,
     output: Output,
-    correction: Annotated[Literal["mixture", "none"], typer.Option(help="How clicks become relevance.")] = "mixture",
+    correction: Annotated[CorrectionName, typer.Option(help="How clicks become relevance.")] = "mixture",
     mixture: Mixture = "binomial",
     prior: Prior = "position",
+    parameters: Annotated[Path | None, typer.Option(help="JSON: alpha and beta (affine), theta (ips).")] = None,
+    clip: Annotated[Literal["one", "twenty"] | None, typer.Option(help="How estimates become relevance.")] = None,
+    features: Annotated[Path | None, typer.Option(help="Of every document of the log (regression-em).")] = None,
+    regression: Annotated[RegressionName | None, typer.Option(help="What learns from them (regression-em).")] = None,
+    trust: Annotated[
+        bool | None, typer.Option("--trust/--no-trust", help="Whether others are clicked, too (the two EMs).")
+    ] = None,
+    iterations: Annotated[int | None, typer.Option(help="At most so many (regression-em).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the regression; the same seed, the same bytes.")] = None,
     context: Context = "",
-    model: Annotated[Path | None, typer.Option(help="Also write the fitted model here.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
 ) -> None:
     """From a click log to relevance labels: counts, fit and label in one."""
-    from clickmix.corrections import MixtureFit
+    from clickmix.choices import FITTING, Options
+    from clickmix.corrections import MixtureFit, PlainEMFit, RegressionEMFit
     from clickmix.pipeline import choose_correction
 
-    chosen = choose_correction(correction, mixture=mixture, prior=prior)
-    _check_outputs(log, tables=[output], models=[model] if model else [])
+    options = Options(parameters, clip, features, regression, trust, iterations, seed)
+    chosen = choose_correction(correction, mixture=mixture, prior=prior, options=options)
+    if model is not None and correction not in FITTING:
+        raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
+    inputs = [*log, *(str(path) for path in (parameters, features) if path is not None)]
+    _check_outputs(inputs, tables=[output], models=[model] if model else [])
     counts = _count(log, columns, context, bad_rows, memory)
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
@@ -50,6 +66,10 @@ def debias(
         if model is not None:
             fit.write(model)
         print_fit(fit)
+    if isinstance(fit, (PlainEMFit, RegressionEMFit)):
+        if model is not None:
+            fit.parameters.write(model)
+        say(fit.summary)
 
 
 def counts(
@@ -149,7 +169,7 @@ def _check_outputs(inputs: list[str], *, tables: Sequence[Path] = (), models: Se
 
     for table in tables:
         output_options(table)
-    taken = {file.resolve(): "a file of the log or the model" for file in find_files(inputs)}
+    taken = {file.resolve(): "a file that is read" for file in find_files(inputs)}
     for output in (*tables, *models):
         check_writable(output)
         if output.resolve() in taken:

@@ -13,6 +13,8 @@ from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.none import NoCorrection
 from clickmix.corrections.oracle import Oracle
 from clickmix.corrections.parameters import BiasParameters
+from clickmix.corrections.plain_em import PlainEM, PlainEMFit
+from clickmix.corrections.regression_em import Iteration, Regression, RegressionEM, RegressionEMFit, Stop
 
 __all__ = [
     "AffineCorrection",
@@ -24,11 +26,18 @@ __all__ = [
     "Fitted",
     "Group",
     "InversePropensity",
+    "Iteration",
     "Labels",
     "MixtureCorrection",
     "MixtureFit",
     "NoCorrection",
     "Oracle",
+    "PlainEM",
+    "PlainEMFit",
+    "Regression",
+    "RegressionEM",
+    "RegressionEMFit",
+    "Stop",
     "WrongParameters",
     "affine_error",
     "wrong_parameters",
