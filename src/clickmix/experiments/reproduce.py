@@ -48,7 +48,7 @@ def reproduce(
     """
     config, folder = experiment(study.experiment), Path(folder)
     tasks = config.tasks(study)
-    for setting in {task.setting for task in tasks}:
+    for setting in dict.fromkeys(task.setting for task in tasks):
         setting.person(study.top)  # complain before any work
     check_report_extra()
     if workers is not None and workers < 1:
