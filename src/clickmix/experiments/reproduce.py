@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -12,7 +13,7 @@ from statistics import median
 import clickmix
 from clickmix.datasets import Collection
 from clickmix.errors import SettingError
-from clickmix.experiments.configs import Experiment, Iterations, Pictures, Timings, experiment
+from clickmix.experiments.configs import Experiment, Grid, Iterations, Pictures, Timings, experiment
 from clickmix.experiments.outputs import text, write_outputs
 from clickmix.experiments.pages import circumstances, clicks_page, table_page
 from clickmix.experiments.pictures import pictures_page
@@ -47,6 +48,8 @@ def reproduce(
     Results go to FOLDER/EXPERIMENT.jsonl as they come; call it again to go on after an interruption.
     """
     config, folder = experiment(study.experiment), Path(folder)
+    if not isinstance(config, Grid) and study.rankers != tuple(RANKERS):
+        raise SettingError(f"{config.name} is not made ranker by ranker. Leave the ranker out.")
     tasks = config.tasks(study)
     for setting in dict.fromkeys(task.setting for task in tasks):
         setting.person(study.top)  # complain before any work
@@ -62,7 +65,7 @@ def reproduce(
         folder / f"{config.name}.jsonl",
         settings=settings,
         versions=versions(),
-        workers=1 if isinstance(config, Timings) else workers or os.cpu_count() or 1,  # nobody else while timing
+        workers=1 if isinstance(config, Timings) else workers or cores(),  # nobody else while timing
         progress=progress,
     )
     page = _page(config, study, collection, kept)
@@ -72,15 +75,29 @@ def reproduce(
     return Reproduced(text(page), (folder / f"{config.name}.jsonl", *files), len(ordered), _seconds(tasks, kept))
 
 
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def versions() -> dict[str, str]:
     """What the numbers depend on beside the settings."""
-    found = {"clickmix": clickmix.__version__, "python": platform.python_version()}
+    found = {"clickmix": clickmix.__version__, "python": platform.python_version(), "gpu": gpu()}
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def gpu() -> str:
+    """The kind of GPU of this machine, as Linux tells it: torch would take seconds to load."""
+    for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
+        found = re.search(r"Model:\s*(.+)", file.read_text(errors="replace"))
+        if found:
+            return found[1].strip()
+    return "none found"
 
 
 def _page(config: Experiment, study: Study, collection: Collection, kept: Kept) -> Page:

@@ -151,7 +151,7 @@ def _with_needs(left: Sequence[Task], results: Results) -> list[Task]:
 @contextlib.contextmanager
 def _pool(study: Study, workers: int) -> Iterator[ProcessPoolExecutor]:
     others = set(multiprocessing.active_children())
-    with tempfile.TemporaryDirectory(prefix="clickmix-") as scratch, _environment(ONE_THREAD):
+    with tempfile.TemporaryDirectory(prefix="clickmix-") as scratch, _environment(ONE_THREAD | {"TMPDIR": scratch}):
         pool = ProcessPoolExecutor(
             workers,
             mp_context=multiprocessing.get_context("spawn"),  # CUDA and threads do not survive a fork

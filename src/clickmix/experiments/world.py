@@ -42,7 +42,9 @@ class Shown:
         """As a correction takes them; the ids are the numbers of lists and of rows."""
         lists, place = np.nonzero(self.rows >= 0)
         n, c = self.seen.impressions[lists], self.seen.clicks[lists, place]
-        return Counts.from_arrays(lists, self.rows[lists, place], place + 1, n, c)
+        counts = Counts.from_arrays(lists, self.rows[lists, place], place + 1, n, c)
+        counts.engine.run("SET threads = 1")  # other processes have the other cores
+        return counts
 
     @property
     def numbered(self) -> Split:
