@@ -9,14 +9,15 @@ import pytest
 
 from clickmix.datasets import Collection, synthetic_collection
 from clickmix.evaluate import Table, student_t_test
-from clickmix.experiments.configs import EXPERIMENTS, Grid, Pictures, experiment
+from clickmix.experiments.configs import EFFICIENCY, EXPERIMENTS, FIGURE3, Grid, Pictures, experiment
 from clickmix.experiments.labels import TITLES
 from clickmix.experiments.outputs import latex, markdown, text
 from clickmix.experiments.pages import clicks_page, table_page, whole_runs
 from clickmix.experiments.pictures import BINS, pictures_page
+from clickmix.experiments.regression_pages import iterations_page, timings_page
 from clickmix.experiments.study import Setting, Study
 from clickmix.experiments.tasks import Results
-from clickmix.report import Listing, page_html
+from clickmix.report import Line, Listing, page_html
 
 SMALL = Grid("table1", "A table", (Setting(), Setting(eta=2.0)), ("none", "ideal-ac", "mbc", "truth"))
 LEVELS = {"none": 0.5, "ideal-ac": 0.6, "mbc": 0.65, "truth": 0.7}
@@ -155,3 +156,35 @@ class TestOutputs:
 def test_an_unknown_experiment_is_refused() -> None:
     with pytest.raises(ValueError, match=r"There is no experiment named 'table3'\. Choose one of table1, table2, "):
         experiment("table3")
+
+
+class TestRegressionPages:
+    def test_curves_by_iteration_end_where_regression_em_stopped(self) -> None:
+        config, study = FIGURE3, Study("figure3", runs=2)
+        results: Results = {task.key: {"ndcg@10": 0.5 + 0.1 * task.run} for task in config.tasks(study)}
+        for run in range(2):
+            stopped = {"iterations": 40 - run, "stopped": "sudden drop", "kept": 39 - run}
+            results |= {need.key: stopped for task in config.run(run) for need in task.needs if need.kind == "estimate"}
+        late, last = config.iterations[-2:]
+        results[config.task(1, "dnn-sigmoid", late).key] = {"ndcg@10": None}
+        results |= {config.task(run, "dnn-sigmoid", last).key: {"ndcg@10": None} for run in range(2)}
+        page = iterations_page(config, study, results)
+        curve = page.sections[0].figures[0].panels[0].marks[0]
+        assert isinstance(curve, Line)
+        assert curve.name == "dnn-sigmoid"
+        assert curve.y[:-2] == pytest.approx([0.55] * 8)
+        assert curve.y[-2] == 0.5  # run 0 alone
+        assert np.isnan(curve.y[-1])
+        endings = page.sections[1].tables[0]
+        assert isinstance(endings, Listing)
+        assert endings.rows[1] == ["dnn-sigmoid", "2", "39", "sudden drop", "38"]
+        assert "nan" not in page_html(page).lower().replace("font", "")
+
+    def test_timings_are_ratios_of_medians_over_thirty_iterations(self) -> None:
+        config, study = EFFICIENCY, Study("efficiency", runs=1)
+        slow = {"seconds": 99.0, "iterations": 10, "regression seconds": 20.0, "step seconds": 0.1}
+        results: Results = {task.key: slow if task.regression else {"seconds": 0.5} for task in config.tasks(study)}
+        listing = timings_page(config, study, results).sections[0].tables[0]
+        assert isinstance(listing, Listing)
+        assert listing.rows[0] == ["MBC", "", "", "0.50", "", ""]
+        assert listing.rows[1] == ["AC, dnn-sigmoid", "2.000", "0.0100", "60.3", "121", "0.60"]
