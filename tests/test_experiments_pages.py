@@ -32,7 +32,11 @@ def results_of(config: Grid, runs: int, *, dnn: float = 0.05) -> Results:
     """A level for each kind of labels, a little more for every run, and more for the DNN."""
     tasks = config.tasks(Study(config.name, runs=runs))
     return {
-        task.key: {"ndcg@10": LEVELS[task.labels] + 0.001 * task.run + dnn * (task.ranker == "dnn")} for task in tasks
+        task.key: {
+            "ndcg@10": LEVELS[task.labels] + 0.001 * task.run + dnn * (task.ranker == "dnn"),
+            "label error": 0.7 - LEVELS[task.labels],
+        }
+        for task in tasks
     }
 
 
@@ -53,7 +57,10 @@ class TestTables:
 
     def test_ac_is_what_others_are_compared_with(self, collection: Collection) -> None:
         config = replace(SMALL, labels=("none", "ideal-ac", "ac", "mbc"))
-        results = {task.key: {"ndcg@10": 0.5 + 0.01 * task.run} for task in config.tasks(Study(config.name, runs=2))}
+        results = {
+            task.key: {"ndcg@10": 0.5 + 0.01 * task.run, "label error": 0.1}
+            for task in config.tasks(Study(config.name, runs=2))
+        }
         table = tables(config, Study("table1", runs=2), collection, results)["LambdaMART, 2 runs"][0]
         assert isinstance(table, Table)
         assert table.baseline == "AC"
@@ -79,7 +86,7 @@ class TestTables:
     def test_the_better_ranker_of_each_column(self, collection: Collection) -> None:
         results = results_of(SMALL, 2)
         worse = SMALL.task(0, Setting(), "mbc", "dnn").key, SMALL.task(1, Setting(), "mbc", "dnn").key
-        results |= {key: {"ndcg@10": 0.1} for key in worse}
+        results |= {key: {"ndcg@10": 0.1, "label error": 0.1} for key in worse}
         table = tables(SMALL, Study("table1", runs=2), collection, results)["The better of the rankers"][0]
         assert isinstance(table, Table)
         mbc = table.cells[table.rankers.index("MBC")]
@@ -88,7 +95,12 @@ class TestTables:
     def test_one_ranker_has_no_better_one(self, collection: Collection) -> None:
         study = Study("table1", runs=2, rankers=("lambdamart",))
         results = {key: found for key, found in results_of(SMALL, 2).items() if "lambdamart" in key}
-        assert list(tables(SMALL, study, collection, results)) == ["LambdaMART, 2 runs"]
+        assert list(tables(SMALL, study, collection, results)) == ["LambdaMART, 2 runs", "Labels"]
+
+    def test_the_error_of_labels_is_shown(self, collection: Collection) -> None:
+        (found,) = tables(SMALL, Study("table1", runs=1), collection, results_of(SMALL, 1))["Labels"]
+        assert isinstance(found, Listing)
+        assert found.rows[2] == ["MBC", "0.0500", "0.0500"]
 
     def test_truth_is_trained_on_once_for_all_users(self) -> None:
         keys = {SMALL.task(0, setting, "truth", "dnn").key for setting in SMALL.settings}
@@ -104,7 +116,7 @@ class TestTables:
         assert isinstance(config, Grid)
         mslr = replace(collection, name="MSLR-WEB30K")
         study = Study(name, runs=1)
-        results = {task.key: {"ndcg@10": 0.5} for task in config.tasks(study)}
+        results = {task.key: {"ndcg@10": 0.5, "label error": 0.1} for task in config.tasks(study)}
         assert number in markdown(table_page(config, study, mslr, results), {})
         assert "The paper" not in markdown(table_page(config, study, collection, results), {}).replace(
             "The paper's reading", ""

@@ -15,7 +15,7 @@ from clickmix.experiments.configs import Grid
 from clickmix.experiments.labels import ORACLES, TITLES
 from clickmix.experiments.study import RANKERS, Setting, Study
 from clickmix.experiments.tasks import Results
-from clickmix.experiments.work import MEASURE
+from clickmix.experiments.work import LABEL_ERROR, MEASURE
 from clickmix.report import Axis, Figure, Line, Listing, Page, Panel, Section
 
 Values = dict[str, dict[str, list[float]]]  # nDCG@10 of the whole runs, by labels and column
@@ -30,6 +30,8 @@ def table_page(config: Grid, study: Study, collection: Collection, results: Resu
     sections = [ranker_section(RANKERS[ranker], found) for ranker, found in values.items()]
     if len(values) > 1:
         sections.append(_best_section(values))
+    errors = [grid_values(config, study, results, ranker, column_name, LABEL_ERROR) for ranker in values]
+    sections.append(Section("Labels", tables=[_errors(errors[0])]))
     paper = paper_listings(config, collection.name)
     if paper:
         sections.append(Section("The paper's own numbers", tables=paper))
@@ -50,7 +52,7 @@ def clicks_page(config: Grid, study: Study, collection: Collection, results: Res
         intervals = [bootstrap_interval(sample, rng=np.random.default_rng(0)) for sample in columns.values()]
         means = [float(np.mean(sample)) for sample in columns.values()]
         low, high = [interval.low for interval in intervals], [interval.high for interval in intervals]
-        lines.append(Line(TITLES[name], tuple(across), tuple(means), tuple(low), tuple(high)))
+        lines.append(Line(TITLES[name], tuple(across), tuple(means), tuple(low), tuple(high), points=name != "truth"))
     figure = Figure(
         f"nDCG@10 by number of clicks on {collection.train.queries:,} training queries",
         Axis("clicks", log=True),
@@ -72,12 +74,19 @@ def whole_runs(config: Grid, study: Study, results: Results, ranker: str) -> lis
     return [run for run in runs if all(task.key in results for task in config.run(run, ranker))]
 
 
-def grid_values(config: Grid, study: Study, results: Results, ranker: str, column: Callable[[Setting], str]) -> Values:
+def grid_values(
+    config: Grid,
+    study: Study,
+    results: Results,
+    ranker: str,
+    column: Callable[[Setting], str],
+    measure: str = MEASURE,
+) -> Values:
     """nDCG@10 by labels and column, one number per whole run; nothing where there is no whole run."""
     runs = whole_runs(config, study, results, ranker)
     return {
         labels: {
-            column(setting): [results[config.task(run, setting, labels, ranker).key][MEASURE] for run in runs]
+            column(setting): [results[config.task(run, setting, labels, ranker).key][measure] for run in runs]
             for setting in config.settings
         }
         for labels in (config.labels if runs else ())
@@ -109,6 +118,14 @@ def _intervals(values: Values) -> Listing:
         return f"{interval.low:.4f} to {interval.high:.4f}"
 
     return _listing("95 % intervals of the means", values, {name: _each(values[name], text) for name in values})
+
+
+def _errors(values: Values) -> Listing:
+    def text(sample: Sequence[float]) -> str:
+        return f"{np.mean(sample):.4f}"
+
+    rows = {name: _each(values[name], text) for name in values if name != "truth"}
+    return _listing("Root mean squared error of the labels, against the true relevance", values, rows)
 
 
 def _way_closed(values: Values) -> Listing:

@@ -18,6 +18,7 @@ from clickmix.experiments.world import Floats, Log, Shown, World
 from clickmix.rankers import Examples, LambdaMART, Ranker, make_examples
 
 MEASURE = "ndcg@10"
+LABEL_ERROR = "label error"
 
 
 def work(world: World, task: Task, found: Results) -> Result:
@@ -37,7 +38,7 @@ def _ranking(world: World, task: Task, found: Results) -> Result:
         return {MEASURE: None}  # regression EM had stopped before
     labelled = label(task.labels, log, estimate=estimated)
     ranker = train(task.ranker, labelled, log, largest_grade=world.collection.largest_grade, seed=task.run)
-    return {MEASURE: measure(ranker, world.collection.test), "label error": label_error(labelled, log)}
+    return {MEASURE: measure(ranker, world.collection.test), LABEL_ERROR: label_error(labelled, log)}
 
 
 def _picture(world: World, task: Task, found: Results) -> Result:
