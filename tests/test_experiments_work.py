@@ -14,9 +14,10 @@ import pytest
 from clickmix import cli
 from clickmix.experiments.configs import FIGURE3, TABLE1
 from clickmix.experiments.estimates import at_iteration
+from clickmix.experiments.labels import label
 from clickmix.experiments.study import Setting, Study
 from clickmix.experiments.tasks import Result, Results, Task
-from clickmix.experiments.work import work
+from clickmix.experiments.work import measure, teaches, work
 from clickmix.experiments.world import World
 
 COMMAND = [sys.executable, "-c", "import clickmix.cli; clickmix.cli.main()"]
@@ -40,7 +41,28 @@ def with_needs(task: Task, estimated: Result) -> Results:
     return {need.key: estimated if need.kind == "estimate" else {} for need in task.needs}
 
 
+@pytest.mark.parametrize(
+    ("relevance", "expected"),
+    [
+        ([[0.5, 0.5, np.nan], [0.1, 0.1, 0.1]], False),
+        ([[0.5, 0.5, np.nan], [0.1, 0.1, 0.2]], True),
+        ([[0.5, 0.5001, np.nan], [np.nan, np.nan, np.nan]], False),
+        ([[np.nan, np.nan, np.nan], [0.0, 0.0, 1.0]], True),
+    ],
+    ids=["equal", "different", "rounded", "none"],
+)
+def test_labels_that_are_equal_within_lists_teach_nothing(relevance: list[list[float]], expected: bool) -> None:
+    assert teaches(np.array(relevance)) is expected
+
+
 class TestWork:
+    def test_labels_that_teach_nothing_rank_in_random_order(self, world: World) -> None:
+        few = Setting(clicks=1_000)
+        found = work(world, Task("ranking", 0, few, "mbc", "lambdamart"), {})
+        test = world.collection.test
+        assert not teaches(label("mbc", world.log(few, 0)).train)
+        assert found["ndcg@10"] == measure(np.zeros(test.documents), test)
+
     def test_regression_em_gives_parameters_of_every_position(self, estimated: Result) -> None:
         assert len(estimated["alpha"]) == len(estimated["beta"]) == 20
         assert 1 <= estimated["kept"] <= estimated["iterations"] <= 50

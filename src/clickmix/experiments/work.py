@@ -16,6 +16,7 @@ from clickmix.experiments.pictures import picture
 from clickmix.experiments.tasks import Result, Results, Task
 from clickmix.experiments.world import Floats, Log, Shown, World
 from clickmix.rankers import Examples, LambdaMART, Ranker, make_examples
+from clickmix.rankers.lambdamart import STEPS
 
 MEASURE = "ndcg@10"
 LABEL_ERROR = "label error"
@@ -37,8 +38,13 @@ def _ranking(world: World, task: Task, found: Results) -> Result:
     if task.iteration and estimated is None:
         return {MEASURE: None}  # regression EM had stopped before
     labelled = label(task.labels, log, estimate=estimated)
-    ranker = train(task.ranker, labelled, log, largest_grade=world.collection.largest_grade, seed=task.run)
-    return {MEASURE: measure(ranker, world.collection.test), LABEL_ERROR: label_error(labelled, log)}
+    test = world.collection.test
+    if teaches(labelled.train):
+        ranker = train(task.ranker, labelled, log, largest_grade=world.collection.largest_grade, seed=task.run)
+        scores = ranker.score(test.features)
+    else:
+        scores = np.zeros(test.documents)  # any order is as good: ties are averaged
+    return {MEASURE: measure(scores, test), LABEL_ERROR: label_error(labelled, log)}
 
 
 def _picture(world: World, task: Task, found: Results) -> Result:
@@ -64,6 +70,12 @@ _KINDS: dict[str, Callable[[World, Task, Results], Result]] = {
 }
 
 
+def teaches(relevance: Floats) -> bool:
+    """Whether labels differ within some list, by more than the thousandth that LambdaMART rounds to."""
+    rounded = np.rint(relevance * STEPS)
+    return bool((np.nanmax(rounded, axis=1, initial=0) > np.nanmin(rounded, axis=1, initial=STEPS)).any())
+
+
 def train(name: str, labelled: Labelled, log: Log, *, largest_grade: int, seed: int) -> Ranker:
     """A ranker of this name. The trees are the authors' 300; the network stops by the validation labels."""
     examples = _examples(log.train, labelled.train)
@@ -71,13 +83,14 @@ def train(name: str, labelled: Labelled, log: Log, *, largest_grade: int, seed: 
         return LambdaMART(largest_grade=largest_grade).fit(examples, seed=seed)
     _one_thread(name)
     settings: Any = importlib.import_module("clickmix.rankers.dnn").DNN()
-    ranker: Ranker = settings.fit(examples, vali=_examples(log.vali, labelled.vali), seed=seed)
+    vali = _examples(log.vali, labelled.vali) if teaches(labelled.vali) else None
+    ranker: Ranker = settings.fit(examples, vali=vali, seed=seed)
     return ranker
 
 
-def measure(ranker: Ranker, test: Split) -> float:
+def measure(scores: Floats, test: Split) -> float:
     """Mean nDCG@10 by the grades; queries without relevant documents are left out, as the authors do."""
-    return evaluate(ranker.score(test.features), test.grade, test.query_id[test.query], measure=MEASURE).mean
+    return evaluate(scores, test.grade, test.query_id[test.query], measure=MEASURE).mean
 
 
 def _examples(shown: Shown, relevance: Floats) -> Examples:
