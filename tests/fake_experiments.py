@@ -11,6 +11,7 @@ import time
 import zlib
 from pathlib import Path
 
+from clickmix.errors import InputError
 from clickmix.experiments import Study, reproduce, runner
 from clickmix.experiments.tasks import Result, Results, Task
 from clickmix.experiments.world import World
@@ -22,6 +23,8 @@ def made_up(world: World, task: Task, found: Results) -> Result:
     notes = Path(os.environ["NOTES"])
     (notes / str(os.getpid())).touch()
     time.sleep(number % 20 / 1000)
+    if task.key == os.environ.get("FAILING"):
+        raise InputError(f"{task.key}: as asked for.")
     return {"ndcg@10": number / 2**32, "label error": 0.5}
 
 

@@ -16,16 +16,20 @@ import pytest
 from clickmix.errors import FormatError, InputError
 from clickmix.experiments import EXPERIMENTS, Study
 from clickmix.experiments.runner import read_results, run_tasks
+from clickmix.experiments.study import RANKERS
 from clickmix.files import appending
 
 PROGRAM = Path(__file__).parent / "fake_experiments.py"
 OUTPUTS = ("table1.json", "table1.md", "table1.tex", "table1.html")  # all but the journal, which has times in it
 
 
-def started(folder: Path, *, runs: int = 2, ranker: str = "lambdamart+dnn") -> subprocess.Popen[bytes]:
+def started(
+    folder: Path, *, runs: int = 2, ranker: str = "lambdamart+dnn", failing: str = ""
+) -> subprocess.Popen[bytes]:
     notes = folder.parent / "notes"
     notes.mkdir(exist_ok=True)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NOTES": str(notes), "TMPDIR": str(notes)}
+    environment["FAILING"] = failing
     return subprocess.Popen([sys.executable, PROGRAM, "table1", folder, str(runs), ranker], env=environment)
 
 
@@ -89,6 +93,14 @@ class TestInterruptions:
         assert workers_of(folder)
         assert not any(map(alive, workers_of(folder)))
 
+    def test_a_task_that_fails_does_not_stop_the_others(self, whole: Path, tmp_path: Path) -> None:
+        folder, failing = tmp_path / "results", "estimate, run 1, pbm-eta2-graded-8000000, dnn-sigmoid"
+        assert started(folder, failing=failing).wait(timeout=120) == 1
+        waiting = {f"ranking, run 1, pbm-eta2-graded-8000000, dnn-sigmoid, ac, {name}" for name in RANKERS}
+        assert set(keys(whole)) - set(keys(folder)) == {failing} | waiting
+        assert not (folder / "table1.md").exists()
+        assert finished(folder) == {name: (whole / name).read_bytes() for name in OUTPUTS}
+
     def test_a_finished_run_does_nothing_again(self, whole: Path) -> None:
         before = (whole / "table1.jsonl").read_bytes()
         finished(whole)
@@ -127,9 +139,10 @@ class TestJournal:
             pass
         assert str(raised.value) == message
 
-    def test_a_damaged_line_is_named(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("line", ['{"task": "a", "res', '{"task": "a"}', "7", ""])
+    def test_a_damaged_line_is_named(self, tmp_path: Path, line: str) -> None:
         path = tmp_path / "table1.jsonl"
-        path.write_text('{"format": 1, "settings": {}}\n{"task": "a", "res\n{}\n')
+        path.write_text('{"format": 1, "settings": {}}\n' + line + "\n{}\n")
         with pytest.raises(FormatError) as raised:
             read_results(path, settings={})
         assert str(raised.value) == f"{path}, line 2: damaged. Take the line out: its task is then done again."

@@ -33,6 +33,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 FIRST = ("lists", "estimate")  # others wait for them
 Progress = Callable[[float], None]
 Line = dict[str, Any]
+Timed = tuple[Result, float]  # and its seconds
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ def _parsed(path: Path, number: int, line: str) -> Line:
         found = json.loads(line)
     except ValueError:
         found = None
-    if not isinstance(found, dict):
+    whole = isinstance(found, dict) and ("task" not in found or {"result", "seconds"} <= set(found))
+    if not isinstance(found, dict) or not whole:
         raise FormatError(f"{path}, line {number}: damaged. Take the line out: its task is then done again.")
     return found
 
@@ -116,26 +118,37 @@ def _text(value: Any) -> str:
 def _finished(
     left: Sequence[Task], study: Study, results: Results, *, workers: int, progress: Progress | None
 ) -> Generator[Line, None, None]:
-    """The lines of tasks as they are finished, in whatever order; `results` gets those that other tasks wait for."""
+    """The lines of tasks as they are finished, in whatever order; `results` gets those that other tasks wait for.
+
+    A task that fails does not stop the others; its error is raised at the end.
+    """
     waiting = _with_needs(left, results)
-    total, done = sum(task.cost for task in waiting), 0.0
+    total, done, errors = sum(task.cost for task in waiting), 0.0, []
     with _pool(study, workers) as pool:
-        running: dict[Future[tuple[Result, float]], Task] = {}
-        while waiting or running:
-            ready = [task for task in waiting if all(need.key in results for need in task.needs)]
-            waiting = [task for task in waiting if task not in ready]
-            for task in ready:
-                found = {need.key: results[need.key] for need in task.needs}
-                running[pool.submit(_timed, task, found)] = task
+        running = _submit(pool, waiting, results)
+        while running:
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 task = running.pop(future)
+                if (error := future.exception()) is not None:
+                    errors.append(error)
+                    continue
                 results[task.key], seconds = future.result()
                 done += task.cost
                 if task.kept:
                     yield {"task": task.key, "result": results[task.key], "seconds": round(seconds, 3)}
                 if progress is not None:
                     progress(done / total)
+            running |= _submit(pool, waiting, results)
+        if errors:
+            raise errors[0]
+
+
+def _submit(pool: ProcessPoolExecutor, waiting: list[Task], results: Results) -> dict[Future[Timed], Task]:
+    """Hand over the tasks whose needs are there; they wait no longer."""
+    ready = [task for task in waiting if all(need.key in results for need in task.needs)]
+    waiting[:] = [task for task in waiting if task not in ready]
+    return {pool.submit(_timed, task, {need.key: results[need.key] for need in task.needs}): task for task in ready}
 
 
 def _with_needs(left: Sequence[Task], results: Results) -> list[Task]:
@@ -204,7 +217,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _timed(task: Task, found: Results) -> tuple[Result, float]:
+def _timed(task: Task, found: Results) -> Timed:
     start = time.perf_counter()
     result = work(_worlds[0], task, found)
     return result, time.perf_counter() - start
