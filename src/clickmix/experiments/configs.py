@@ -94,20 +94,26 @@ class Iterations:
 
 @dataclass(frozen=True)
 class Timings:
-    """What corrections cost: MBC, and AC with each regression."""
+    """What corrections cost: mixtures, MBC first, and AC with each regression."""
 
     name: str
     title: str
     setting: Setting
+    labels: tuple[str, ...]
     regressions: tuple[str, ...]
 
     def tasks(self, study: Study) -> list[Task]:
         """One task per run and correction."""
-        return [self.task(run, name) for run in range(study.runs) for name in ("", *self.regressions)]
+        return [task for run in range(study.runs) for task in self.run(run)]
+
+    def run(self, run: int) -> list[Task]:
+        """The tasks of one run."""
+        mixtures = [Task("timing", run, self.setting, labels) for labels in self.labels]
+        return mixtures + [self.task(run, regression) for regression in self.regressions]
 
     def task(self, run: int, regression: str) -> Task:
-        """The task behind one row; without a regression it is MBC."""
-        return Task("timing", run, self.setting, "ac" if regression else "mbc", regression=regression)
+        """The task behind a row of AC."""
+        return Task("timing", run, self.setting, "ac", regression=regression)
 
 
 Experiment = Grid | Pictures | Iterations | Timings
@@ -117,14 +123,14 @@ TABLE1 = Grid(
     "table1",
     "Ranking quality by correction and severity of bias",
     tuple(replace(setting, eta=eta) for eta in (1.0, 2.0) for setting in BOTH_RELEVANCES),
-    ("none", "ac", "mbc", "mbc-flat", "ideal-ac", "limit", "truth"),
+    ("none", "ac", "mbc", "auto", "auto-flat", "ideal-ac", "limit", "truth"),
 )
 TABLE2 = Grid(
     "table2",
     "Ranking quality when people click otherwise than the corrections assume",
     tuple(replace(setting, user="dcm") for setting in BOTH_RELEVANCES)
     + tuple(replace(setting, user="ubm") for setting in BOTH_RELEVANCES),
-    ("none", "ac", "mbc", "mbc-flat", "truth"),
+    ("none", "ac", "mbc", "auto", "auto-flat", "truth"),
 )
 FIGURE1 = Pictures(
     "figure1", "What a label is made of", Setting(relevance="binarized"), (1, 9), ("mbc", "ac", "ideal-ac")
@@ -133,7 +139,7 @@ FIGURE2 = Grid(
     "figure2",
     "Ranking quality by number of clicks",
     tuple(Setting(clicks=clicks) for clicks in (20_000, 50_000, 100_000, 200_000, 500_000, 2_000_000, 8_000_000)),
-    ("none", "gaussian", "mbc", "limit", "truth"),
+    ("none", "gaussian", "mbc", "auto", "limit", "truth"),
     ("lambdamart",),
 )
 
@@ -145,7 +151,7 @@ FIGURE3 = Iterations(
     SHOWN_ITERATIONS,
     ("none", "ideal-ac", "mbc"),
 )
-EFFICIENCY = Timings("efficiency", "What a correction costs", Setting(), REGRESSIONS)
+EFFICIENCY = Timings("efficiency", "What a correction costs", Setting(), ("mbc", "auto"), REGRESSIONS)
 
 EXPERIMENTS: dict[str, Experiment] = {
     config.name: config for config in (TABLE1, TABLE2, FIGURE1, FIGURE2, FIGURE3, EFFICIENCY)

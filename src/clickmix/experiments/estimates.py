@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from clickmix.corrections import MixtureCorrection, RegressionEM
+from clickmix.corrections import RegressionEM
+from clickmix.experiments.labels import mixture_correction
 from clickmix.experiments.tasks import Result, Task
 from clickmix.experiments.world import Log
 from clickmix.regressions import choose_regression
@@ -35,12 +36,13 @@ def at_iteration(found: Result, iteration: int) -> Result | None:
 
 
 def time_correction(task: Task, log: Log) -> Result:
-    """Seconds of labelling a log by MBC, or by AC with so many iterations of regression EM."""
+    """Seconds of labelling a log by a mixture, or by AC with so many iterations of regression EM."""
     counts = log.train.counts
-    MixtureCorrection().fit(counts).label(counts).columns  # noqa: B018  (whatever is loaded late is loaded now)
+    mixture = mixture_correction("mbc" if task.regression else task.labels)
+    mixture.fit(counts).label(counts).columns  # noqa: B018  (whatever is loaded late is loaded now)
     begun = time.perf_counter()
     if not task.regression:
-        MixtureCorrection().fit(counts).label(counts).columns  # noqa: B018
+        mixture.fit(counts).label(counts).columns  # noqa: B018
         return {"seconds": time.perf_counter() - begun}
     fit = RegressionEM(_regression(task, log), iterations=TIMED_ITERATIONS, tolerance=0.0).fit(counts)
     fit.label(counts).columns  # noqa: B018

@@ -24,7 +24,8 @@ TITLES: dict[str, str] = {
     "ac": "AC",
     "mbc": "MBC",
     "gaussian": "MBC, Gaussian",
-    "mbc-flat": "MBC, flat prior",
+    "auto": "clickmix",
+    "auto-flat": "clickmix, flat prior",
     "ideal-ac": "Ideal-AC",
     "limit": "Bayes posterior",
     "truth": "true relevance",
@@ -68,15 +69,16 @@ def _both(log: Log, of: Callable[[Shown], Floats]) -> Labelled:
 
 
 _MIXTURES: dict[str, dict[str, Any]] = {
-    "mbc": {"mixture": "binomial"},
-    "mbc-flat": {"mixture": "binomial", "prior": "flat"},
+    "mbc": {"mixture": "binomial", "sharing": False},  # the paper's: every position by itself
     "gaussian": {"mixture": "gaussian"},
+    "auto": {"mixture": "auto"},
+    "auto-flat": {"mixture": "auto", "prior": "flat"},
 }
 
 
 def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
     if name in _MIXTURES:
-        return MixtureCorrection(**_MIXTURES[name])
+        return mixture_correction(name)
     if name == "none":
         return NoCorrection()
     if name == "ideal-ac":
@@ -85,6 +87,11 @@ def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
     if name == "ac" and estimate is not None:
         return AffineCorrection(BiasParameters(estimate["alpha"], estimate["beta"]))
     raise SettingError(f"labels {name!r}: expected one of {', '.join(TITLES)}; ac with what regression EM estimated.")
+
+
+def mixture_correction(name: str) -> MixtureCorrection:
+    """The mixture-based correction of this name."""
+    return MixtureCorrection(**_MIXTURES[name])
 
 
 def _position_based(log: Log) -> PositionBased:

@@ -78,8 +78,12 @@ def _endings(config: Iterations, study: Study, results: Results) -> Listing:
 def timings_page(config: Timings, study: Study, results: Results) -> Page:
     """Seconds of MBC and of AC, and how many times longer AC takes."""
     runs = range(study.runs)
-    mbc = median(results[config.task(run, "").key]["seconds"] for run in runs)
-    rows = [["MBC", "", "", f"{mbc:.2f}", "", ""]]
+    mixtures = {
+        name: median(results[Task("timing", run, config.setting, name).key]["seconds"] for run in runs)
+        for name in config.labels
+    }
+    mbc = mixtures["mbc"]
+    rows = [[TITLES[name], "", "", f"{found:.2f}", f"{found / mbc:.1f}", ""] for name, found in mixtures.items()]
     for regression in config.regressions:
         found = [results[config.task(run, regression).key] for run in runs]
         regressing = median(each["regression seconds"] / each["iterations"] for each in found)
