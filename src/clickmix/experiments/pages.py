@@ -139,7 +139,7 @@ def _way_closed(values: Values) -> Listing:
 
 def _share(values: Values, name: str, column: str) -> str:
     none, found, truth = (float(np.mean(values[row][column])) for row in ("none", name, "truth"))
-    return f"{(found - none) / (truth - none):.0%}" if truth != none else ""
+    return f"{(found - none) / (truth - none):.0%}" if truth > none else ""  # else there is no way to go
 
 
 def _each(columns: Mapping[str, list[float]], text: Callable[[Sequence[float]], str]) -> list[str]:
