@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import clicks
+import corrections
 import debias
 import fitting
 import letor
@@ -11,6 +12,6 @@ import synthetic
 import truth
 from measuring import write_result
 
-for module in (debias, fitting, truth, clicks, simulate, letor, synthetic):
+for module in (debias, fitting, truth, clicks, simulate, letor, synthetic, corrections):
     name = module.__name__
     write_result(name, f"python benchmarks/{name}.py", module.measure())

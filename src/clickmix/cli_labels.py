@@ -20,9 +20,12 @@ Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_
 Context = Annotated[str, typer.Option(help="Columns that change what is examined: device,layout.")]
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
 Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
-Mixture = Annotated[Literal["binomial", "gaussian"], typer.Option(help="How clicks scatter around a rate.")]
 CorrectionName = Literal["mixture", "none", "affine", "ips", "coec", "coec-best-position", "plain-em", "regression-em"]
 RegressionName = Literal["dnn-sigmoid", "dnn-soft-min-max", "lambdamart-sigmoid", "lambdamart-soft-min-max"]
+Mixture = Annotated[
+    Literal["auto", "binomial", "graded", "gaussian", "nonparametric"],
+    typer.Option(help="What is fitted to click rates; auto chooses the number of grades."),
+]
 Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
 
 
@@ -30,7 +33,7 @@ def debias(
     log: Log,
     output: Output,
     correction: Annotated[CorrectionName, typer.Option(help="How clicks become relevance.")] = "mixture",
-    mixture: Mixture = "binomial",
+    mixture: Mixture = "auto",
     prior: Prior = "position",
     parameters: Annotated[Path | None, typer.Option(help="JSON: alpha and beta (affine), theta (ips).")] = None,
     clip: Annotated[Literal["one", "twenty"] | None, typer.Option(help="How estimates become relevance.")] = None,
@@ -90,7 +93,7 @@ def counts(
 def fit(
     log: Log,
     output: Output,
-    mixture: Mixture = "binomial",
+    mixture: Mixture = "auto",
     prior: Prior = "position",
     context: Context = "",
     columns: Columns = "",

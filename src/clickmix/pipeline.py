@@ -20,7 +20,7 @@ def debias(
     log: Any,
     *,
     correction: str = "mixture",
-    mixture: str = "binomial",
+    mixture: str = "auto",
     prior: Prior = "position",
     parameters: Any = None,
     clip: Clip | None = None,

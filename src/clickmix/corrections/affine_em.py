@@ -15,12 +15,13 @@ relevant document that is examined is always clicked and others never: z0 = 0, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlog1py, xlogy
 
 from clickmix.corrections.correction import check_positions_only
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
@@ -32,7 +33,8 @@ Integers = NDArray[np.int64]
 # Where the authors of the paper start, at every position.
 START_ALPHA, START_BETA = 1 - 1e-3, 1e-6
 CERTAIN = 1e-9  # no predicted relevance is nearer to 0 or 1
-LEAST_SKIPS = 1e-16  # a rate rounded to 1 must not divide by 0
+LEAST_SKIPS, LEAST_CLICKS = 1e-16, 1e-300  # rates rounded to 1 and to 0 must not divide by 0 or have no logarithm
+BLOCK = 16_384  # cells at a time: what is computed on the way stays near the processor, three times as fast
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,15 @@ class Cells:
     def positions(self) -> int:
         """How many positions, down to the last one shown."""
         return int(self.position.max()) + 1
+
+    @cached_property
+    def position_totals(self) -> tuple[Floats, Floats]:
+        """Clicks and impressions of each position."""
+        return self.by_position(self.clicks), self.by_position(self.impressions)
+
+    def blocks(self) -> Iterator[slice]:
+        """Slices that together are all cells."""
+        return (slice(first, first + BLOCK) for first in range(0, len(self.clicks), BLOCK))
 
     def by_position(self, values: Floats) -> Floats:
         """Sums over the cells of each position."""
@@ -94,13 +105,18 @@ def start_parameters(positions: int, *, trust: bool) -> BiasParameters:
 
 def e_step(cells: Cells, relevance: Floats, parameters: BiasParameters) -> tuple[Floats, Floats]:
     """Of every cell the clicks, and the skips, expected to be relevant: c P(R | click) and (n - c) P(R | no click)."""
-    r = np.clip(relevance, CERTAIN, 1 - CERTAIN)[cells.document]
+    certain = np.clip(relevance, CERTAIN, 1 - CERTAIN)
     z0 = parameters.beta
     z1 = np.minimum(parameters.alpha + z0, 1.0)
-    clicked = r * z1[cells.position]
-    rate = clicked + (1 - r) * z0[cells.position]  # never 0: neither r nor z1 is
-    c, n = cells.clicks, cells.impressions
-    return c * (clicked / rate), (n - c) * np.minimum((r - clicked) / np.maximum(1 - rate, LEAST_SKIPS), 1.0)
+    relevant_clicks, relevant_skips = np.empty_like(cells.clicks), np.empty_like(cells.clicks)
+    for rows in cells.blocks():
+        r, k = certain[cells.document[rows]], cells.position[rows]
+        c, n = cells.clicks[rows], cells.impressions[rows]
+        clicked = r * z1[k]
+        rate = clicked + (1 - r) * z0[k]  # never 0: neither r nor z1 is
+        relevant_clicks[rows] = c * (clicked / rate)
+        relevant_skips[rows] = (n - c) * np.minimum((r - clicked) / np.maximum(1 - rate, LEAST_SKIPS), 1.0)
+    return relevant_clicks, relevant_skips
 
 
 def m_step(cells: Cells, clicked: Floats, skipped: Floats, *, trust: bool) -> BiasParameters:
@@ -109,7 +125,7 @@ def m_step(cells: Cells, clicked: Floats, skipped: Floats, *, trust: bool) -> Bi
     z1 = _ratio(relevant_clicks, relevant)
     if not trust:
         return BiasParameters(np.clip(z1, LEAST_ALPHA, 1.0), np.zeros(cells.positions))
-    clicks, shown = cells.by_position(cells.clicks), cells.by_position(cells.impressions)
+    clicks, shown = cells.position_totals
     z0 = _ratio(np.maximum(clicks - relevant_clicks, 0.0), shown - relevant)
     tied = z1 - z0 < LEAST_ALPHA
     z0 = np.where(tied, np.minimum(_ratio(clicks, shown), 1 - LEAST_ALPHA), z0)
@@ -123,10 +139,23 @@ def targets(cells: Cells, clicked: Floats, skipped: Floats) -> Floats:
 
 def log_likelihood(cells: Cells, relevance: Floats, parameters: BiasParameters) -> float:
     """sum of c log p + (n - c) log(1 - p) with p = alpha r + beta."""
-    r = np.clip(relevance, CERTAIN, 1 - CERTAIN)[cells.document]
-    p = np.clip(parameters.alpha[cells.position] * r + parameters.beta[cells.position], 0.0, 1.0)
-    c, n = cells.clicks, cells.impressions
-    return float((xlogy(c, p) + xlog1py(n - c, -p)).sum())
+    certain, total = np.clip(relevance, CERTAIN, 1 - CERTAIN), 0.0
+    for rows in cells.blocks():
+        r, k = certain[cells.document[rows]], cells.position[rows]
+        total += _terms(cells.clicks[rows], cells.impressions[rows], parameters.alpha[k] * r + parameters.beta[k])
+    return total
+
+
+def log_likelihood_of_positions(cells: Cells) -> float:
+    """That of one click rate per position, whatever the document."""
+    clicks, shown = cells.position_totals
+    return _terms(clicks, shown, clicks / shown)
+
+
+def _terms(c: Floats, n: Floats, p: Floats) -> float:
+    # Rates of 0 and 1 occur, with clicks and skips of 0: then the term is 0.
+    log_p, log_skip = np.log(np.maximum(p, LEAST_CLICKS)), np.log1p(-np.minimum(p, 1 - LEAST_SKIPS))
+    return float((c * log_p + (n - c) * log_skip).sum())
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
@@ -135,7 +164,7 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
 
 
 def _check_positions(cells: Cells) -> None:
-    unseen = np.flatnonzero(cells.by_position(cells.impressions) == 0)
+    unseen = np.flatnonzero(cells.position_totals[1] == 0)
     if len(unseen):
         raise InputError(
             f"Position {unseen[0] + 1} was never shown, and position {cells.positions} was: its parameters cannot be "

@@ -81,6 +81,13 @@ class WrongParameters:
     beta_off: Floats
     error: Floats
 
+    def __str__(self) -> str:
+        """As a table: alpha's error in rows, beta's in columns; - where such parameters cannot be."""
+        head = ["alpha \\ beta", *(f"{off:+.0%}" for off in self.beta_off)]
+        cells = [["-" if np.isnan(error) else f"{error:.3f}" for error in row] for row in self.error]
+        rows = [head, *([f"{off:+.0%}", *row] for off, row in zip(self.alpha_off, cells, strict=True))]
+        return "\n".join(" ".join(cell.rjust(len(head[0]) if j == 0 else 6) for j, cell in enumerate(r)) for r in rows)
+
 
 def wrong_parameters(
     true: BiasParameters,

@@ -18,7 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.corrections.affine import affine_labels
-from clickmix.corrections.affine_em import Cells, e_step, log_likelihood, m_step, read_cells, start_parameters, targets
+from clickmix.corrections.affine_em import (
+    Cells,
+    e_step,
+    log_likelihood,
+    log_likelihood_of_positions,
+    m_step,
+    read_cells,
+    start_parameters,
+    targets,
+)
 from clickmix.corrections.clipping import Clip, checked_clip, clip_title
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
@@ -143,12 +152,11 @@ class RegressionEM:
         regressed: float,
     ) -> Iteration:
         likelihood = log_likelihood(cells, relevance, parameters)
-        top = cells.position < TOP
-        shown = np.where(top, cells.impressions, 0.0)
-        top_relevance = float((shown * relevance[cells.document]).sum() / shown.sum())
+        top = np.flatnonzero(cells.position < TOP)
+        top_relevance = float(np.average(relevance[cells.document[top]], weights=cells.impressions[top]))
         seconds = self.clock() - regressed
         score = None if self.score is None else self.score(parameters)
-        explained = likelihood - _one_rate_per_position(cells)
+        explained = likelihood - log_likelihood_of_positions(cells)
         return Iteration(number, parameters, likelihood, explained, top_relevance, regression_seconds, seconds, score)
 
     def _stop(self, trace: list[Iteration], before: BiasParameters) -> Stop | None:
@@ -206,10 +214,3 @@ def _kept(stopped: Stop, iterations: int) -> int:
     """The number of the iteration whose parameters are kept: before an anomaly, or the last."""
     back = {Stop.TOO_RELEVANT: BACK, Stop.SUDDEN_DROP: 1}.get(stopped, 0)
     return max(iterations - back, 1)
-
-
-def _one_rate_per_position(cells: Cells) -> float:
-    """The log-likelihood if documents did not differ."""
-    clicks, shown = cells.by_position(cells.clicks), cells.by_position(cells.impressions)
-    rate = BiasParameters(np.full(cells.positions, LEAST_ALPHA), np.minimum(clicks / shown, 1 - LEAST_ALPHA))
-    return log_likelihood(cells, np.zeros(cells.documents), rate)
