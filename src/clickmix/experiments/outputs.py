@@ -19,7 +19,7 @@ def write_outputs(page: Page, folder: Path, name: str, results: dict[str, Any]) 
     figures = [figure for section in page.sections for figure in section.figures]
     pictures = {_picture_name(name, i): figure for i, figure in enumerate(figures)}
     texts = {f"{name}.json": _json(results), f"{name}.md": markdown(page, pictures)}
-    if any(section.tables for section in page.sections):
+    if any(isinstance(table, Table) for section in page.sections for table in section.tables):
         texts[f"{name}.tex"] = latex(page)
     texts |= {file: figure_svg(figure, standalone=True) for file, figure in pictures.items()}
     for file, text in texts.items():
