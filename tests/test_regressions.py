@@ -200,7 +200,11 @@ class TestFeatures:
             regression.start(np.zeros(3, int), np.arange(3))
 
     def test_features_that_are_no_numbers(self) -> None:
-        with pytest.raises(InputError, match=r"feature 1: nan found, expected a finite number"):
+        message = (
+            "the features of the log's documents, row 2, column 1: the feature is nan (rows and columns count from 1). "
+            "Expected a finite number of single precision; fill gaps first."
+        )
+        with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             find_features((np.zeros(2, int), np.arange(2), np.array([[1.0], [np.nan]])), np.zeros(2, int), np.arange(2))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from clickmix.datasets.collection import offsets_of
 from clickmix.errors import InputError, SettingError
 from clickmix.rankers import open_features
-from clickmix.rankers.examples import check_features
+from clickmix.rankers.feature_matrix import check_features
 from clickmix.rankers.label_columns import checked_ids
 
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -
     if missing.any():
         raise _no_features(query, doc, missing)
     matrix = np.asarray(split.features[rows])
-    check_features(matrix)
+    check_features(matrix, name="the features of the log's documents")
     if (matrix == matrix[0]).all():
         raise InputError(
             f"The features of all {len(matrix):,} documents of the log are equal: there is nothing to tell them apart "
