@@ -65,7 +65,6 @@ class Walk:
         """The walk that fits parameters known as phi, give or take `covariance` (kind x group x group)."""
         steps = phi[self.end] - phi[self.start]
         drift = steps.sum(axis=0) / self.span.sum()
-        drift[:-2] = 0.0  # rates fall as attention does; shares of grades need not
         spread = np.stack(
             [c[self.end, self.end] + c[self.start, self.start] - 2 * c[self.end, self.start] for c in covariance]
         )
