@@ -109,7 +109,6 @@ class TestInterruptions:
     def test_runs_and_rankers_add_up(self, whole: Path, tmp_path: Path) -> None:
         folder = tmp_path / "results"
         finished(folder, runs=1, ranker="dnn")
-        finished(folder, runs=2, ranker="lambdamart")
         assert finished(folder) == {name: (whole / name).read_bytes() for name in OUTPUTS}
 
 
