@@ -26,6 +26,10 @@ Mixture = Annotated[
     Literal["auto", "binomial", "graded", "gaussian", "nonparametric"],
     typer.Option(help="What is fitted to click rates; auto chooses the number of grades."),
 ]
+Examination = Annotated[
+    Literal["pbm", "dcm", "ubm"],
+    typer.Option(help="What people look at: each position alike (pbm), or by what stands above (dcm, ubm)."),
+]
 Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
 
 
@@ -35,6 +39,7 @@ def debias(
     correction: Annotated[CorrectionName, typer.Option(help="How clicks become relevance.")] = "mixture",
     mixture: Mixture = "auto",
     prior: Prior = "position",
+    examination: Examination = "pbm",
     parameters: Annotated[Path | None, typer.Option(help="JSON: alpha and beta (affine), theta (ips).")] = None,
     clip: Annotated[Literal["one", "twenty"] | None, typer.Option(help="How estimates become relevance.")] = None,
     features: Annotated[Path | None, typer.Option(help="Of every document of the log (regression-em).")] = None,
@@ -53,15 +58,15 @@ def debias(
     """From a click log to relevance labels: counts, fit and label in one."""
     from clickmix.choices import FITTING, Options
     from clickmix.corrections import MixtureFit, PlainEMFit, RegressionEMFit
-    from clickmix.pipeline import choose_correction
+    from clickmix.pipeline import choose_correction, needs_lists
 
     options = Options(parameters, clip, features, regression, trust, iterations, seed)
-    chosen = choose_correction(correction, mixture=mixture, prior=prior, options=options)
+    chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
     if model is not None and correction not in FITTING:
         raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
     inputs = [*log, *(str(path) for path in (parameters, features) if path is not None)]
     _check_outputs(inputs, tables=[output], models=[model] if model else [])
-    counts = _count(log, columns, context, bad_rows, memory)
+    counts = _count(log, columns, context, bad_rows, memory, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
     _write_labels(fit, counts, output)
@@ -78,6 +83,7 @@ def debias(
 def counts(
     log: Log,
     output: Output,
+    lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
     context: Context = "",
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -85,9 +91,9 @@ def counts(
 ) -> None:
     """Count a log once; counts files are logs too, and several of them add up."""
     _check_outputs(log, tables=[output])
-    counted = _count(log, columns, context, bad_rows, memory)
+    counted = _count(log, columns, context, bad_rows, memory, lists=lists)
     rows = counted.write(output)
-    say(f"{rows:,} cells (query, document, position) in {output}.")
+    say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {output}.")
 
 
 def fit(
@@ -95,6 +101,7 @@ def fit(
     output: Output,
     mixture: Mixture = "auto",
     prior: Prior = "position",
+    examination: Examination = "pbm",
     context: Context = "",
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -104,9 +111,9 @@ def fit(
     from clickmix.corrections import MixtureCorrection
 
     _check_outputs(log, models=[output])
-    counted = _count(log, columns, context, bad_rows, memory)
+    counted = _count(log, columns, context, bad_rows, memory, lists=examination != "pbm")
     with progress_bar("fitting") as progress:
-        fitted = MixtureCorrection(mixture, prior).fit(counted, progress=progress)
+        fitted = MixtureCorrection(mixture, prior, examination=examination).fit(counted, progress=progress)
     fitted.write(output)
     say(f"Model in {output}.")
     print_fit(fitted)
@@ -125,7 +132,8 @@ def label(
 
     fitted = MixtureFit.read(model)
     _check_outputs([*log, str(model)], tables=[output])
-    counted = _count(log, columns, ",".join(fitted.context), bad_rows, memory)
+    context = "" if fitted.steps else ",".join(fitted.context)
+    counted = _count(log, columns, context, bad_rows, memory, lists=bool(fitted.steps))
     unseen = fitted.unseen(counted)
     if unseen:
         say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
@@ -139,7 +147,15 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
     print_fit(MixtureFit.read(model))
 
 
-def _count(log: list[str], columns: str, context: str, bad_rows: Literal["fail", "skip"], memory: str | None) -> Counts:
+def _count(
+    log: list[str],
+    columns: str,
+    context: str,
+    bad_rows: Literal["fail", "skip"],
+    memory: str | None,
+    *,
+    lists: bool = False,
+) -> Counts:
     from clickmix.counts import count
 
     with progress_bar("reading") as progress:
@@ -149,6 +165,7 @@ def _count(log: list[str], columns: str, context: str, bad_rows: Literal["fail",
             context=_words(context),
             bad_rows=bad_rows,
             memory=memory,
+            lists=lists,
             progress=progress,
         )
     impressions, clicks = counted.totals()
