@@ -176,3 +176,23 @@ def shorter(world: World, positions: int, folder: Path) -> World:
     lists = world.lists(0)
     np.savez(folder / "lists-0.npz", train=lists["train"][:, :positions], vali=lists["vali"][:, :positions])
     return World(world.study, str(folder))
+
+
+@pytest.mark.parametrize("user", ["dcm", "ubm"])
+def test_matching_groups_label_a_cascade_better(user: UserName) -> None:
+    rng = np.random.default_rng(5)
+    lists, positions = 1_500, 10
+    setting, person = Setting(user=user), Setting(user=user).person(None)
+    truth = (rng.random((lists, positions)) < 0.2).astype(np.float64)
+    documents = lists * positions
+    split = Split(
+        np.arange(lists),
+        np.arange(0, documents + 1, positions),
+        np.arange(documents),
+        np.zeros(documents, np.int8),
+        np.zeros((documents, 1), np.float32),
+    )
+    seen = person.simulate(truth, clicks=300_000, rng=rng).counts()
+    shown = Shown(split, np.arange(documents).reshape(lists, positions), truth, seen)
+    log = Log(setting, person, shown, shown)
+    assert label_error(label("matching", log), log) < 0.9 * label_error(label("auto", log), log)

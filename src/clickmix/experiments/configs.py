@@ -130,7 +130,7 @@ TABLE2 = Grid(
     "Ranking quality when people click otherwise than the corrections assume",
     tuple(replace(setting, user="dcm") for setting in BOTH_RELEVANCES)
     + tuple(replace(setting, user="ubm") for setting in BOTH_RELEVANCES),
-    ("none", "ac", "mbc", "auto", "auto-flat", "truth"),
+    ("none", "ac", "mbc", "auto", "matching", "truth"),
 )
 FIGURE1 = Pictures(
     "figure1", "What a label is made of", Setting(relevance="binarized"), (1, 9), ("mbc", "ac", "ideal-ac")

@@ -26,6 +26,7 @@ TITLES: dict[str, str] = {
     "gaussian": "MBC, Gaussian",
     "auto": "clickmix",
     "auto-flat": "clickmix, flat prior",
+    "matching": "clickmix, matching groups",
     "ideal-ac": "Ideal-AC",
     "limit": "Bayes posterior",
     "truth": "true relevance",
@@ -79,6 +80,8 @@ _MIXTURES: dict[str, dict[str, Any]] = {
 def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
     if name in _MIXTURES:
         return mixture_correction(name)
+    if name == "matching":
+        return MixtureCorrection(examination=log.setting.user)
     if name == "none":
         return NoCorrection()
     if name == "ideal-ac":

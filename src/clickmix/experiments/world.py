@@ -13,11 +13,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.clicks import ListCounts, PositionBased, User
-from clickmix.counts import Counts
+from clickmix.counts import Counts, count
 from clickmix.datasets import Collection, Split, binarized, graded, production_ranker
 from clickmix.experiments.study import Setting, Study
 from clickmix.files import write_atomically
@@ -39,10 +40,18 @@ class Shown:
 
     @cached_property
     def counts(self) -> Counts:
-        """As a correction takes them; the ids are the numbers of lists and of rows."""
-        lists, place = np.nonzero(self.rows >= 0)
-        n, c = self.seen.impressions[lists], self.seen.clicks[lists, place]
-        counts = Counts.from_arrays(lists, self.rows[lists, place], place + 1, n, c)
+        """As a correction takes them, list by list; the ids are the numbers of lists and of rows."""
+        lists, place = np.nonzero((self.rows >= 0) & (self.seen.impressions > 0)[:, None])
+        columns = {
+            "query_id": lists,
+            "list": lists.astype(str),
+            "doc_id": self.rows[lists, place],
+            "position": place + 1,
+            "impressions": self.seen.impressions[lists],
+            "clicks": self.seen.clicks[lists, place],
+        }
+        with duckdb.connect(config={"threads": 1}) as database:
+            counts = count(database.register("columns", columns).table("columns"), lists=True)
         counts.engine.run("SET threads = 1")  # other processes have the other cores
         return counts
 
