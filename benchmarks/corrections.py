@@ -1,8 +1,9 @@
 """The mixture correction against affine correction with regression EM, 30 iterations of each regression, on one log.
 
 The synthetic collection, top 20, binarized relevance, position-based users with trust bias, clicks in the paper's
-proportion. 1,000 training queries where there is no GPU, else all 18,919 (corrections-gpu.json); another number can be given:
-python benchmarks/corrections.py 100. Besides, on a log of 8M clicks, what an iteration costs apart from its regression.
+proportion. 1,000 training queries where there is no GPU, else all 18,919, in corrections-gpu.json; another number can
+be given: python benchmarks/corrections.py 100. Besides, on a log of 8M clicks, what an iteration costs apart from its
+regression.
 """
 
 from __future__ import annotations

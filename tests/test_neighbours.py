@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clickmix.corrections import MixtureCorrection
-from clickmix.mixtures import Observations, Verdict, fit_group, fit_neighbours
+from clickmix.mixtures import Observations, Verdict, fit_neighbours
 from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.fit import Problem
 from clickmix.mixtures.information import group_surface, surface
@@ -17,7 +17,7 @@ from clickmix.mixtures.sharing import Walk, fit_shared
 from simulation import Simulated, rmse, simulated
 
 Array = np.ndarray[Any, Any]
-QUERIES = 3_000
+QUERIES = 2_000
 PER_CLICK = QUERIES / 18_919  # logs with the paper's number of clicks per query, but fewer queries
 
 
@@ -89,18 +89,19 @@ class TestWalk:
         expected = np.sqrt(np.mean(0.08 / walk.span))
         assert walk.estimated(phi, noise).deviation == pytest.approx([expected])
 
-    def test_a_tight_walk_makes_neighbours_alike_and_a_loose_one_leaves_them_alone(self) -> None:
+    def test_neighbours_decide_what_a_group_cannot(self) -> None:
         groups = [some_group(seed) for seed in range(4)]
+        n, c = np.array([3.0, 3.0]), np.array([0.0, 1.0])
+        groups[2] = Observations.histogram(n, c, np.array([30.0, 10.0]))  # its own clicks fix nothing but their rate
         problems = [Problem(group, Binomial()) for group in groups]
         start = np.tile([[-1.0, -2.0, 0.0]], (4, 1))
-        walk = Walk.between([1, 2, 3, 4], [()] * 4, kinds=3)
-        shared = fit_shared(problems, start, walk)
-        alone = [fit_group(group, "binomial").rates for group in groups]
-        together = 1 / (1 + np.exp(-shared.parameters[:, -2:]))
-        assert np.std(together, axis=0).max() <= np.std(alone, axis=0).max() + 1e-9
-        assert (shared.own > 0).all()
-        assert (shared.own <= 3 + 1e-9).all()
+        shared = fit_shared(problems, start, Walk.between([1, 2, 3, 4], [()] * 4, kinds=3))
         assert shared.converged
+        assert shared.own[2] == shared.own.min() < 1.5
+        assert (shared.own <= 3 + 1e-9).all()
+        rates = 1 / (1 + np.exp(-shared.parameters[:, -2:]))
+        assert (rates[2] > rates[[1, 3]].min(axis=0) - 0.05).all()
+        assert (rates[2] < rates[[1, 3]].max(axis=0) + 0.05).all()
 
 
 class TestGrades:
@@ -134,10 +135,13 @@ class TestGrades:
 
 
 class TestSharing:
-    @pytest.mark.parametrize("eta", [1, 2])
-    def test_costs_nothing_where_clicks_are_many(self, eta: float) -> None:
-        log = simulated(eta=eta, clicks=int(8_000_000 * PER_CLICK), seed=1, queries=QUERIES)
-        shared, alone = (rmse(labels_of(log, mixture="binomial", sharing=s), log.relevance) for s in (True, False))
+    @pytest.mark.parametrize(("eta", "clicks"), [(1, 2_000_000), (2, 8_000_000)])
+    def test_costs_nothing_where_clicks_are_many(self, eta: float, clicks: int) -> None:
+        logs = [simulated(eta=eta, clicks=int(clicks * PER_CLICK), seed=seed, queries=QUERIES) for seed in range(4)]
+        shared, alone = (
+            np.sqrt(np.mean([rmse(labels_of(log, mixture="binomial", sharing=s), log.relevance) ** 2 for log in logs]))
+            for s in (True, False)
+        )
         assert shared < 1.02 * alone
 
     @pytest.mark.parametrize("seed", range(3))
@@ -146,7 +150,7 @@ class TestSharing:
         shared, alone = (rmse(labels_of(log, mixture="binomial", sharing=s), log.relevance) for s in (True, False))
         assert shared < 0.98 * alone
 
-    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("seed", range(20))
     def test_finds_nothing_in_a_log_of_one_rate_per_position(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
         n = rng.integers(20, 60, 400)
