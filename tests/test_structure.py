@@ -42,6 +42,7 @@ WALK = [
 # Free to import any stage; imported by none but the command and each other.
 BESIDE = [
     "choices",
+    "cli_experiments",
     "cli_labels",
     "cli_rankers",
     "clicks",

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 import clickmix
-from clickmix import cli_labels, cli_rankers
+from clickmix import cli_experiments, cli_labels, cli_rankers
 from clickmix.errors import ClickmixError, printable
 from clickmix.terminal import print_fit, say, stages
 
@@ -85,6 +85,7 @@ for _command in (
     cli_rankers.train,
     cli_rankers.evaluate,
     cli_rankers.score,
+    cli_experiments.reproduce,
 ):
     app.command()(_command)
 
