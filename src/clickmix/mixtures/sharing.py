@@ -149,11 +149,10 @@ def _inverse(surfaces: Sequence[Surface], walk: Walk, step: Floats) -> Floats:
             total[i, :, i, :] = _rising(surfaces[g].information)
         for j in range(kinds):
             total[:, j, :, j] += precision[j][np.ix_(chain, chain)] * np.outer(step[chain, j], step[chain, j])
-        size = len(chain) * kinds
+        size, every = len(chain) * kinds, np.arange(kinds)
         ridge = 1e-9 * np.eye(size)  # a direction in which nothing is known stays where it is
-        inverse[np.ix_(chain, range(kinds), chain, range(kinds))] = np.linalg.inv(
-            total.reshape(size, size) + ridge
-        ).reshape(total.shape)
+        found = np.linalg.inv(total.reshape(size, size) + ridge).reshape(total.shape)
+        inverse[np.ix_(chain, every, chain, every)] = found
     return inverse
 
 
