@@ -103,9 +103,8 @@ def markdown(figures: dict[str, Any]) -> str:
     for found in figures["users"]:
         weightings = list(dict.fromkeys(w for row in found["test ndcg@10"].values() for w in row))
         out += [f"\n{found['relevance']}, eta = {found['eta']}, {found['runs']} runs\n"]
-        out += [
-            f"| labels | RMSE | {' | '.join(weightings)} | way closed | against affine | {DEFAULT} against the better extreme |"
-        ]
+        said = ("way closed", "against affine", f"{DEFAULT} against the better extreme")
+        out += [f"| labels | RMSE | {' | '.join([*weightings, *said])} |"]
         out += ["|---" * (len(weightings) + 5) + "|"]
         out += [table_row(name, row, found["test ndcg@10"][name], weightings) for name, row in found["labels"].items()]
         out += [f"\n{name}: {difference(test)}" for name, test in found["what is sure weighs more"].items()]
