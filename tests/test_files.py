@@ -20,6 +20,7 @@ import pytest
 
 import clickmix as cm
 from clickmix.files import check_writable, document_text, read_document, write_atomically
+from clickmix.report import log_page, write_page
 from logs import small_log, write
 
 COUNTS = cm.Counts.from_arrays(["q"] * 4, [1, 2, 3, 4], [1, 1, 2, 2], [90, 90, 90, 90], [60, 5, 40, 2])
@@ -31,6 +32,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "labels.csv": FIT.label(COUNTS).write,
     "labels.ndjson": FIT.label(COUNTS).write,
     "model.json": FIT.write,
+    "report.html": lambda path: write_page(log_page(COUNTS, FIT, sources=[], correction="mixture"), path),
 }
 # What a writer asks of the system, in the order in which it does.
 DOCUMENTS = ["model.json"]
@@ -273,8 +275,8 @@ LIES: list[tuple[str, bytes, str]] = [
     ("other checksum", MODEL.replace(b'"moving": 0.0', b'"moving": 1.0'), "damaged: the checksum does not fit the contents. Make the file again."),
     ("infinite", MODEL.replace(b'"moving": 0.0', b'"moving": 1e999'), "damaged, or not a clickmix model: not a JSON document."),
     ("payload a list", document_text(kind="clickmix model", version=2, payload=[]).encode(), "damaged: the checksum does not fit the contents. Make the file again."),  # type: ignore[arg-type]
-    ("missing field", changed(lambda p: p.pop("moving")), CANNOT + "the fields of a model should be bics, context, fitted, groups, log_likelihoods, mixture, moving, prior, shared" + AGAIN),
-    ("extra field", changed(lambda p: p.update(more=1)), CANNOT + "the fields of a model should be bics, context, fitted, groups, log_likelihoods, mixture, moving, prior, shared" + AGAIN),
+    ("missing field", changed(lambda p: p.pop("moving")), CANNOT + "the fields of a model should be bics, checks, context, examination, fitted, groups, joint_error, log_likelihoods, mixture, moving, prior, shared, steps" + AGAIN),
+    ("extra field", changed(lambda p: p.update(more=1)), CANNOT + "the fields of a model should be bics, checks, context, examination, fitted, groups, joint_error, log_likelihoods, mixture, moving, prior, shared, steps" + AGAIN),
     ("extra field in a group", changed(lambda p: group(p).update(more=1)), CANNOT + "the fields of a group should be mixture, places, prior" + AGAIN),
     ("no groups", changed(lambda p: p["groups"].clear()), CANNOT + "a model without groups" + AGAIN),
     ("groups a text", changed(lambda p: p.update(groups="x")), CANNOT + "groups, expected a list" + AGAIN),
@@ -287,6 +289,10 @@ LIES: list[tuple[str, bytes, str]] = [
     ("prior one", changed(lambda p: group(p).update(prior=[0.0, 1.0])), CANNOT + "prior [0.0, 1.0], expected shares of grades, between 0 and 1, that add up to 1" + AGAIN),
     ("prior short", changed(lambda p: group(p).update(prior=[0.2, 0.2, 0.6])), CANNOT + "groups with different numbers of grades" + AGAIN),
     ("bics", changed(lambda p: p.update(bics={"two": 1})), CANNOT + "bics, expected numbers of grades with their BIC" + AGAIN),
+    ("check unknown", changed(lambda p: p.update(checks=[{"violation": "x", "statistic": 1, "limit": 1, "evidence": ""}])), CANNOT + "violation 'x', expected one of rates rise down the page, more grades than were fitted, clicks depend on the documents above, documents clicked more, or less, than any grade, documents clicked at rates between the grades'" + AGAIN),
+    ("check half", changed(lambda p: p.update(checks=[{"violation": "x"}])), CANNOT + "the fields of a check should be evidence, limit, statistic, violation" + AGAIN),
+    ("evidence a number", changed(lambda p: p.update(checks=[{"violation": "more grades than were fitted", "statistic": 1, "limit": 1, "evidence": 1}])), CANNOT + "evidence, expected text" + AGAIN),
+    ("joint error", changed(lambda p: p.update(joint_error=2)), CANNOT + "joint_error 2, expected a number from 0 to 1" + AGAIN),
     ("shared", changed(lambda p: p.update(shared="yes")), CANNOT + "shared 'yes', expected true or false" + AGAIN),
     ("position 0", changed(lambda p: group(p)["places"][0].update(position=0)), CANNOT + "position 0, expected a whole number from 1 on" + AGAIN),
     ("position real", changed(lambda p: group(p)["places"][0].update(position=1.0)), CANNOT + "position 1.0, expected a whole number from 1 on" + AGAIN),

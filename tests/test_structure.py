@@ -27,8 +27,10 @@ WALK = [
     "sources",
     "log",
     "rows",
+    "lists",
     "refused",
     "counts",
+    "dependence",
     "groups",
     "mixtures",
     "corrections",
@@ -41,6 +43,7 @@ WALK = [
 # Free to import any stage; imported by none but the command and each other.
 BESIDE = [
     "choices",
+    "cli_experiments",
     "cli_labels",
     "cli_rankers",
     "clicks",

@@ -274,7 +274,7 @@ NAMED = {
 
 
 def fit_of(group: cm.Group, *, error: float, checks: tuple[cm.Check, ...] = ()) -> cm.MixtureFit:
-    return cm.MixtureFit("auto", "position", (), (group,), jointly=False, moving=0.0, error=error, checks=checks)
+    return cm.MixtureFit("auto", "position", (), (group,), jointly=False, moving=0.0, joint_error=error, checks=checks)
 
 
 QUIET = cm.Check(cm.Violation.RISING, 1.0, 3.0, "quiet")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from clickmix.errors import InputError, SettingError
-from clickmix.terminal import print_fit, progress_bar, say
+from clickmix.terminal import print_fit, progress_bar, say, stages
 
 if TYPE_CHECKING:
     from clickmix.counts import Counts
@@ -26,6 +26,10 @@ Mixture = Annotated[
     Literal["auto", "binomial", "graded", "gaussian", "nonparametric"],
     typer.Option(help="What is fitted to click rates; auto chooses the number of grades."),
 ]
+Examination = Annotated[
+    Literal["pbm", "dcm", "ubm"],
+    typer.Option(help="What people look at: each position alike (pbm), or by what stands above (dcm, ubm)."),
+]
 Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
 
 
@@ -35,6 +39,7 @@ def debias(
     correction: Annotated[CorrectionName, typer.Option(help="How clicks become relevance.")] = "mixture",
     mixture: Mixture = "auto",
     prior: Prior = "position",
+    examination: Examination = "pbm",
     parameters: Annotated[Path | None, typer.Option(help="JSON: alpha and beta (affine), theta (ips).")] = None,
     clip: Annotated[Literal["one", "twenty"] | None, typer.Option(help="How estimates become relevance.")] = None,
     features: Annotated[Path | None, typer.Option(help="Of every document of the log (regression-em).")] = None,
@@ -46,6 +51,7 @@ def debias(
     seed: Annotated[int | None, typer.Option(help="Of the regression; the same seed, the same bytes.")] = None,
     context: Context = "",
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a report here: one HTML file.")] = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -53,15 +59,17 @@ def debias(
     """From a click log to relevance labels: counts, fit and label in one."""
     from clickmix.choices import FITTING, Options
     from clickmix.corrections import MixtureFit, PlainEMFit, RegressionEMFit
-    from clickmix.pipeline import choose_correction
+    from clickmix.pipeline import choose_correction, needs_lists
 
     options = Options(parameters, clip, features, regression, trust, iterations, seed)
-    chosen = choose_correction(correction, mixture=mixture, prior=prior, options=options)
+    chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
     if model is not None and correction not in FITTING:
         raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
+    if report is not None:
+        _check_report(report)
     inputs = [*log, *(str(path) for path in (parameters, features) if path is not None)]
-    _check_outputs(inputs, tables=[output], models=[model] if model else [])
-    counts = _count(log, columns, context, bad_rows, memory)
+    _check_outputs(inputs, tables=[output], others=[path for path in (model, report) if path])
+    counts = _count(log, columns, context, bad_rows, memory, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
     _write_labels(fit, counts, output)
@@ -73,11 +81,14 @@ def debias(
         if model is not None:
             fit.parameters.write(model)
         say(fit.summary)
+    if report is not None:
+        _write_report(report, counts, fit, log, correction)
 
 
 def counts(
     log: Log,
     output: Output,
+    lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
     context: Context = "",
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -85,9 +96,9 @@ def counts(
 ) -> None:
     """Count a log once; counts files are logs too, and several of them add up."""
     _check_outputs(log, tables=[output])
-    counted = _count(log, columns, context, bad_rows, memory)
+    counted = _count(log, columns, context, bad_rows, memory, lists=lists)
     rows = counted.write(output)
-    say(f"{rows:,} cells (query, document, position) in {output}.")
+    say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {output}.")
 
 
 def fit(
@@ -95,6 +106,7 @@ def fit(
     output: Output,
     mixture: Mixture = "auto",
     prior: Prior = "position",
+    examination: Examination = "pbm",
     context: Context = "",
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -103,10 +115,10 @@ def fit(
     """Fit the correction and write it as a model file."""
     from clickmix.corrections import MixtureCorrection
 
-    _check_outputs(log, models=[output])
-    counted = _count(log, columns, context, bad_rows, memory)
+    _check_outputs(log, others=[output])
+    counted = _count(log, columns, context, bad_rows, memory, lists=examination != "pbm")
     with progress_bar("fitting") as progress:
-        fitted = MixtureCorrection(mixture, prior).fit(counted, progress=progress)
+        fitted = MixtureCorrection(mixture, prior, examination=examination).fit(counted, progress=progress)
     fitted.write(output)
     say(f"Model in {output}.")
     print_fit(fitted)
@@ -125,7 +137,8 @@ def label(
 
     fitted = MixtureFit.read(model)
     _check_outputs([*log, str(model)], tables=[output])
-    counted = _count(log, columns, ",".join(fitted.context), bad_rows, memory)
+    context = "" if fitted.steps else ",".join(fitted.context)
+    counted = _count(log, columns, context, bad_rows, memory, lists=bool(fitted.steps))
     unseen = fitted.unseen(counted)
     if unseen:
         say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
@@ -139,7 +152,15 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
     print_fit(MixtureFit.read(model))
 
 
-def _count(log: list[str], columns: str, context: str, bad_rows: Literal["fail", "skip"], memory: str | None) -> Counts:
+def _count(
+    log: list[str],
+    columns: str,
+    context: str,
+    bad_rows: Literal["fail", "skip"],
+    memory: str | None,
+    *,
+    lists: bool = False,
+) -> Counts:
     from clickmix.counts import count
 
     with progress_bar("reading") as progress:
@@ -149,6 +170,7 @@ def _count(log: list[str], columns: str, context: str, bad_rows: Literal["fail",
             context=_words(context),
             bad_rows=bad_rows,
             memory=memory,
+            lists=lists,
             progress=progress,
         )
     impressions, clicks = counted.totals()
@@ -164,7 +186,25 @@ def _write_labels(fitted: Any, counted: Counts, output: Path) -> None:
     say(f"{rows:,} labels in {output}.")
 
 
-def _check_outputs(inputs: list[str], *, tables: Sequence[Path] = (), models: Sequence[Path] = ()) -> None:
+def _check_report(path: Path) -> None:
+    """Before any work: what reports are made with is there, and the name is one that browsers open."""
+    from clickmix.report import check_report_extra
+
+    check_report_extra()
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise SettingError(f"{path}: a report is an HTML file. Expected a name ending in .html.")
+
+
+def _write_report(path: Path, counted: Counts, fitted: Any, log: list[str], correction: str) -> None:
+    from clickmix.report import log_page, write_page
+
+    with stages() as stage:
+        stage("writing the report")
+        write_page(log_page(counted, fitted, sources=log, correction=correction), path)
+    say(f"Report, for a browser: {path}")
+
+
+def _check_outputs(inputs: list[str], *, tables: Sequence[Path] = (), others: Sequence[Path] = ()) -> None:
     """Before any work: outputs have names that can be written, and none of them is an input or the other output."""
     from clickmix.engines.duckdb import output_options
     from clickmix.files import check_writable
@@ -173,7 +213,7 @@ def _check_outputs(inputs: list[str], *, tables: Sequence[Path] = (), models: Se
     for table in tables:
         output_options(table)
     taken = {file.resolve(): "a file that is read" for file in find_files(inputs)}
-    for output in (*tables, *models):
+    for output in (*tables, *others):
         check_writable(output)
         if output.resolve() in taken:
             raise InputError(f"{output}: would replace {taken[output.resolve()]}. Choose another name for the output.")

@@ -17,6 +17,7 @@ import numpy as np
 
 from clickmix.engines.duckdb import Columns, DuckDB, Progress
 from clickmix.errors import InputError, SettingError
+from clickmix.lists import list_counting_query
 from clickmix.log import Log, open_log
 from clickmix.refused import Refused, any_rejected_line, find_refused
 from clickmix.rows import counting_query
@@ -31,12 +32,16 @@ _table_numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Counts:
-    """Impressions and clicks per query, document, position and context, exact, in a table of the engine."""
+    """Impressions and clicks per query, document, position and context, exact, in a table of the engine.
+
+    If result lists were kept apart, `by_list` is a second table: the same per query, list, document and position.
+    """
 
     engine: DuckDB = field(repr=False)
     table: str
     context: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
+    by_list: str | None = None
 
     @classmethod
     def from_arrays(
@@ -70,6 +75,11 @@ class Counts:
         columns = ["query_id", "doc_id", *map(name, self.keys)]
         return f"SELECT {listed(columns)}, impressions, clicks FROM {self.table} ORDER BY {listed(columns)}"
 
+    def list_query(self) -> str:
+        """The SQL query for all cells of all result lists, in order."""
+        keys = "query_id, list, position, doc_id"
+        return f"SELECT {keys}, impressions, clicks FROM {self.by_list} ORDER BY {keys}"
+
     def totals(self) -> tuple[int, int]:
         """Impressions and clicks of the whole log."""
         ((impressions, clicks),) = self.engine.rows(
@@ -78,8 +88,8 @@ class Counts:
         return impressions, clicks
 
     def write(self, path: str | Path) -> int:
-        """Write a counts file, which is itself a log; says how many cells it has."""
-        return self.engine.write(self.query(), path)
+        """Write a counts file, which is itself a log, list by list if lists are kept; says how many cells it has."""
+        return self.engine.write(self.query() if self.by_list is None else self.list_query(), path)
 
 
 def count(
@@ -89,13 +99,17 @@ def count(
     context: Sequence[str] = (),
     bad_rows: BadRows = "fail",
     memory: str | None = None,
+    lists: bool = False,
     progress: Progress | None = None,
 ) -> Counts:
-    """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow or DuckDB."""
+    """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow or DuckDB.
+
+    With `lists`, result lists are kept apart; that needs session_id, or counts that were made so.
+    """
     if bad_rows not in ("fail", "skip"):
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
     engine = DuckDB(memory=memory)
-    opened = open_log(log, engine=engine, columns=columns, context=context)
+    opened = open_log(log, engine=engine, columns=columns, context=context, lists=lists)
     return _scanned(opened, engine, bad_rows=bad_rows, progress=progress)
 
 
@@ -115,7 +129,17 @@ def _scanned(log: Log, engine: DuckDB, *, bad_rows: BadRows, progress: Progress 
         )
     _check_total(counts, log)
     _restore_integers(counts, log)
-    return Counts(engine, counts.table, log.context, refused)
+    return _apart(counts, refused) if log.lists else Counts(engine, counts.table, log.context, refused)
+
+
+def _apart(lists: Counts, refused: tuple[Refused, ...]) -> Counts:
+    """Counts with a table by list: what every correction needs is added up from it."""
+    table, sums = f"cells_{next(_table_numbers)}", "sum(impressions) AS BIGINT) AS impressions, CAST(sum(clicks)"
+    lists.engine.run(
+        f"CREATE TEMP TABLE {table} AS SELECT query_id, doc_id, position, CAST({sums} AS BIGINT) AS clicks "
+        f"FROM {lists.table} GROUP BY query_id, doc_id, position"
+    )
+    return Counts(lists.engine, table, (), refused, lists.table)
 
 
 def _unscannable(log: Log, engine: DuckDB, error: duckdb.Error) -> InputError:
@@ -147,15 +171,15 @@ def _scan(log: Log, *, skip: bool) -> str:
         role: len({kind_of(source.types[log.column(role)]) for source in log.sources}) > 1
         for role in ("query_id", "doc_id")
     }
-    queries = [counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
-    keys = listed(["query_id", "doc_id", "position", *map(name, log.context)])
+    query = list_counting_query if log.lists else counting_query
+    queries = [query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
+    more = ["list"] if log.lists else [name(column) for column in log.context]
+    keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks", "refused"))
-    united = queries[0] if len(queries) == 1 else f"SELECT {keys}, {sums} FROM ({_union(queries)}) GROUP BY {keys}"
-    context = listed(["", *map(name, log.context)]) if log.context else ""
-    return (
-        f"SELECT query_id, doc_id, CAST(position AS BIGINT) AS position{context}, impressions, clicks, refused "
-        f"FROM ({united})"
-    )
+    alone = len(queries) == 1 and not log.lists  # one list can come out in two parts: a row of it stood there twice
+    united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({_union(queries)}) GROUP BY {keys}"
+    values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
+    return f"SELECT {values}, impressions, clicks, refused FROM ({united})"
 
 
 def _union(queries: Sequence[str]) -> str:
@@ -165,6 +189,7 @@ def _union(queries: Sequence[str]) -> str:
 def _refuse(counts: Counts, log: Log, *, skip: bool) -> tuple[Refused, ...]:
     """Look for refused rows in the counted table; only when there are some, read the log again to name them."""
     bad_key = "query_id IS NULL OR doc_id IS NULL OR position IS NULL OR position < 1"
+    bad_key += " OR list IS NULL" if log.lists else ""
     any_bad = counts.engine.rows(f"SELECT 1 FROM {counts.table} WHERE refused > 0 OR {bad_key} LIMIT 1")
     any_cut = skip and any_rejected_line(counts.engine)
     if not any_bad and not any_cut:

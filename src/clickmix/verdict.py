@@ -114,6 +114,10 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
 
 def _looked_for(fitted: MixtureFit) -> list[str]:
     quiet = [str(check.violation) for check in fitted.checks if not check.found]
+    if fitted.examination != "pbm":
+        return [
+            "Violations of the assumptions are not looked for where documents are grouped by what stands above them."
+        ]
     if not fitted.checks:
         return [f"Violations of the assumptions are not looked for in a {fitted.mixture} mixture."]
     return [f"Looked for and not found: {'; '.join(quiet)}."] if quiet else []

@@ -18,7 +18,7 @@ from scipy.stats import chi2
 from clickmix.corrections.group import Group
 from clickmix.corrections.label_sql import labels_query
 from clickmix.counts import Counts
-from clickmix.groups import SMALLEST_GROUP, Place
+from clickmix.groups import SMALLEST_GROUP, Place, read_histogram
 from clickmix.mixtures import Observations
 from clickmix.mixtures.halves import RateGap, compare_rates
 from clickmix.mixtures.misfit import Misfit, find_misfits
@@ -56,21 +56,25 @@ class Check:
 
 
 def check_log(
-    groups: Sequence[Group],
-    seen: Sequence[Observations],
-    counts: Counts,
-    *,
-    bics: Mapping[int, float],
-    jointly: bool,
+    groups: Sequence[Group], counts: Counts, *, bics: Mapping[int, float], jointly: bool
 ) -> tuple[Check, ...]:
     """All that can be looked for in these groups; what stands above a document is known only where lists stay."""
     checks = [
         check_rising(groups, counts.context),
         check_grades(bics, len(groups[0].prior)),
         None if jointly else check_cascade(groups, counts),
-        *check_rates(groups, seen, counts.context),
+        *check_rates(groups, _observations(groups, counts), counts.context),
     ]
     return tuple(check for check in checks if check is not None)
+
+
+def _observations(groups: Sequence[Group], counts: Counts) -> list[Observations]:
+    """The histogram of each group."""
+    histogram = read_histogram(counts)
+    of_place = {seen.place: g for g, group in enumerate(groups) for seen in group.places}
+    member_of = np.array([of_place[place] for place in histogram.places])[histogram.place]
+    columns = (histogram.impressions, histogram.clicks, histogram.documents)
+    return [Observations.histogram(*(column[member_of == g] for column in columns)) for g in range(len(groups))]
 
 
 def check_rising(groups: Sequence[Group], context: Sequence[str]) -> Check | None:

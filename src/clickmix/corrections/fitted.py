@@ -5,6 +5,7 @@ A document's cells add up under one relevance: corrections/label_sql.py has the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,9 +31,13 @@ from clickmix.corrections.model import (
     parse_bics,
     parse_checks,
     parse_groups,
+    parse_steps,
     reading,
+    step_payload,
     texts,
 )
+from clickmix.corrections.patterns import Step
+from clickmix.corrections.walk import ABOVE, check_lists, walk_again
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.files import document_text, read_document, write_document
@@ -51,11 +56,14 @@ MODEL_FIELDS = (
     "log_likelihoods",
     "bics",
     "shared",
-    "error",
+    "examination",
+    "steps",
+    "joint_error",
     "checks",
 )
 MIXTURES = ("auto", "binomial", "graded", "gaussian", "nonparametric")
 FITTED = ("group by group", "all groups jointly")
+EXAMINATIONS = ("pbm", "dcm", "ubm")
 
 
 @dataclass(frozen=True)
@@ -93,8 +101,8 @@ class MixtureFit:
 
     `moving` is the share of documents seen at several places; where it is high all groups were fitted `jointly`, with
     `log_likelihoods` on the way; else they were `shared` if neighbours learned from each other. `bics` has the BIC of
-    every number of grades that was looked at. `error` is the root mean squared error to expect of labels, and `checks`
-    tell what was looked for that a mixture cannot explain.
+    every number of grades that was looked at. `joint_error` is the error to expect of labels as a joint fit knows it,
+    and `checks` tell what was looked for that a mixture cannot explain.
     """
 
     mixture: str
@@ -106,8 +114,10 @@ class MixtureFit:
     log_likelihoods: tuple[float, ...] = ()
     bics: Mapping[int, float] = field(default_factory=dict)
     shared: bool = False
-    error: float = 0.0
+    joint_error: float | None = None
     checks: tuple[Check, ...] = ()
+    examination: str = "pbm"
+    steps: tuple[Step, ...] = ()
 
     @property
     def grades(self) -> int:
@@ -119,6 +129,17 @@ class MixtureFit:
         """The share of the uncertainty about relevance that clicks remove: the groups' mean, weighted by documents."""
         documents = sum(group.documents for group in self.groups)
         return sum(group.mixture.separation * group.documents for group in self.groups) / documents
+
+    @property
+    def error(self) -> float:
+        """The root mean squared error to expect of labels.
+
+        Of documents that stay, the groups' mean, weighted by documents; of those that move, what all their places say.
+        """
+        if self.joint_error is not None:
+            return self.joint_error
+        documents = sum(group.documents for group in self.groups)
+        return math.sqrt(sum(group.squared_error * group.documents for group in self.groups) / documents)
 
     def to_json(self) -> str:
         """The text of a model file."""
@@ -144,8 +165,10 @@ class MixtureFit:
                 tuple(numbers(payload, "log_likelihoods")),
                 parse_bics(payload),
                 flag(payload, "shared"),
-                number(payload, "error", 0, 1),
+                None if payload["joint_error"] is None else number(payload, "joint_error", 0, 1),
                 parse_checks(payload),
+                choice(payload, "examination", EXAMINATIONS),
+                parse_steps(payload),
             )
 
     def _payload(self) -> dict[str, Any]:
@@ -159,21 +182,31 @@ class MixtureFit:
             "log_likelihoods": list(self.log_likelihoods),
             "bics": {str(grades): bic for grades, bic in self.bics.items()},
             "shared": self.shared,
-            "error": self.error,
+            "examination": self.examination,
+            "steps": [step_payload(step) for step in self.steps],
+            "joint_error": self.joint_error,
             "checks": [check_payload(check) for check in self.checks],
         }
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""
+        return Labels(counts, self._query(self._in_groups(counts)))
+
+    def _in_groups(self, counts: Counts) -> Counts:
+        """The counts with the model's context columns; those of a cascade are found by walking down the lists."""
+        if self.steps and counts.context != (ABOVE,):
+            check_lists(counts, self.examination)
+            return walk_again(counts, self.steps, self._query)
         if counts.context != self.context:
             raise SettingError(
                 f"the model's context is {_named(self.context)}, the counts have {_named(counts.context)}. "
                 "Count the log with the model's context columns."
             )
-        return Labels(counts, self._query(counts))
+        return counts
 
     def explain(self, counts: Counts, query_id: object, doc_id: object) -> Explanation:
         """The cells of one document and what each says about its relevance."""
+        counts = self._in_groups(counts)
         keys = listed(map(name, counts.keys))
         rows = counts.engine.rows(
             f"SELECT {keys}, impressions, clicks FROM {counts.table} WHERE CAST(query_id AS VARCHAR) = "
@@ -199,6 +232,8 @@ class MixtureFit:
 
     def unseen(self, counts: Counts) -> tuple[str, ...]:
         """The places of some counts that the fit has not seen, in words; the nearest ones stand in for them."""
+        if self.steps:
+            return ()  # every position and every pattern falls into one of its groups
         return tuple(p.describe(self.context) for p in read_places(counts) if p not in self._known)
 
     def _standing_for(self, place: Place) -> tuple[Group, PlaceCounts]:

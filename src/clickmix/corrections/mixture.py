@@ -6,19 +6,20 @@ Counts -> MixtureFit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from clickmix.corrections.checks import Check, check_log
-from clickmix.corrections.fitted import MIXTURES, MixtureFit
+from clickmix.corrections.cascade import fit_cascade
+from clickmix.corrections.checks import check_log
+from clickmix.corrections.fitted import EXAMINATIONS, MIXTURES, MixtureFit
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.counts import Counts
 from clickmix.engines.duckdb import Progress
 from clickmix.errors import SettingError
 from clickmix.groups import Histogram, Place, Sample, join_small, nearest, read_histogram, read_moving, read_sample
-from clickmix.mixtures import Mixture, Observations, can_share, fit_group, fit_jointly, fit_neighbours
+from clickmix.mixtures import Mixture, Observations, can_share, fit_examined, fit_group, fit_jointly, fit_neighbours
 from clickmix.mixtures.fit import Prior
 from clickmix.mixtures.mixture import silent
 from clickmix.mixtures.neighbours import GRADES, STRONG
@@ -44,6 +45,7 @@ class MixtureCorrection:
     prior: Prior = "position"
     grades: int = 5
     sharing: bool = True
+    examination: str = "pbm"
 
     def __post_init__(self) -> None:
         if self.mixture not in MIXTURES:
@@ -52,9 +54,19 @@ class MixtureCorrection:
             raise SettingError(f"prior {self.prior!r}: expected 'position' or 'flat'.")
         if not 2 <= self.grades <= GRADES[-1]:
             raise SettingError(f"grades {self.grades!r}: expected a whole number from 2 to {GRADES[-1]}.")
+        if self.examination not in EXAMINATIONS:
+            raise SettingError(f"examination {self.examination!r}: expected one of {', '.join(EXAMINATIONS)}.")
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
         """Fit every group by itself or with its neighbours, or all together where documents move between them."""
+        if self.examination != "pbm":
+            return fit_cascade(counts, self._of_groups, examination=self.examination, moving_from=MOVING_FROM)
+        fitted = self._fit(counts, progress)
+        if self.mixture in ("gaussian", "nonparametric"):
+            return fitted
+        return replace(fitted, checks=check_log(fitted.groups, counts, bics=fitted.bics, jointly=fitted.jointly))
+
+    def _fit(self, counts: Counts, progress: Progress | None = None) -> MixtureFit:
         histogram = read_histogram(counts)
         moving = read_moving(counts, histogram)
         # A distribution without a shape is fitted group by group always: jointly it would have too many parameters.
@@ -68,15 +80,23 @@ class MixtureCorrection:
         else:
             group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
             fitted = self._separately(histogram, group, progress)
+        return self._fit_of(counts, histogram, group, fitted, moving, jointly=jointly)
+
+    def _fit_of(
+        self,
+        counts: Counts,
+        histogram: Histogram,
+        group: Ints,
+        fitted: _Fitted,
+        moving: float,
+        *,
+        jointly: bool = False,
+    ) -> MixtureFit:
         priors = _filled(fitted, histogram, group)
         groups = tuple(
             Group(places, mixture, tuple(prior.tolist()))
             for places, mixture, prior in zip(_members(histogram, group), fitted.mixtures, priors, strict=True)
         )
-        checks: tuple[Check, ...] = ()
-        if self.mixture not in ("gaussian", "nonparametric"):
-            seen = _observations(histogram, group)
-            checks = check_log(groups, seen, counts, bics=fitted.bics, jointly=jointly)
         return MixtureFit(
             self.mixture,
             self.prior,
@@ -87,9 +107,26 @@ class MixtureCorrection:
             fitted.trace,
             fitted.bics,
             fitted.shared,
-            _error(groups) if fitted.error is None else fitted.error,
-            checks,
+            fitted.error,
         )
+
+    def _of_groups(self, counts: Counts, grades: int | None, *, alike: bool) -> MixtureFit:
+        """A fit whose groups are the counts' places; `alike` but for examination, unless their documents move.
+
+        The number of grades is that of the first position, once it is known.
+        """
+        plain = replace(self, examination="pbm")
+        if grades is not None and self.mixture == "auto":
+            plain = replace(plain, mixture="graded", grades=grades)
+        if not alike or plain.mixture not in ("binomial", "graded"):
+            return plain._fit(counts)
+        histogram = read_histogram(counts)
+        moving, group = read_moving(counts, histogram), np.arange(len(histogram.places))
+        if moving >= MOVING_FROM:
+            return plain._fit(counts)
+        mixtures = fit_examined(_observations(histogram, group), grades=plain._grades)
+        priors = [np.array(mixture.weights) if mixture.informative else None for mixture in mixtures]
+        return plain._fit_of(counts, histogram, group, _Fitted(mixtures, priors, plain._grades, ()), moving)
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
         """From the histogram of each group, with what its neighbours say where there are enough of them.
@@ -203,12 +240,6 @@ def _observations(histogram: Histogram, group: Ints) -> list[Observations]:
     return [
         Observations.histogram(*(column[member_of == g] for column in columns)) for g in range(int(group.max()) + 1)
     ]
-
-
-def _error(groups: Sequence[Group]) -> float:
-    """Of all labels: the root of the groups' mean squared error, weighted by documents."""
-    documents = sum(group.documents for group in groups)
-    return float(np.sqrt(sum(group.squared_error * group.documents for group in groups) / documents))
 
 
 def _members(histogram: Histogram, group: Ints) -> list[tuple[PlaceCounts, ...]]:

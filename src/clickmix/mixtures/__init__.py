@@ -4,6 +4,7 @@ groups -> mixtures -> labels
 """
 
 from clickmix.mixtures.alone import fit_group
+from clickmix.mixtures.examined import fit_examined
 from clickmix.mixtures.joint import JointFit, fit_jointly
 from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.mixtures.needed import expected_error, impressions_for
@@ -18,6 +19,7 @@ __all__ = [
     "Verdict",
     "can_share",
     "expected_error",
+    "fit_examined",
     "fit_group",
     "fit_jointly",
     "fit_neighbours",
