@@ -90,13 +90,11 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
     """The verdict on the log with its evidence, how the fit was made, and what the verdicts on places mean."""
     judged = judge(fitted)
     verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
-    moving = f"{fitted.moving:.0%} of documents were seen at several places"
-    shared = ", neighbouring positions learning from each other" if fitted.shared else ""
     return [
         f"This log {'is ' if judged.judgement is Judgement.TRUSTWORTHY else ''}{judged}.",
         *judged.sentences,
         f"needed: impressions of a document that bring the error of its label to {TARGET:g} at that place.",
-        f"Fitted {FITTED[fitted.jointly]} ({moving}){shared}, {fitted.mixture} mixture, {fitted.prior} prior.",
+        how_fitted(fitted),
         *_choice(fitted),
         f"Clicks at one place remove {fitted.separation:.0%} of the uncertainty about relevance, on average.",
         *(
@@ -104,6 +102,13 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
             for verdict, places in verdicts.items()
         ),
     ]
+
+
+def how_fitted(fitted: MixtureFit) -> str:
+    """How the fit was made, in a sentence."""
+    moving = f"{fitted.moving:.0%} of documents were seen at several places"
+    shared = ", neighbouring positions learning from each other" if fitted.shared else ""
+    return f"Fitted {FITTED[fitted.jointly]} ({moving}){shared}, {fitted.mixture} mixture, {fitted.prior} prior."
 
 
 def _choice(fitted: MixtureFit) -> list[str]:

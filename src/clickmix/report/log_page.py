@@ -19,7 +19,7 @@ from clickmix.report.log_numbers import LabelBins, count_queries, labels_at_hand
 from clickmix.report.mixture_figures import chosen_groups, group_figures, rates_figures, separation_figure
 from clickmix.report.pages import Listing, Page, Section
 from clickmix.report.words import cut
-from clickmix.summary import fit_sentences, fit_table
+from clickmix.summary import fit_sentences, fit_table, how_fitted
 
 MOST_CONTEXTS = 6
 MOST_ROWS = 200
@@ -173,10 +173,11 @@ def _places_section(fitted: MixtureFit) -> Section:
     listing = Listing(head, rows[:MOST_ROWS], "", notes, numbers)
     prose = (
         "A place is a position, in its context where there is one. "
-        "Rates with half a 95% interval where it is known. 'relevance' is the mean relevance of documents there, "
-        "'separation' the share of the uncertainty about it that clicks remove, 'error' what to expect of labels."
+        "Rates with half a 95% interval where it is known. 'prior' is the mean relevance of documents there, "
+        "'separation' the share of the uncertainty about it that clicks remove, 'error' what to expect of labels, "
+        "'needed' how many impressions of a document would bring that to 0.1."
     )
-    return Section("All places", [prose, fit_sentences(fitted)[0]], tables=[listing])
+    return Section("All places", [prose, how_fitted(fitted)], tables=[listing])
 
 
 def _cell(shown: object) -> str:
