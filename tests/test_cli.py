@@ -51,6 +51,7 @@ def test_debias_writes_labels_and_a_model_and_says_so(folder: Path) -> None:
     assert f"{len(rows)} labels in labels.parquet.\n" in result.stdout
     assert rows.columns == ["query_id", "doc_id", "relevance", "impressions", "clicks", "low", "high"]
     assert "position 1" in result.stdout
+    assert "\nThis log needs " in result.stdout
     assert cm.MixtureFit.read("model.json").mixture == "auto"
 
 

@@ -122,7 +122,7 @@ def test_the_predicted_error_is_the_measured_one(kind: str) -> None:
 
 
 def test_documents_that_move_have_a_predicted_error_too_and_raise_no_alarm() -> None:
-    counts, relevant, _ = spread(2, documents=20_000)
+    counts, relevant, _ = spread(2, documents=8_000)
     fitted = cm.MixtureCorrection().fit(counts)
     labels = fitted.label(counts)
     squares = (labels.relevance - relevant[labels.doc_id]) ** 2
@@ -330,7 +330,8 @@ class TestVerdict:
         times = cm.judge(fitted).times
         assert times is not None
         log = position_based(10, sessions=round(20 * times))
-        squares = (labelled(log)[1].relevance - log.truth(labelled(log)[1])) ** 2
+        labels = labelled(log)[1]
+        squares = (labels.relevance - log.truth(labels)) ** 2
         # What is known of the rates after 20 sessions: 10 % of the error, beside the chance of which documents err.
         assert abs(np.sqrt(squares.mean()) - 0.1) < 0.1 * 0.1 + BOUND * squares.std() / np.sqrt(len(squares)) / 0.2
 

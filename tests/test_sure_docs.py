@@ -47,6 +47,17 @@ def test_impressions_needed(row: dict[str, Any]) -> None:
     assert needed_line(row) in PAGE
 
 
+def predicted_line(row: dict[str, Any]) -> str:
+    """A row of the table of predicted and measured errors."""
+    pairs = "; ".join(f"{predicted:.3f}, {measured:.3f}" for predicted, measured in row["predicted_and_measured"])
+    return f"| {row['eta']:g} | {row['clicks']:,} | {pairs} |"
+
+
+@pytest.mark.parametrize("row", figures("sure")["predicted"], ids=lambda row: f"{row['eta']:g}-{row['clicks']}")
+def test_predicted_errors(row: dict[str, Any]) -> None:
+    assert predicted_line(row) in PAGE
+
+
 VERDICTS = figures("verdicts")
 KINDS = [(group, kind) for group in ("clean", "planted", "subtle") for kind in VERDICTS[group]]
 

@@ -121,14 +121,14 @@ def check_grades(bics: Mapping[int, float], grades: int) -> Check | None:
     if grades == GRADES[-1]:
         if grades - 1 not in bics:
             return None
-        statistic = bics[grades - 1] - bics[grades]
+        statistic = float(bics[grades - 1] - bics[grades])
         evidence = f"With {grades} grades, the most that are tried, BIC was still better by {statistic:,.0f}"
     else:
         finer = {number: bic for number, bic in bics.items() if number > grades}
         if not finer:
             return None
         best = min(finer, key=lambda number: finer[number])
-        statistic = bics[grades] - finer[best]
+        statistic = float(bics[grades] - finer[best])
         evidence = f"BIC with {best} grades is better by {statistic:,.0f} than with {grades}"
     return Check(Violation.GRADES, statistic, STRONG, evidence)
 
