@@ -15,7 +15,7 @@ import measuring  # noqa: F401  # makes the tests' logs importable
 from remark1 import EXAMINED, toy
 
 PICTURE = Path(__file__).parents[1] / "docs" / "remark1.svg"
-OTHERS = {0.8: "one set", 0.4: "the paper's two: separable", 0.1: "too far apart: they overlap"}
+OTHERS = {0.8: "alike", 0.4: "the paper's example, separable", 0.1: "too far apart, they overlap"}
 COLOURS = ("#0072b2", "#e69f00")
 
 
@@ -28,7 +28,7 @@ def draw() -> Figure:
         _, relevant, rates = toy(other)
         parts, names = (rates[~relevant], rates[relevant]), ("not relevant", "relevant")
         panel.hist(parts, bins=bins, stacked=True, histtype="stepfilled", color=COLOURS, label=names)
-        panel.set_title(f"examined {EXAMINED} and {other}: {words}" if other != EXAMINED else f"examined {EXAMINED}")
+        panel.set_title(f"examined {EXAMINED} and {other}:\n{words}")
         panel.title.set_fontsize(9)
         panel.set_xlabel("click-through rate at position 4")
     panels[0].set_ylabel("documents")

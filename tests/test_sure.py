@@ -190,8 +190,10 @@ class TestComparedRates:
         assert gap.ratio == pytest.approx(0.5, abs=0.05)
 
 
-def place_of(position: int, rates: tuple[float, float], errors: tuple[float, float] | None) -> cm.Group:
-    fitted = mixture((0.9, 0.1), rates, standard_errors=errors, error=0.1)
+def place_of(
+    position: int, rates: tuple[float, float], errors: tuple[float, float] | None, *, share: float = 0.1
+) -> cm.Group:
+    fitted = mixture((1 - share, share), rates, standard_errors=errors, error=0.1)
     return cm.Group((PlaceCounts(Place(position), 1_000, 20_000, 1_000),), fitted, fitted.weights)
 
 
@@ -324,6 +326,23 @@ class TestVerdict:
             "The error to expect of labels is 0.300 (root mean square, of relevance from 0 to 1), above 0.1; how much "
             "more data would change that cannot be said."
         )
+
+    def test_rare_relevance_is_not_known_because_it_is_rare(self) -> None:
+        group = place_of(1, (0.1, 0.3), None, share=0.005)
+        error = cm.expected_error(group.mixture, 20)
+        verdict = cm.judge(fit_of(group, error=error, checks=(QUIET,)))
+        assert error < 0.1
+        assert str(verdict) == "needs 1.8 times more data"
+        assert verdict.sentences[0] == (
+            "The error to expect of labels is 0.061 (root mean square, of relevance from 0 to 1), not above 0.1, but "
+            "relevance is rare: clicks remove only 24% of the uncertainty about it; 1.8 times as many impressions would "
+            "remove half of it."
+        )
+
+    def test_a_log_without_clicks_is_not_trustworthy(self) -> None:
+        ids = np.arange(100)
+        counts = cm.Counts.from_arrays(ids // 10, ids, 1 + ids % 10, np.full(100, 50), np.zeros(100, dtype=int))
+        assert str(cm.judge(cm.MixtureCorrection().fit(counts))) == "needs far more data"
 
     def test_so_many_times_more_data_is_enough(self) -> None:
         fitted = labelled(position_based(9, sessions=20))[0]

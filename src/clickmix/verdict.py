@@ -2,7 +2,8 @@
 
     squared error(s) = sum over groups of documents V(s impressions per document) / documents
 is what to expect of labels with s times the impressions (mixtures/needed.py has V). With s_0 the s that gives the error
-of today and s_1 the one that gives the target, the log needs s_1 / s_0 times its data.
+of today and s_1 the one that gives the target, the log needs s_1 / s_0 times its data. Where relevance is so rare that
+the prior alone has a small error, clicks must also remove half of the uncertainty about it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from clickmix.corrections.fitted import MixtureFit
 from clickmix.corrections.group import Group
 from clickmix.mixtures.needed import MOST, TARGET, expected_error
 
+LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 LEAST_DATA = 1e-3  # times the impressions: where the search begins
 
 
@@ -49,12 +51,13 @@ class LogVerdict:
 
 
 def judge(fitted: MixtureFit, *, target: float = TARGET) -> LogVerdict:
-    """Whether labels of a fitted log deserve trust; they do when their expected error is at most `target`.
+    """Whether labels of a fitted log deserve trust.
 
+    They do when their expected error is at most `target`, and clicks removed at least half of what was uncertain.
     A violation outweighs everything: what the fit expects of its labels is then worth nothing.
     """
     found = tuple(check for check in fitted.checks if check.found)
-    enough = fitted.error <= target
+    enough = fitted.error**2 <= _goal(fitted, target)
     times = None if enough else times_more_data(fitted, target=target)
     judgement = Judgement.VIOLATES if found else Judgement.TRUSTWORTHY if enough else Judgement.NEEDS_MORE
     violated = [f"Violated: {check.violation}. {check.evidence}." for check in found]
@@ -67,12 +70,24 @@ def times_more_data(fitted: MixtureFit, *, target: float = TARGET) -> float | No
     if any(group.mixture.variances is not None for group in fitted.groups):
         return None  # how far a Gaussian's rates scatter with more impressions it does not say
     documents = sum(group.documents for group in fitted.groups)
+    goal = _goal(fitted, target)
 
     def squared_error(times: float) -> float:
         return sum(group.documents * _squared_error(group, times) for group in fitted.groups) / documents
 
-    today, then = _solve(squared_error, fitted.error**2), _solve(squared_error, target**2)
+    today, then = _solve(squared_error, fitted.error**2), _solve(squared_error, goal)
     return None if today is None or then is None else max(1.0, then / today)
+
+
+def _goal(fitted: MixtureFit, target: float) -> float:
+    """The squared error that labels should have."""
+    return min(target**2, (1 - LEAST_REMOVED) * _uncertainty(fitted))
+
+
+def _uncertainty(fitted: MixtureFit) -> float:
+    """The squared error to expect without any click."""
+    documents = sum(group.documents for group in fitted.groups)
+    return sum(group.documents * group.prior_variance for group in fitted.groups) / documents
 
 
 def _squared_error(group: Group, times: float) -> float:
@@ -103,8 +118,13 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
     expected = (
         f"The error to expect of labels is {fitted.error:.3f}{doubt} (root mean square, of relevance from 0 to 1)"
     )
-    if fitted.error <= target:
+    removed = max(0.0, 1 - fitted.error**2 / _uncertainty(fitted))
+    if fitted.error <= target and removed >= LEAST_REMOVED:
         return [f"{expected}, not above {target:g}."]
+    if fitted.error <= target:
+        more = "" if times is None else f"; {_rounded_up(times)} times as many impressions would remove half of it"
+        rare = f"but relevance is rare: clicks remove only {removed:.0%} of the uncertainty about it{more}"
+        return [f"{expected}, not above {target:g}, {rare}."]
     if times is None:
         return [f"{expected}, above {target:g}; how much more data would change that cannot be said."]
     return [

@@ -54,8 +54,11 @@ class Group:
     @property
     def squared_error(self) -> float:
         """To expect of labels from clicks here; where clicks say nothing, the variance of the prior."""
-        if self.mixture.error is not None:
-            return self.mixture.error**2
+        return self.prior_variance if self.mixture.error is None else self.mixture.error**2
+
+    @property
+    def prior_variance(self) -> float:
+        """The squared error to expect of labels before any click."""
         x = np.linspace(0, 1, len(self.prior))
         return float((x * x) @ self.prior) - self.prior_relevance**2
 
