@@ -335,8 +335,8 @@ class TestVerdict:
         assert str(verdict) == "needs 1.8 times more data"
         assert verdict.sentences[0] == (
             "The error to expect of labels is 0.061 (root mean square, of relevance from 0 to 1), not above 0.1, but "
-            "relevance is rare: clicks remove only 24% of the uncertainty about it; 1.8 times as many impressions would "
-            "remove half of it."
+            "relevance is rare: clicks remove only 24% of the uncertainty about it; 1.8 times as many impressions "
+            "would remove half of it."
         )
 
     def test_a_log_without_clicks_is_not_trustworthy(self) -> None:
