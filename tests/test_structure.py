@@ -21,6 +21,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 WALK = [
     "errors",
     "sql",
+    "dialects",
     "files",
     "engines",
     "paths",
@@ -40,7 +41,7 @@ WALK = [
 ]
 # Free to import any stage; imported by none but the command and each other.
 BESIDE = ["cli_labels", "cli_rankers", "clicks", "datasets", "demo", "experiments", "rankers", "report", "simulate"]
-HEAVY = {"lightgbm", "torch", "matplotlib", "pandas", "sklearn", "pyarrow", "polars"}
+HEAVY = {"lightgbm", "torch", "matplotlib", "pandas", "sklearn", "pyarrow", "polars", "pyspark", "psycopg", "sqlglot"}
 
 
 def stage(module: Path) -> str:

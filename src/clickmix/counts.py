@@ -6,7 +6,6 @@ stages take from them is small: a histogram of (impressions, clicks), or the doc
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,9 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
-from clickmix.engines.duckdb import Columns, DuckDB, Progress
+from clickmix.engines.choose import Engines, choose_engine
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import InputError, SettingError
 from clickmix.log import Log, open_log
 from clickmix.refused import Refused, any_rejected_line, find_refused
@@ -26,14 +27,14 @@ from clickmix.sql import listed, name
 BadRows = Literal["fail", "skip"]
 LARGEST_TOTAL = 2**63 - 1
 CANONICAL_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
-_table_numbers = itertools.count(1)
+GOOD_KEY = "query_id IS NOT NULL AND doc_id IS NOT NULL AND position >= 1"  # NULL is not 1 or more
 
 
 @dataclass(frozen=True)
 class Counts:
     """Impressions and clicks per query, document, position and context, exact, in a table of the engine."""
 
-    engine: DuckDB = field(repr=False)
+    engine: Engines = field(repr=False)
     table: str
     context: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
@@ -79,7 +80,7 @@ class Counts:
 
     def write(self, path: str | Path) -> int:
         """Write a counts file, which is itself a log; says how many cells it has."""
-        return self.engine.write(self.query(), path)
+        return self.engine.write(self.query(), str(path))
 
 
 def count(
@@ -89,36 +90,42 @@ def count(
     context: Sequence[str] = (),
     bad_rows: BadRows = "fail",
     memory: str | None = None,
+    engine: object = None,
     progress: Progress | None = None,
 ) -> Counts:
-    """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow or DuckDB."""
+    """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow, DuckDB or Spark.
+
+    `engine` says who counts: DuckDB by default, "spark", a SparkSession, or "postgresql://...", whose tables are logs.
+    """
     if bad_rows not in ("fail", "skip"):
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
-    engine = DuckDB(memory=memory)
-    opened = open_log(log, engine=engine, columns=columns, context=context)
-    return _scanned(opened, engine, bad_rows=bad_rows, progress=progress)
+    chosen = choose_engine(engine, log=log, memory=memory)
+    opened = open_log(log, engine=chosen, columns=columns, context=context)
+    return _scanned(opened, chosen, bad_rows=bad_rows, progress=progress)
 
 
-def _scanned(log: Log, engine: DuckDB, *, bad_rows: BadRows, progress: Progress | None) -> Counts:
-    counts = Counts(engine, f"cells_{next(_table_numbers)}", log.context)
+def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress | None) -> Counts:
     skip = bad_rows == "skip"
     try:
-        engine.run(f"CREATE TEMP TABLE {counts.table} AS {_scan(log, skip=skip)}", progress=progress)
-        refused = _refuse(counts, log, skip=skip)
+        table = engine.keep(_scan(log, skip=skip), progress=progress)
+        seen = _look(engine, table)
+        refused = _refuse(log, engine, seen, skip=skip)
     except duckdb.Error as error:
         raise _unscannable(log, engine, error) from None
-    engine.run(f"DELETE FROM {counts.table} WHERE impressions = 0")
-    if not engine.rows(f"SELECT 1 FROM {counts.table} LIMIT 1"):
+    if not seen.impressions:
         every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
         raise InputError(
             f"{', '.join(map(str, log.sources))}: the log is empty.{every} Expected one row per impression."
         )
-    _check_total(counts, log)
-    _restore_integers(counts, log)
-    return Counts(engine, counts.table, log.context, refused)
+    if seen.impressions > LARGEST_TOTAL:  # no sum of a later stage can overflow: clicks are never more
+        raise InputError(
+            f"{', '.join(map(str, log.sources))}: the impressions add up to {seen.impressions}, more than "
+            f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
+        )
+    return Counts(engine, _cleaned(log, engine, table, seen), log.context, refused)
 
 
-def _unscannable(log: Log, engine: DuckDB, error: duckdb.Error) -> InputError:
+def _unscannable(log: Log, engine: Engines, error: duckdb.Error) -> InputError:
     """Why a log could not be read: lines that cannot be cut into columns, or what the reader said."""
     try:
         refused = find_refused(log, engine) if isinstance(error, duckdb.InvalidInputException) else []
@@ -127,18 +134,35 @@ def _unscannable(log: Log, engine: DuckDB, error: duckdb.Error) -> InputError:
     return _refusal(refused) if refused else unreadable(", ".join(map(str, log.sources)), error)
 
 
-def _check_total(counts: Counts, log: Log) -> None:
-    """No sum of a later stage can overflow: clicks are never more than impressions, and these add up to an int64."""
-    ((impressions,),) = counts.engine.rows(f"SELECT sum(impressions) FROM {counts.table}")
-    if impressions > LARGEST_TOTAL:
-        raise InputError(
-            f"{', '.join(map(str, log.sources))}: the impressions add up to {int(impressions)}, more than "
-            f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
-        )
-    types = counts.engine.types(counts.table)
-    for column in ("impressions", "clicks"):
-        if types[column] != "BIGINT":  # sums are wider
-            counts.engine.run(f"ALTER TABLE {counts.table} ALTER {column} TYPE BIGINT")
+@dataclass(frozen=True)
+class _Seen:
+    """What one look at the counted table tells: impressions in all, cells that say nothing, rows that are bad."""
+
+    impressions: int
+    empty: bool
+    bad: bool
+
+
+def _look(engine: Engines, table: str) -> _Seen:
+    ((impressions, fewest, bad),) = engine.rows(
+        f"SELECT sum(CASE WHEN {GOOD_KEY} THEN impressions END), min(impressions), "
+        f"max(CASE WHEN {GOOD_KEY} AND refused = 0 THEN 0 ELSE 1 END) FROM {table}"
+    )
+    return _Seen(int(impressions or 0), fewest == 0, bad == 1)
+
+
+def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
+    """The table as later stages want it: no bad or empty cells, plain integers. Most logs are so already."""
+    types = engine.types(table)
+    whole = [role for role in ("query_id", "doc_id") if _was_whole(log, engine, table, role, types[role])]
+    whole += [column for column in ("impressions", "clicks") if types[column] != "BIGINT"]  # sums are wider
+    if not (whole or seen.empty or seen.bad):
+        return table
+    columns = ["query_id", "doc_id", "position", *map(name, log.context), "impressions", "clicks"]
+    selected = (f"CAST({column} AS BIGINT) AS {column}" if column in whole else column for column in columns)
+    cleaned = engine.keep(f"SELECT {listed(selected)} FROM {table} WHERE {GOOD_KEY} AND impressions > 0")
+    engine.forget(table)
+    return cleaned
 
 
 def _scan(log: Log, *, skip: bool) -> str:
@@ -162,17 +186,14 @@ def _union(queries: Sequence[str]) -> str:
     return " UNION ALL ".join(f"({query})" for query in queries)
 
 
-def _refuse(counts: Counts, log: Log, *, skip: bool) -> tuple[Refused, ...]:
-    """Look for refused rows in the counted table; only when there are some, read the log again to name them."""
-    bad_key = "query_id IS NULL OR doc_id IS NULL OR position IS NULL OR position < 1"
-    any_bad = counts.engine.rows(f"SELECT 1 FROM {counts.table} WHERE refused > 0 OR {bad_key} LIMIT 1")
-    any_cut = skip and any_rejected_line(counts.engine)
-    if not any_bad and not any_cut:
+def _refuse(log: Log, engine: Engines, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
+    """Only when there are refused rows, read the log again to name them."""
+    cut = skip and isinstance(engine, DuckDB) and any_rejected_line(engine)
+    if not seen.bad and not cut:
         return ()
-    refused = find_refused(log, counts.engine)
+    refused = find_refused(log, engine)
     if not skip:
         raise _refusal(refused)
-    counts.engine.run(f"DELETE FROM {counts.table} WHERE {bad_key}")
     return tuple(refused)
 
 
@@ -187,22 +208,13 @@ def _refusal(refused: Sequence[Refused]) -> InputError:
     )
 
 
-def _restore_integers(counts: Counts, log: Log) -> None:
-    """Ids from text formats become integers again when every one of them is written as a plain integer.
+def _was_whole(log: Log, engine: Engines, table: str, role: str, stored: str) -> bool:
+    """Whether ids from CSV become integers again: when every one of them is written as a plain integer.
 
     Only then does nothing get lost: 007 or +7 would not come back as they were.
     """
-    for role in ("query_id", "doc_id"):
-        types = [source.types[log.column(role)] for source in log.sources]
-        could_be = all(
-            kind_of(type) == "integer" or source.format == "csv"
-            for source, type in zip(log.sources, types, strict=True)
-        )
-        stored = counts.engine.types(counts.table)[role]
-        if could_be and stored == "VARCHAR" and _all_match(counts, role):
-            counts.engine.run(f"ALTER TABLE {counts.table} ALTER {role} TYPE BIGINT")
-
-
-def _all_match(counts: Counts, column: str) -> bool:
-    query = f"SELECT 1 FROM {counts.table} WHERE NOT regexp_matches({column}, '{CANONICAL_INTEGER}') LIMIT 1"
-    return not counts.engine.rows(query)
+    could_be = all(source.untyped or kind_of(source.types[log.column(role)]) == "integer" for source in log.sources)
+    if not could_be or stored != "VARCHAR":
+        return False
+    query = f"SELECT 1 FROM {table} WHERE {GOOD_KEY} AND NOT regexp_matches({role}, '{CANONICAL_INTEGER}') LIMIT 1"
+    return not engine.rows(query)

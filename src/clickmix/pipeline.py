@@ -24,12 +24,13 @@ def debias(
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
     memory: str | None = None,
+    engine: object = None,
 ) -> Any:
-    """Relevance labels for a click log: `Labels` for paths and counts, for a frame the same kind of frame."""
+    """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame."""
     chosen = choose_correction(correction, mixture=mixture, prior=prior)
     if isinstance(log, Counts):
         return chosen.fit(log).label(log)
-    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory)
+    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory, engine=engine)
     labels = chosen.fit(counts).label(counts)
     return labels if are_paths(log) else labels.like(log)
 

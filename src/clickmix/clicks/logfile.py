@@ -22,7 +22,8 @@ from clickmix.clicks.sessions import (
     sessions_from_columns,
 )
 from clickmix.counts import count
-from clickmix.engines.duckdb import DuckDB, Progress
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import Progress
 from clickmix.errors import InputError
 from clickmix.log import Log, is_counted, open_log
 from clickmix.rows import flags, whole

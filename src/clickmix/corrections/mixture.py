@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from clickmix.corrections.fitted import MixtureFit
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.counts import Counts
-from clickmix.engines.duckdb import Progress
+from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
 from clickmix.groups import Histogram, Sample, join_small, nearest, read_histogram, read_moving, read_sample
 from clickmix.mixtures import Mixture, Observations, fit_group, fit_jointly
