@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from clickmix.dialects import translated
 from clickmix.engines.engine import Columns, Progress, Table
 from clickmix.errors import EngineError, InputError, SettingError
+from clickmix.sql import name
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -49,6 +51,7 @@ class Postgres:
             raise EngineError(
                 f"PostgreSQL cannot be reached: {_first_line(error)}. Check the address, postgresql://user@host/database."
             ) from None
+        self._close = weakref.finalize(self, self._connection.close)
 
     def tables(self, log: object) -> tuple[Table, ...]:
         """The tables (or views) of a log, by name, with or without schema."""
@@ -102,28 +105,26 @@ class Postgres:
         """Complain when a table cannot be made, or what stands there is no table that clickmix wrote."""
         if not target or target.endswith((".parquet", ".csv", ".gz", ".ndjson")) or "/" in target:
             raise SettingError(f"{target}: PostgreSQL writes tables. Give the name of a table, for instance labels.")
-        schema = self._schema(target)
-        if schema is None:
-            raise InputError(f"{target}: no such schema in the database. Make it first, or choose another name.")
-        if not self._run(f"SELECT has_schema_privilege('{schema}', 'CREATE')", translate=False).fetchall()[0][0]:
+        schema, _ = self._place(target)
+        if not self._ask("SELECT has_schema_privilege(to_regnamespace(%s), 'CREATE')", schema)[0]:
             raise EngineError(f"{target}: no permission to create tables in schema {schema}. Nothing was written.")
 
     def write(self, query: str, target: str, *, progress: Progress | None = None, note: str = "") -> int:
         """Write a result of any size as a table, in one transaction: the old table is replaced whole, or stays."""
         self.check_target(target)
-        schema = self._schema(target)
-        temporary, final = f"clickmix_{secrets.token_hex(6)}", target.rsplit(".", 1)[-1]
+        schema, table = self._place(target)
+        temporary = f"clickmix_{secrets.token_hex(6)}"
         with self._asking(), self._connection.transaction():
             rows = self._run(f"CREATE TABLE {schema}.{temporary} AS {query}").rowcount
             # Two runs at once: one after the other from here on, and the last one's labels stay.
-            self._run(f"SELECT pg_advisory_xact_lock(hashtext('clickmix {schema}.{final}'))", translate=False)
+            self._ask("SELECT pg_advisory_xact_lock(hashtext(%s))", f"clickmix {schema}.{table}")
             self._drop_old(target, f"{schema}.{temporary}")
-            self._run(f"ALTER TABLE {schema}.{temporary} RENAME TO {final}", translate=False)
+            self._run(f"ALTER TABLE {schema}.{temporary} RENAME TO {table}", translate=False)
         return int(rows)
 
     def close(self) -> None:
         """Close the connection; the server drops its temporary tables."""
-        self._connection.close()
+        self._close()
 
     def _drop_old(self, target: str, new: str) -> None:
         old = self._find(target)
@@ -138,23 +139,27 @@ class Postgres:
 
     def _find(self, table: str) -> str | None:
         """A table's full name, quoted as SQL wants it, or nothing if there is none."""
-        with self._asking():
-            found = self._connection.execute(
-                "SELECT quote_ident(n.nspname), quote_ident(c.relname) FROM pg_class c "
-                "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)",
-                [table],
-            ).fetchone()
-        return ".".join(found) if found else None
+        (found,) = self._ask(
+            "SELECT max(quote_ident(nspname) || '.' || quote_ident(relname)) FROM pg_class "
+            "JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE pg_class.oid = to_regclass(%s)",
+            table,
+        )
+        return None if found is None else str(found)
 
-    def _schema(self, target: str) -> str | None:
-        """The schema that a new table goes to."""
-        named = target.rsplit(".", 1)[0] if "." in target else None
+    def _place(self, target: str) -> tuple[str, str]:
+        """The schema that a new table goes to, and its name there, both quoted as SQL wants them."""
+        (parts,) = self._ask("SELECT parse_ident(%s)", target)
+        named = name(parts[-2]) if len(parts) > 1 else None
+        (schema,) = self._ask("SELECT coalesce(to_regnamespace(%s)::text, quote_ident(current_schema()))", named)
+        if schema is None or (named and schema not in (named, parts[-2])):
+            raise InputError(f"{target}: no such schema in the database. Make it first, or choose another name.")
+        return schema, name(parts[-1])
+
+    def _ask(self, query: str, *values: object) -> tuple[Any, ...]:
+        """One row of the server's own knowledge."""
         with self._asking():
-            found = self._connection.execute(
-                "SELECT quote_ident(coalesce(to_regnamespace(%s)::text, CASE WHEN %s THEN current_schema() END))",
-                [named or "", named is None],
-            ).fetchone()
-        return found[0] if found else None
+            found = self._connection.execute(query.encode(), values).fetchone()
+        return tuple(found or ())
 
     def _type(self, column: Any) -> str:
         known = self._connection.adapters.types.get(column.type_code)
