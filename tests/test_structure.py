@@ -29,18 +29,33 @@ WALK = [
     "log",
     "rows",
     "refused",
+    "record",
     "counts",
     "groups",
+    "histograms",
     "mixtures",
     "corrections",
+    "statements",
     "pipeline",
+    "moved",
     "evaluate",
     "summary",
     "terminal",
     "cli",
 ]
 # Free to import any stage; imported by none but the command and each other.
-BESIDE = ["cli_labels", "cli_rankers", "clicks", "datasets", "demo", "experiments", "rankers", "report", "simulate"]
+BESIDE = [
+    "cli_labels",
+    "cli_rankers",
+    "cli_sql",
+    "clicks",
+    "datasets",
+    "demo",
+    "experiments",
+    "rankers",
+    "report",
+    "simulate",
+]
 HEAVY = {"lightgbm", "torch", "matplotlib", "pandas", "sklearn", "pyarrow", "polars", "pyspark", "psycopg", "sqlglot"}
 
 

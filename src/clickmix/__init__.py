@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clickmix.corrections import Explanation, Group, Labels, MixtureCorrection, MixtureFit, NoCorrection
     from clickmix.counts import Counts, count
-    from clickmix.errors import ClickmixError, FormatError, InputError, SettingError
+    from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
     from clickmix.mixtures import Mixture, Observations, Verdict, fit_group, fit_jointly
     from clickmix.pipeline import debias
 
@@ -37,6 +37,7 @@ _MODULES = {
     "debias": "clickmix.pipeline",
     "ClickmixError": "clickmix.errors",
     "InputError": "clickmix.errors",
+    "EngineError": "clickmix.errors",
     "FormatError": "clickmix.errors",
     "SettingError": "clickmix.errors",
 }
@@ -44,6 +45,7 @@ _MODULES = {
 __all__ = [
     "ClickmixError",
     "Counts",
+    "EngineError",
     "Explanation",
     "FormatError",
     "Group",

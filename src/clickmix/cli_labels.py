@@ -28,6 +28,7 @@ Engine = Annotated[
     str, typer.Option(help="Who runs the SQL: duckdb, spark, a Spark master, or postgresql://user@host/database.")
 ]
 Mixture = Annotated[Literal["binomial", "gaussian"], typer.Option(help="How clicks scatter around a rate.")]
+Since = Annotated[str | None, typer.Option(help="Labels written before; says how they moved. May be the output.")]
 Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
 
 
@@ -39,6 +40,7 @@ def debias(
     prior: Prior = "position",
     context: Context = "",
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model here.")] = None,
+    since: Since = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -54,7 +56,7 @@ def debias(
     counts = _count(log, opened, columns, context, bad_rows)
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
-    _write_labels(fit, counts, output)
+    _write_labels(fit, counts, output, since)
     if isinstance(fit, MixtureFit):
         if model is not None:
             fit.write(model)
@@ -63,7 +65,10 @@ def debias(
 
 def counts(
     log: Log,
-    output: Output,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="The file or table to write.")] = None,
+    merge: Annotated[
+        Path | None, typer.Option(help="A counts file (Parquet) to add the log to, instead of writing a new one.")
+    ] = None,
     context: Context = "",
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -72,10 +77,11 @@ def counts(
 ) -> None:
     """Count a log once; counts files are logs too, and several of them add up."""
     opened = _open(engine, memory)
-    _check_outputs(log, opened, table=output)
-    counted = _count(log, opened, columns, context, bad_rows)
-    rows = counted.write(output)
-    say(f"{rows:,} cells (query, document, position) in {output}.")
+    target = _counts_target(output, merge, engine)
+    _check_outputs(log, opened, table=target)
+    counted = _count([*([str(merge)] if merge else []), *log], opened, columns, context, bad_rows)
+    rows = counted.write(target)
+    say(f"{rows:,} cells (query, document, position) in {target}.")
 
 
 def fit(
@@ -89,14 +95,23 @@ def fit(
     memory: Memory = None,
     engine: Engine = "duckdb",
 ) -> None:
-    """Fit the correction and write it as a model file."""
+    """Fit the correction to a log, or to a histogram made elsewhere, and write it as a model file."""
     from clickmix.corrections import MixtureCorrection
+    from clickmix.corrections.mixture import MOVING_FROM
+    from clickmix.engines.duckdb import DuckDB
+    from clickmix.histograms import is_histogram, read_downloaded
 
-    opened = _open(engine, memory)
+    opened, correction = _open(engine, memory), MixtureCorrection(mixture, prior)
     _check_outputs(log, opened, model=output)
-    counted = _count(log, opened, columns, context, bad_rows)
-    with progress_bar("fitting") as progress:
-        fitted = MixtureCorrection(mixture, prior).fit(counted, progress=progress)
+    if isinstance(opened, DuckDB) and is_histogram(log):
+        histogram, moving = read_downloaded(log, context=words(context))
+        fitted = correction.fit_histogram(histogram, moving=moving)
+        if moving >= MOVING_FROM:
+            say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
+    else:
+        counted = _count(log, opened, columns, context, bad_rows)
+        with progress_bar("fitting") as progress:
+            fitted = correction.fit(counted, progress=progress)
     fitted.write(output)
     say(f"Model in {output}.")
     print_fit(fitted)
@@ -106,6 +121,7 @@ def label(
     log: Log,
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
+    since: Since = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -121,7 +137,7 @@ def label(
     unseen = fitted.unseen(counted)
     if unseen:
         say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
-    _write_labels(fitted, counted, output)
+    _write_labels(fitted, counted, output, since)
 
 
 def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> None:
@@ -129,6 +145,19 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
     from clickmix.corrections import MixtureFit
 
     print_fit(MixtureFit.read(model))
+
+
+def _counts_target(output: str | None, merge: Path | None, engine: str) -> str:
+    """Where counts go: to a new file or table, or to the counts file that the log is added to."""
+    if (output is None) == (merge is None):
+        raise SettingError("counts: say where they go, either -o counts.parquet or --merge counts.parquet.")
+    if merge is None:
+        return str(output)
+    if engine != "duckdb":
+        raise SettingError("--merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.")
+    if merge.suffix != ".parquet":
+        raise SettingError(f"--merge {merge}: only Parquet has room for the record of counted files.")
+    return str(merge)
 
 
 def _open(engine: str, memory: str | None) -> Engines:
@@ -143,8 +172,8 @@ def _count(log: list[str], engine: Engines, columns: str, context: str, bad_rows
     with progress_bar("reading") as progress:
         counted = count(
             log,
-            columns=_pairs(columns),
-            context=_words(context),
+            columns=pairs(columns),
+            context=words(context),
             bad_rows=bad_rows,
             engine=engine,
             progress=progress,
@@ -156,10 +185,16 @@ def _count(log: list[str], engine: Engines, columns: str, context: str, bad_rows
     return counted
 
 
-def _write_labels(fitted: Any, counted: Counts, output: str) -> None:
+def _write_labels(fitted: Any, counted: Counts, output: str, since: str | None) -> None:
+    from clickmix.moved import labels_moved
+
+    labels = fitted.label(counted)
+    moved = labels_moved(labels, since) if since else None  # before writing: it may be the file to be replaced
     with progress_bar("labelling") as progress:
-        rows = fitted.label(counted).write(output, progress=progress)
+        rows = labels.write(output, progress=progress)
     say(f"{rows:,} labels in {output}.")
+    for sentence in moved.sentences() if moved else ():
+        say(sentence)
 
 
 def _check_outputs(
@@ -184,14 +219,15 @@ def _check_outputs(
         taken[output.resolve()] = "the other output"
 
 
-def _pairs(text: str) -> dict[str, str]:
+def pairs(text: str) -> dict[str, str]:
     """query_id=a,doc_id=b as a dictionary."""
-    parts = _words(text)
+    parts = words(text)
     for part in parts:
         if "=" not in part:
             raise SettingError(f"--columns {part!r}: expected name=column, for instance query_id=search_term.")
     return dict(part.split("=", 1) for part in parts)
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
+    """a,b as a list."""
     return [word.strip() for word in text.split(",") if word.strip()]

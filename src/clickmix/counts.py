@@ -18,7 +18,8 @@ from clickmix.engines.choose import Engines, choose_engine
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import InputError, SettingError
-from clickmix.log import Log, open_log
+from clickmix.log import Log, is_counted, open_log
+from clickmix.record import record_of, record_text
 from clickmix.refused import Refused, any_rejected_line, find_refused
 from clickmix.rows import counting_query
 from clickmix.sources import Source, kind_of, unreadable
@@ -38,6 +39,7 @@ class Counts:
     table: str
     context: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
+    sources: tuple[Source, ...] = field(default=(), repr=False)
 
     @classmethod
     def from_arrays(
@@ -79,8 +81,13 @@ class Counts:
         return impressions, clicks
 
     def write(self, path: str | Path) -> int:
-        """Write a counts file, which is itself a log; says how many cells it has."""
-        return self.engine.write(self.query(), str(path))
+        """Write a counts file, which is itself a log; says how many cells it has.
+
+        In Parquet it carries the record of the files that were counted, so that none is counted twice.
+        """
+        files = [source for source in self.sources if source.files]
+        note = record_text(record_of(files, self.engine)) if files and isinstance(self.engine, DuckDB) else ""
+        return self.engine.write(self.query(), str(path), note=note)
 
 
 def count(
@@ -101,6 +108,8 @@ def count(
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
     chosen = choose_engine(engine, log=log, memory=memory)
     opened = open_log(log, engine=chosen, columns=columns, context=context)
+    if isinstance(chosen, DuckDB) and any(is_counted(source, opened) for source in opened.sources):
+        record_of(opened.sources, chosen)  # counts that overlap are refused
     return _scanned(opened, chosen, bad_rows=bad_rows, progress=progress)
 
 
@@ -122,7 +131,7 @@ def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress
             f"{', '.join(map(str, log.sources))}: the impressions add up to {seen.impressions}, more than "
             f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
         )
-    return Counts(engine, _cleaned(log, engine, table, seen), log.context, refused)
+    return Counts(engine, _cleaned(log, engine, table, seen), log.context, refused, log.sources)
 
 
 def _unscannable(log: Log, engine: Engines, error: duckdb.Error) -> InputError:

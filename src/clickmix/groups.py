@@ -52,6 +52,7 @@ class Histogram:
     impressions: Ints
     clicks: Ints
     documents: Ints
+    context: tuple[str, ...] = ()
 
     def total(self, column: Ints) -> Ints:
         """Sums per place, each row as often as it has documents."""
@@ -77,8 +78,15 @@ def read_histogram(counts: Counts) -> Histogram:
         f"SELECT {keys}, impressions, clicks, count(*) AS documents FROM {counts.table} "
         f"GROUP BY {keys}, impressions, clicks ORDER BY {keys}, impressions, clicks"
     )
-    places, place = _places(columns, counts.context)
-    return Histogram(places, place, columns["impressions"], columns["clicks"], columns["documents"])
+    return make_histogram(columns, counts.context)
+
+
+def make_histogram(columns: dict[str, Ints], context: Sequence[str]) -> Histogram:
+    """From columns position, impressions, clicks, documents and those of the context, in order."""
+    places, place = _places(columns, context)
+    return Histogram(
+        places, place, columns["impressions"], columns["clicks"], columns["documents"], context=tuple(context)
+    )
 
 
 def read_moving(counts: Counts, histogram: Histogram) -> float:

@@ -111,6 +111,15 @@ def _by_kind(
     return refused
 
 
+def kinds_query(source: Source, log: Log) -> str:
+    """SQL for how many rows of which kind are refused."""
+    reasons = " ".join(f"WHEN {problem.bad} THEN {literal(problem.reason)}" for problem in _problems(source, log))
+    return (
+        f"SELECT reason, count(*) AS refused FROM (SELECT CASE {reasons} END AS reason FROM {source.table()}) "
+        "WHERE reason IS NOT NULL GROUP BY reason ORDER BY reason"
+    )
+
+
 def _query(source: Source, log: Log, problems: Sequence[_Problem], file: str | None) -> str:
     """SQL for the first bad rows of each kind: kind, file, row, text, and how many there are of the kind."""
     kind = " ".join(f"WHEN {problem.bad} THEN {i}" for i, problem in enumerate(problems))

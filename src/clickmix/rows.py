@@ -65,6 +65,8 @@ def flags(source: Source, log: Log) -> tuple[str, str]:
         return value, f"NOT {value}"
     if kind in ("integer", "real"):
         return f"{value} = 1", f"{value} = 0"
+    if kind == "other":  # a statement for a warehouse, whose column may hold numbers or truth values
+        return f"CAST({value} AS INTEGER) = 1", f"CAST({value} AS INTEGER) = 0"
     return f"lower({value}) IN ('1', 'true', '1.0')", f"lower({value}) IN ('0', 'false', '0.0')"
 
 

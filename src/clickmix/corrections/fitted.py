@@ -167,18 +167,25 @@ class MixtureFit:
         places = list(self._known)
         return self._known[places[nearest(place, places)]]
 
+    def statement(self, table: str) -> str:
+        """SQL for the labels of a table of counts that lives elsewhere, at the places that the fit has seen."""
+        return self._labels(tuple(self._known), table, ("position", *self.context), stay=False)
+
     def _query(self, counts: Counts) -> str:
+        return self._labels(read_places(counts), counts.table, counts.keys, stay=self._all_stay(counts))
+
+    def _labels(self, places: Sequence[Place], table: str, key_names: Sequence[str], *, stay: bool) -> str:
         """The labels as SQL. Sums of decimals, because sums of floats depend on the order rows happen to come in."""
         numbers = list(self.groups[0].mixture.evidence.numbers)
         # Names of ours for the keys: a context column may be called prior.
-        keys = [f"k{i}" for i in range(len(counts.keys))]
-        renamed = listed(f"{name(key)} AS {alias}" for key, alias in zip(counts.keys, keys, strict=True))
-        rows = listed(f"({listed(row)})" for row in self._parameters(read_places(counts), numbers))
+        keys = [f"k{i}" for i in range(len(key_names))]
+        renamed = listed(f"{name(key)} AS {alias}" for key, alias in zip(key_names, keys, strict=True))
+        rows = listed(f"({listed(row)})" for row in self._parameters(places, numbers))
         evidence = (
             EVIDENCE_SQL[self.mixture].replace("clicks", "cells.clicks").replace("impressions", "cells.impressions")
         )
         # Where every document has one cell nothing needs adding up: half the time, the same numbers.
-        total, grouping = ("", "") if self._all_stay(counts) else ("sum", "GROUP BY query_id, doc_id")
+        total, grouping = ("", "") if stay else ("sum", "GROUP BY query_id, doc_id")
         return (
             f"WITH parameters({listed([*keys, 'prior', *numbers])}) AS (VALUES {rows}) "
             "SELECT query_id, doc_id, 1 / (1 + exp(-least(greatest(log_odds, -700), 700))) AS relevance, "
@@ -187,7 +194,7 @@ class MixtureFit:
             f"+ CAST({total}(CAST({evidence} AS DECIMAL(38, 12))) AS DOUBLE) AS log_odds, "
             f"CAST({total}(cells.impressions) AS BIGINT) AS impressions, "
             f"CAST({total}(cells.clicks) AS BIGINT) AS clicks "
-            f"FROM (SELECT query_id, doc_id, {renamed}, impressions, clicks FROM {counts.table}) AS cells "
+            f"FROM (SELECT query_id, doc_id, {renamed}, impressions, clicks FROM {table}) AS cells "
             f"JOIN parameters USING ({listed(keys)}) {grouping}) ORDER BY query_id, doc_id"
         )
 

@@ -46,9 +46,15 @@ class MixtureCorrection:
         """Fit every group by itself, or all together where documents move between them."""
         histogram = read_histogram(counts)
         moving = read_moving(counts, histogram)
-        jointly = moving >= MOVING_FROM
-        if jointly:
-            sample = read_sample(counts, histogram)
+        sample = read_sample(counts, histogram) if moving >= MOVING_FROM else None
+        return self._fit(histogram, moving, sample, progress)
+
+    def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:
+        """Fit every group by itself, from a histogram that was made elsewhere; `moving` is told with the fit."""
+        return self._fit(histogram, moving, None, None)
+
+    def _fit(self, histogram: Histogram, moving: float, sample: Sample | None, progress: Progress | None) -> MixtureFit:
+        if sample is not None:
             # Groups must be large enough in what is fitted: the sample.
             sizes = np.bincount(sample.place, minlength=len(histogram.places))
             group = np.array(join_small(histogram.places, sizes.tolist()))
@@ -62,7 +68,8 @@ class MixtureCorrection:
             for places, mixture, prior in zip(_members(histogram, group), fitted.mixtures, priors, strict=True)
         )
         pull = None if fitted.pull is None else (fitted.pull.mean, fitted.pull.deviation)
-        return MixtureFit(self.mixture, self.prior, counts.context, groups, jointly, moving, fitted.trace, pull)
+        jointly = sample is not None
+        return MixtureFit(self.mixture, self.prior, histogram.context, groups, jointly, moving, fitted.trace, pull)
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
         """Each group from its histogram; then, once more, unclear ones with what the clear ones say of the weights.
