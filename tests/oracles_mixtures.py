@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.stats import binom
 
 
 def enumerated(
-    cells: Sequence[Sequence[tuple[int, int, int]]], prior: float, rates: Sequence[tuple[float, float]]
-) -> tuple[float, list[float]]:
-    """Log-likelihood and posterior of each document, by summing over all assignments of relevance to documents.
+    cells: Sequence[Sequence[tuple[int, int, int]]], prior: Sequence[float], rates: Sequence[tuple[float, ...]]
+) -> tuple[float, np.ndarray[Any, Any]]:
+    """Log-likelihood and grade x document posteriors, by summing over all assignments of grades to documents.
 
-    `cells[d]` lists (group, impressions, clicks) of document d; `rates[g]` are the two rates of group g.
+    `cells[d]` lists (group, impressions, clicks) of document d; `rates[g]` are the rates of the grades in group g.
     """
-    total, relevant = 0.0, [0.0] * len(cells)
-    for assignment in itertools.product((0, 1), repeat=len(cells)):
+    total, posterior = 0.0, np.zeros((len(prior), len(cells)))
+    for assignment in itertools.product(range(len(prior)), repeat=len(cells)):
         weight = 1.0
-        for document, r in enumerate(assignment):
-            weight *= prior if r else 1 - prior
+        for document, grade in enumerate(assignment):
+            weight *= prior[grade]
             for group, n, c in cells[document]:
-                weight *= binom.pmf(c, n, rates[group][r])
+                weight *= binom.pmf(c, n, rates[group][grade])
         total += weight
-        relevant = [so_far + weight * r for so_far, r in zip(relevant, assignment, strict=True)]
-    return float(np.log(total)), [value / total for value in relevant]
+        for document, grade in enumerate(assignment):
+            posterior[grade, document] += weight
+    return float(np.log(total)), posterior / total

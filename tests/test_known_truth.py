@@ -49,7 +49,7 @@ def test_a_flat_prior_is_the_share_of_relevant_documents() -> None:
     log = simulated(eta=1, clicks=2_000_000, seed=0)
     fit = MixtureCorrection(prior="flat").fit(log.counts())
     assert len({group.prior for group in fit.groups}) == 1
-    assert fit.groups[0].prior == pytest.approx(log.relevance.mean(), rel=0.05)
+    assert fit.groups[0].prior_relevance == pytest.approx(log.relevance.mean(), rel=0.05)
 
 
 def test_documents_that_move_are_fitted_jointly_and_come_near_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,11 @@ Memory = Annotated[str | None, typer.Option(help="How much memory to use, for in
 Engine = Annotated[
     str, typer.Option(help="Who runs the SQL: duckdb, spark, a Spark master, or postgresql://user@host/database.")
 ]
-Mixture = Annotated[Literal["binomial", "gaussian"], typer.Option(help="How clicks scatter around a rate.")]
 Since = Annotated[str | None, typer.Option(help="Labels written before; says how they moved. May be the output.")]
+Mixture = Annotated[
+    Literal["auto", "binomial", "graded", "gaussian", "nonparametric"],
+    typer.Option(help="What is fitted to click rates; auto chooses the number of grades."),
+]
 Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
 
 
@@ -36,7 +39,7 @@ def debias(
     log: Log,
     output: Output,
     correction: Annotated[Literal["mixture", "none"], typer.Option(help="How clicks become relevance.")] = "mixture",
-    mixture: Mixture = "binomial",
+    mixture: Mixture = "auto",
     prior: Prior = "position",
     context: Context = "",
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model here.")] = None,
@@ -87,7 +90,7 @@ def counts(
 def fit(
     log: Log,
     output: ModelOutput,
-    mixture: Mixture = "binomial",
+    mixture: Mixture = "auto",
     prior: Prior = "position",
     context: Context = "",
     columns: Columns = "",

@@ -18,7 +18,7 @@ def debias(
     log: Any,
     *,
     correction: str = "mixture",
-    mixture: str = "binomial",
+    mixture: str = "auto",
     prior: Prior = "position",
     context: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,

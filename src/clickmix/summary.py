@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from scipy.special import expit
-
 from clickmix.corrections.fitted import FITTED, MixtureFit
 from clickmix.corrections.group import Group
 from clickmix.errors import printable
@@ -27,19 +25,31 @@ MEANING = {
 
 
 def fit_table(fitted: MixtureFit) -> Table:
-    """One row per place: what was seen, both click rates (± half a 95 % interval), share of relevant documents."""
+    """One row per place: what was seen, the click rates of the lowest and the highest grade (± half a 95 % interval).
+
+    Then the mean relevance of documents there, how far clicks separate grades, and the error to expect of labels.
+    """
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("place", no_wrap=True)
-    for heading in ("documents", "impressions", "clicks", "rate, others", "rate, relevant", "relevant", "separation"):
+    for heading in (
+        "documents",
+        "impressions",
+        "clicks",
+        "lowest rate",
+        "highest rate",
+        "relevance",
+        "separation",
+        "error",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for group in fitted.groups:
         for i, seen in enumerate(group.places):
             numbers = [f"{count:,}" for count in (seen.documents, seen.impressions, seen.clicks)]
-            fit = _numbers(group) if i == 0 else ["〃"] * 4
+            fit = _numbers(group) if i == 0 else ["〃"] * 5
             name = Text(printable(seen.place.describe(fitted.context)))
             table.add_row(name, *numbers, *fit, str(group.verdict(seen)))
     return table
@@ -47,12 +57,13 @@ def fit_table(fitted: MixtureFit) -> Table:
 
 def _numbers(group: Group) -> list[str]:
     mixture = group.mixture
-    errors = mixture.standard_errors or (None,) * len(mixture.rates)
-    rates = [_rate(rate, error) for rate, error in zip(mixture.rates, errors, strict=True)]
+    relevance = f"{group.prior_relevance:.3f}"
     if not mixture.informative:
-        return [rates[0], "-", f"{group.prior:.3f}", "-"]
+        return [_rate(mixture.rates[0], None), "-", relevance, "-", "-"]
+    errors = mixture.standard_errors or (None, None)
     separation = int(100 * mixture.separation) / 100  # never rounded up to the border of a better verdict
-    return [rates[0], rates[-1], f"{mixture.weights[-1]:.3f}", f"{separation:.2f}"]
+    ends = [_rate(rate, error) for rate, error in zip((mixture.rates[0], mixture.rates[-1]), errors, strict=True)]
+    return [*ends, relevance, f"{separation:.2f}", f"{mixture.error:.3f}"]
 
 
 def _rate(rate: float, error: float | None) -> str:
@@ -68,13 +79,24 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
     """How the fit was made, how far from separable the log is, and what each verdict means."""
     verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
     moving = f"{fitted.moving:.0%} of documents were seen at several places"
-    unclear = "Where clicks are unclear, the share of relevant documents is drawn towards {:.3f}, as in clear groups."
+    shared = ", neighbouring positions learning from each other" if fitted.shared else ""
     return [
-        f"Fitted {FITTED[fitted.jointly]} ({moving}), {fitted.mixture} mixture, {fitted.prior} prior.",
+        f"Fitted {FITTED[fitted.jointly]} ({moving}){shared}, {fitted.mixture} mixture, {fitted.prior} prior.",
+        *_choice(fitted),
         f"Clicks at one place remove {fitted.separation:.0%} of the uncertainty about relevance, on average.",
-        *([unclear.format(expit(fitted.pull[0]))] if fitted.pull else []),
         *(
             f"{verdict}: {places} of {verdicts.total()} places; {MEANING[verdict]}."
             for verdict, places in verdicts.items()
         ),
     ]
+
+
+def _choice(fitted: MixtureFit) -> list[str]:
+    """Which number of grades was chosen, and by how much."""
+    others = {grades: bic for grades, bic in fitted.bics.items() if grades != fitted.grades}
+    if not others or fitted.grades not in fitted.bics:
+        return []
+    second = min(others, key=lambda grades: others[grades])
+    ahead = others[second] - fitted.bics[fitted.grades]
+    by = f"BIC better by {ahead:,.0f} than" if ahead >= 0 else f"BIC within {-ahead:.0f} of"
+    return [f"{fitted.grades} grades of relevance were chosen: {by} with {second}."]

@@ -1,30 +1,31 @@
 """A fitted mixture correction: groups, their mixtures and priors.   Counts -> Labels
 
-    logit relevance = prior + sum over a document's cells of log P(clicks | relevant) / P(clicks | not relevant)
-Computed by SQL where the counts live, with the few numbers of the fit as a small inline table.
+A document's cells add up under one relevance: corrections/label_sql.py has the formula.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from scipy.special import expit, logit
+import numpy as np
 
 from clickmix.corrections.group import Group, PlaceCounts
+from clickmix.corrections.label_sql import labels_query
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.model import (
     MODEL_KIND,
     MODEL_VERSION,
     choice,
     fields,
+    flag,
     group_payload,
     number,
     numbers,
-    pair,
+    parse_bics,
     parse_groups,
     reading,
     texts,
@@ -34,13 +35,12 @@ from clickmix.errors import InputError, SettingError
 from clickmix.files import document_text, read_document, write_document
 from clickmix.groups import Place, nearest, read_places
 from clickmix.mixtures import Verdict
-from clickmix.mixtures.evidence import EVIDENCE_SQL
-from clickmix.mixtures.families import FAMILIES
-from clickmix.mixtures.fit import Prior
+from clickmix.mixtures.fit import Prior, mean_grade
 from clickmix.sql import listed, literal, name
 
-MODEL_FIELDS = ("mixture", "prior", "context", "groups", "fitted", "moving", "log_likelihoods", "pull")
-FITTED = ("each group by itself", "all groups jointly")
+MODEL_FIELDS = ("mixture", "prior", "context", "groups", "fitted", "moving", "log_likelihoods", "bics", "shared")
+MIXTURES = ("auto", "binomial", "graded", "gaussian", "nonparametric")
+FITTED = ("group by group", "all groups jointly")
 
 
 @dataclass(frozen=True)
@@ -50,17 +50,26 @@ class CellEvidence:
     place: str
     impressions: int
     clicks: int
-    log_ratio: float
+    log_ratios: tuple[float, ...]
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A document's label, and what it is made of: logit relevance = prior_logit + the sum of its cells' log ratios."""
+    """A document's label, and what it is made of.
+
+    For each grade above 0, beside grade 0: the log odds of its prior and the log ratios of its cells.
+    """
 
     relevance: float
-    prior_logit: float
+    prior_logits: tuple[float, ...]
     cells: tuple[CellEvidence, ...]
+
+    @property
+    def log_odds(self) -> tuple[float, ...]:
+        """Of each grade above 0 beside grade 0: prior and cells added up."""
+        columns = zip(self.prior_logits, *(cell.log_ratios for cell in self.cells), strict=True)
+        return tuple(sum(column) for column in columns)
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,8 @@ class MixtureFit:
     """A fitted correction: the groups with their mixtures. Labels any counts with the same context columns.
 
     `moving` is the share of documents seen at several places; where it is high all groups were fitted `jointly`, with
-    `log_likelihoods` on the way. Else `pull` is what clear groups said of the others' prior logits: mean, deviation.
+    `log_likelihoods` on the way; else they were `shared` if neighbours learned from each other. `bics` has the BIC of
+    every number of grades that was looked at.
     """
 
     mixture: str
@@ -78,7 +88,13 @@ class MixtureFit:
     jointly: bool
     moving: float
     log_likelihoods: tuple[float, ...] = ()
-    pull: tuple[float, float] | None = None
+    bics: Mapping[int, float] = field(default_factory=dict)
+    shared: bool = False
+
+    @property
+    def grades(self) -> int:
+        """How many grades of relevance the log was found, or told, to have."""
+        return len(self.groups[0].prior)
 
     @property
     def separation(self) -> float:
@@ -101,14 +117,15 @@ class MixtureFit:
         with reading(str(path)):
             fields(payload, "model", MODEL_FIELDS)
             return cls(
-                choice(payload, "mixture", tuple(FAMILIES)),
+                choice(payload, "mixture", MIXTURES),
                 "flat" if choice(payload, "prior", ("position", "flat")) == "flat" else "position",
                 tuple(texts(payload, "context")),
                 parse_groups(payload),
                 choice(payload, "fitted", FITTED) == FITTED[1],
                 number(payload, "moving", 0, 1),
                 tuple(numbers(payload, "log_likelihoods")),
-                pair(payload, "pull"),
+                parse_bics(payload),
+                flag(payload, "shared"),
             )
 
     def _payload(self) -> dict[str, Any]:
@@ -120,7 +137,8 @@ class MixtureFit:
             "fitted": FITTED[self.jointly],
             "moving": self.moving,
             "log_likelihoods": list(self.log_likelihoods),
-            "pull": None if self.pull is None else list(self.pull),
+            "bics": {str(grades): bic for grades, bic in self.bics.items()},
+            "shared": self.shared,
         }
 
     def label(self, counts: Counts) -> Labels:
@@ -141,16 +159,17 @@ class MixtureFit:
         )
         if not rows:
             raise InputError(f"query {query_id!r}, document {doc_id!r}: not in the log. Check the ids.")
-        cells, prior, shown = [], 0.0, 0
+        cells, prior, shown = [], np.zeros(self.grades - 1), 0
         for position, *context, n, c in rows:
             place = Place(position, tuple(context))
             group, seen = self._standing_for(place)
-            ratio = float(group.mixture.evidence.log_ratio(n, c))
-            cells.append(CellEvidence(place.describe(self.context), n, c, ratio, group.verdict(seen)))
-            prior, shown = prior + n * float(logit(group.prior)), shown + n
-        prior_logit = prior / shown
-        relevance = float(expit(prior_logit + sum(cell.log_ratio for cell in cells)))
-        return Explanation(relevance, prior_logit, tuple(cells))
+            ratios = group.mixture.evidence(grades=self.grades).log_ratios(n, c)
+            cells.append(CellEvidence(place.describe(self.context), n, c, tuple(ratios.tolist()), group.verdict(seen)))
+            prior, shown = prior + n * np.array(group.prior_logits), shown + n
+        made = Explanation(0.0, tuple((prior / shown).tolist()), tuple(cells))
+        logs = np.array([0.0, *made.log_odds])
+        posterior = np.exp(logs - np.logaddexp.reduce(logs))
+        return replace(made, relevance=float(mean_grade(posterior)))
 
     @cached_property
     def _known(self) -> dict[Place, tuple[Group, PlaceCounts]]:
@@ -168,51 +187,26 @@ class MixtureFit:
         return self._known[places[nearest(place, places)]]
 
     def statement(self, table: str) -> str:
-        """SQL for the labels of a table of counts that lives elsewhere, at the places that the fit has seen."""
-        return self._labels(tuple(self._known), table, ("position", *self.context), stay=False)
+        """SQL for the labels of a table of counts that lives elsewhere.
+
+        Positions that the fit has not seen are read as the nearest it has; contexts that it has not seen are left out.
+        """
+        last = max(place.position for place in self._known)
+        contexts = dict.fromkeys(place.context for place in self._known)
+        places = (Place(position, context) for context in contexts for position in range(1, last + 1))
+        keys = ("position", *self.context)
+        columns = listed(["query_id", "doc_id", f"least(position, {last}) AS position", *map(name, self.context)])
+        cells = f"(SELECT {columns}, impressions, clicks FROM {table})"
+        return labels_query({place: self._standing_for(place)[0] for place in places}, cells, keys, stay=False)
 
     def _query(self, counts: Counts) -> str:
-        return self._labels(read_places(counts), counts.table, counts.keys, stay=self._all_stay(counts))
-
-    def _labels(self, places: Sequence[Place], table: str, key_names: Sequence[str], *, stay: bool) -> str:
-        """The labels as SQL. Sums of decimals, because sums of floats depend on the order rows happen to come in."""
-        numbers = list(self.groups[0].mixture.evidence.numbers)
-        # Names of ours for the keys: a context column may be called prior.
-        keys = [f"k{i}" for i in range(len(key_names))]
-        renamed = listed(f"{name(key)} AS {alias}" for key, alias in zip(key_names, keys, strict=True))
-        rows = listed(f"({listed(row)})" for row in self._parameters(places, numbers))
-        evidence = (
-            EVIDENCE_SQL[self.mixture].replace("clicks", "cells.clicks").replace("impressions", "cells.impressions")
-        )
-        # Where every document has one cell nothing needs adding up: half the time, the same numbers.
-        total, grouping = ("", "") if stay else ("sum", "GROUP BY query_id, doc_id")
-        return (
-            f"WITH parameters({listed([*keys, 'prior', *numbers])}) AS (VALUES {rows}) "
-            "SELECT query_id, doc_id, 1 / (1 + exp(-least(greatest(log_odds, -700), 700))) AS relevance, "
-            "impressions, clicks FROM (SELECT query_id, doc_id, "
-            f"CAST({total}(CAST(cells.impressions * prior AS DECIMAL(38, 12))) AS DOUBLE) / {total}(cells.impressions) "
-            f"+ CAST({total}(CAST({evidence} AS DECIMAL(38, 12))) AS DOUBLE) AS log_odds, "
-            f"CAST({total}(cells.impressions) AS BIGINT) AS impressions, "
-            f"CAST({total}(cells.clicks) AS BIGINT) AS clicks "
-            f"FROM (SELECT query_id, doc_id, {renamed}, impressions, clicks FROM {table}) AS cells "
-            f"JOIN parameters USING ({listed(keys)}) {grouping}) ORDER BY query_id, doc_id"
-        )
+        places = {place: self._standing_for(place)[0] for place in read_places(counts)}
+        return labels_query(places, counts.table, counts.keys, stay=self._all_stay(counts))
 
     def _all_stay(self, counts: Counts) -> bool:
         """Whether every document of these counts was seen at one place only; looked for where the fit suggests it."""
         several = f"SELECT 1 FROM {counts.table} GROUP BY query_id, doc_id HAVING count(*) > 1"
         return self.moving == 0 and not counts.engine.rows(f"SELECT 1 FROM ({several}) LIMIT 1")
-
-    def _parameters(self, places: Sequence[Place], numbers: Sequence[str]) -> list[list[str]]:
-        """The rows of the small inline table: a place, its prior logit and the numbers of its evidence."""
-        rows = []
-        for place in places:
-            group, _ = self._standing_for(place)
-            evidence = group.mixture.evidence.numbers
-            values = [float(logit(group.prior)), *(evidence[key] for key in numbers)]
-            texts = [literal(value) for value in place.context]
-            rows.append([str(place.position), *texts, *(f"CAST({value!r} AS DOUBLE)" for value in values)])
-        return rows
 
 
 def _named(context: Sequence[str]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from clickmix.groups import SMALLEST_GROUP, Place
 from clickmix.mixtures import Mixture, Verdict
 
@@ -20,11 +22,14 @@ class PlaceCounts:
 
 @dataclass(frozen=True)
 class Group:
-    """Places with one chance of being examined, the mixture fitted to them, and the prior their documents get."""
+    """Places with one chance of being examined, the mixture fitted to them, and the prior their documents get.
+
+    `prior` is the probability of each grade, before any click.
+    """
 
     places: tuple[PlaceCounts, ...]
     mixture: Mixture
-    prior: float
+    prior: tuple[float, ...]
 
     @property
     def documents(self) -> int:
@@ -40,6 +45,16 @@ class Group:
     def clicks(self) -> int:
         """Clicks there."""
         return sum(place.clicks for place in self.places)
+
+    @property
+    def prior_relevance(self) -> float:
+        """The relevance of a document of which no clicks are known."""
+        return float(np.linspace(0, 1, len(self.prior)) @ self.prior)
+
+    @property
+    def prior_logits(self) -> tuple[float, ...]:
+        """log P(grade k) / P(grade 0), for the grades above 0."""
+        return tuple(np.log(np.array(self.prior[1:]) / self.prior[0]).tolist())
 
     def verdict(self, place: PlaceCounts) -> Verdict:
         """The verdict on one of its places: a small one was only joined."""

@@ -21,7 +21,9 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Labels:
-    """query_id, doc_id, relevance, impressions, clicks: one row per query and document, in order.
+    """query_id, doc_id, relevance, impressions, clicks, low, high: one row per query and document, in order.
+
+    `low` and `high` are there where a correction gives an interval.
 
     The columns are computed when they are first asked for; `write` never brings them into memory.
     """

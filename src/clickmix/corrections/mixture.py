@@ -1,56 +1,67 @@
-"""Mixture-based correction, the paper's MBC: fit a mixture of two click rates to every group.   Counts -> MixtureFit"""
+"""Mixture-based correction, the paper's MBC and its extensions: a mixture of click rates for every group.
+
+Counts -> MixtureFit
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
 
-from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.fitted import MIXTURES, MixtureFit
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.counts import Counts
 from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
-from clickmix.groups import Histogram, Sample, join_small, nearest, read_histogram, read_moving, read_sample
-from clickmix.mixtures import Mixture, Observations, fit_group, fit_jointly
-from clickmix.mixtures.families import FAMILIES
-from clickmix.mixtures.fit import Prior, Pull
+from clickmix.groups import Histogram, Place, Sample, join_small, nearest, read_histogram, read_moving, read_sample
+from clickmix.mixtures import Mixture, Observations, can_share, fit_group, fit_jointly, fit_neighbours
+from clickmix.mixtures.fit import Prior
+from clickmix.mixtures.mixture import silent
+from clickmix.mixtures.neighbours import GRADES, STRONG
+from clickmix.mixtures.nonparametric import fit_nonparametric
 
 MOVING_FROM = 0.1  # share of documents at several places from which the groups are fitted jointly
-LARGEST_PRIOR = 30.0
-CLEAR_FROM = 0.25  # separation from which a group's own weight is taken as known
-UNCLEAR_BELOW = 0.5  # separation below which it may be off by much, so that knowing others' helps
-FEWEST_CLEAR_GROUPS = 3
-LEAST_DEVIATION = 0.1
+LEAST_PRIOR = 1e-13
 
 Ints = np.ndarray[Any, Any]
+Floats = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
 class MixtureCorrection:
-    """Settings of the correction: which mixture, and whether better positions hold more relevant documents."""
+    """Settings of the correction: which mixture, and whether better positions hold more relevant documents.
 
-    mixture: str = "binomial"
+    binomial: two rates per group, the paper's. graded: `grades` evenly spaced rates. auto: binomial or graded, the
+    number of grades chosen by BIC for the whole log. gaussian: the paper's second. nonparametric: any distribution.
+    `sharing` lets neighbouring positions learn from each other (auto, binomial, graded).
+    """
+
+    mixture: str = "auto"
     prior: Prior = "position"
+    grades: int = 5
+    sharing: bool = True
 
     def __post_init__(self) -> None:
-        if self.mixture not in FAMILIES:
-            raise SettingError(f"mixture {self.mixture!r}: expected one of {', '.join(FAMILIES)}.")
+        if self.mixture not in MIXTURES:
+            raise SettingError(f"mixture {self.mixture!r}: expected one of {', '.join(MIXTURES)}.")
         if self.prior not in ("position", "flat"):
             raise SettingError(f"prior {self.prior!r}: expected 'position' or 'flat'.")
+        if not 2 <= self.grades <= GRADES[-1]:
+            raise SettingError(f"grades {self.grades!r}: expected a whole number from 2 to {GRADES[-1]}.")
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
-        """Fit every group by itself, or all together where documents move between them."""
+        """Fit every group by itself or with its neighbours, or all together where documents move between them."""
         histogram = read_histogram(counts)
         moving = read_moving(counts, histogram)
-        sample = read_sample(counts, histogram) if moving >= MOVING_FROM else None
-        return self._fit(histogram, moving, sample, progress)
+        # A distribution without a shape is fitted group by group always: jointly it would have too many parameters.
+        jointly = moving >= MOVING_FROM and self.mixture != "nonparametric"
+        return self._fit(histogram, moving, read_sample(counts, histogram) if jointly else None, progress)
 
     def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:
-        """Fit every group by itself, from a histogram that was made elsewhere; `moving` is told with the fit."""
+        """Fit from a histogram that was made elsewhere, never jointly; `moving` is told with the fit."""
         return self._fit(histogram, moving, None, None)
 
     def _fit(self, histogram: Histogram, moving: float, sample: Sample | None, progress: Progress | None) -> MixtureFit:
@@ -58,44 +69,69 @@ class MixtureCorrection:
             # Groups must be large enough in what is fitted: the sample.
             sizes = np.bincount(sample.place, minlength=len(histogram.places))
             group = np.array(join_small(histogram.places, sizes.tolist()))
-            fitted = self._together(histogram, sample, group)
+            fitted = self._jointly(histogram, sample, group)
         else:
             group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
             fitted = self._separately(histogram, group, progress)
-        priors = _filled(fitted.priors, histogram, group)
+        priors = _filled(fitted, histogram, group)
         groups = tuple(
-            Group(places, mixture, float(expit(prior)))
+            Group(places, mixture, tuple(prior.tolist()))
             for places, mixture, prior in zip(_members(histogram, group), fitted.mixtures, priors, strict=True)
         )
-        pull = None if fitted.pull is None else (fitted.pull.mean, fitted.pull.deviation)
-        jointly = sample is not None
-        return MixtureFit(self.mixture, self.prior, histogram.context, groups, jointly, moving, fitted.trace, pull)
+        jointly, context = sample is not None, histogram.context
+        return MixtureFit(
+            self.mixture, self.prior, context, groups, jointly, moving, fitted.trace, fitted.bics, fitted.shared
+        )
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
-        """Each group from its histogram; then, once more, unclear ones with what the clear ones say of the weights.
+        """From the histogram of each group, with what its neighbours say where there are enough of them.
 
         A flat prior is the mean over groups, weighted by their documents.
         """
-        seen, mixtures = _observations(histogram, group), []
-        for g, observations in enumerate(seen):
-            mixtures.append(fit_group(observations, self.mixture))
-            if progress is not None:
-                progress((g + 1) / len(seen))
-        unclear = [
-            g for g, mixture in enumerate(mixtures) if mixture.informative and mixture.separation < UNCLEAR_BELOW
-        ]
-        pull = pull_of_clear_groups(mixtures) if unclear else None
-        if pull is not None:
-            for g in unclear:
-                mixtures[g] = fit_group(seen[g], self.mixture, pull=pull)
-        weights = [m.weights[-1] if m.informative else None for m in mixtures]
-        if self.prior == "flat":
-            documents = np.bincount(group, weights=_documents(histogram))
-            known = [(w, d) for w, d in zip(weights, documents, strict=True) if w is not None]
-            weights = [sum(w * d for w, d in known) / sum(d for _, d in known) if known else None] * len(mixtures)
-        return _Fitted(mixtures, [None if w is None else float(logit(w)) for w in weights], (), pull)
+        seen = _observations(histogram, group)
+        bics: Mapping[int, float] = {}
+        if self.mixture in ("gaussian", "nonparametric"):
+            mixtures, shared = [self._alone(observations) for observations in seen], False
+        else:
+            mixtures, bics, shared = self._graded(seen, _first_places(histogram, group))
+        if progress is not None:
+            progress(1.0)
+        grades = max(len(mixture.weights) for mixture in mixtures)
+        priors = [np.array(m.weights) if m.informative else None for m in mixtures]
+        known = [(prior, d) for prior, d in zip(priors, _per_group(histogram, group), strict=True) if prior is not None]
+        if self.prior == "flat" and known:
+            mean = sum(prior * d for prior, d in known) / sum(d for _, d in known)
+            priors = [np.asarray(mean)] * len(mixtures)
+        return _Fitted(mixtures, priors, max(2, grades), (), bics, shared)
 
-    def _together(self, histogram: Histogram, sample: Sample, group: Ints) -> _Fitted:
+    def _alone(self, seen: Observations) -> Mixture:
+        return fit_nonparametric(seen) if self.mixture == "nonparametric" else fit_group(seen, self.mixture)
+
+    def _graded(
+        self, seen: Sequence[Observations], places: Sequence[Place]
+    ) -> tuple[list[Mixture], Mapping[int, float], bool]:
+        """Mixtures of the groups with clicks, by themselves or with their neighbours; BIC by number of grades."""
+        mixtures = [
+            silent("binomial", float(o.clicks @ o.multiplicity), float(o.impressions @ o.multiplicity)) for o in seen
+        ]
+        heard = [g for g, mixture in enumerate(mixtures) if mixture is None]
+        positions, contexts = [places[g].position for g in heard], [places[g].context for g in heard]
+        number = None if self.mixture == "auto" else self._grades
+        if self.sharing and can_share(positions, contexts):
+            fit = fit_neighbours([seen[g] for g in heard], positions=positions, contexts=contexts, grades=number)
+            found, bics, shared = list(fit.mixtures), fit.bics, True
+        else:
+            found, bics = _by_themselves([seen[g] for g in heard], number)
+            shared = False
+        for g, mixture in zip(heard, found, strict=True):
+            mixtures[g] = mixture
+        return [mixture for mixture in mixtures if mixture is not None], bics, shared
+
+    @property
+    def _grades(self) -> int:
+        return self.grades if self.mixture == "graded" else 2
+
+    def _jointly(self, histogram: Histogram, sample: Sample, group: Ints) -> _Fitted:
         """All groups at once, from a sample of documents."""
         groups = int(group.max()) + 1
         seen = Observations(
@@ -106,32 +142,48 @@ class MixtureCorrection:
             np.ones(int(sample.document.max()) + 1),
             groups,
         )
-        positions = [histogram.places[int(np.flatnonzero(group == g)[0])].position for g in range(groups)]
-        flat = self.prior == "flat"
-        mixtures, priors, trace = fit_jointly(seen, self.mixture, positions=None if flat else positions)
-        known = any(mixture.informative for mixture in mixtures)  # else the prior belongs to nothing
-        return _Fitted(mixtures, priors.tolist() if known else [None] * groups, trace, None)
+        positions = None if self.prior == "flat" else [place.position for place in _first_places(histogram, group)]
+        family = "gaussian" if self.mixture == "gaussian" else "binomial"
+        numbers = GRADES if self.mixture == "auto" else (self._grades,)
+        fits, best = {}, 0
+        for number in numbers:
+            fits[number] = fit_jointly(seen, family, grades=number, positions=positions)
+            best = min(fits, key=lambda g: fits[g].bic)
+            if number > best:
+                break
+        chosen = min(g for g in fits if fits[g].bic <= fits[best].bic + STRONG)
+        fit = fits[chosen]
+        known = any(mixture.informative for mixture in fit.mixtures)  # else the prior belongs to nothing
+        bics = {g: made.bic for g, made in fits.items()}
+        return _Fitted(fit.mixtures, list(fit.priors) if known else [None] * groups, chosen, fit.log_likelihoods, bics)
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A mixture and a prior logit per group, the prior missing where nothing could be fitted; how it was fitted."""
+    """A mixture and prior weights per group, none where nothing could be fitted; how it was fitted."""
 
     mixtures: Sequence[Mixture]
-    priors: Sequence[float | None]
+    priors: Sequence[Floats | None]
+    grades: int
     trace: tuple[float, ...]
-    pull: Pull | None
+    bics: Mapping[int, float] = field(default_factory=dict)
+    shared: bool = False
 
 
-def pull_of_clear_groups(mixtures: Sequence[Mixture]) -> Pull | None:
-    """Mean and deviation of the prior logits of the groups whose own clicks are clear enough to know them.
+def _by_themselves(seen: Sequence[Observations], grades: int | None) -> tuple[list[Mixture], Mapping[int, float]]:
+    """Each group from its own clicks; the number of grades by the sum of their BIC if it is not given."""
+    fits: dict[int, list[Mixture]] = {}
+    for number in GRADES if grades is None else (grades,):
+        fits[number] = [fit_group(observations, "binomial", grades=number) for observations in seen]
+        if number > 2 and _bic(fits[number]) > _bic(fits[number - 1]):
+            break
+    bics = {number: _bic(mixtures) for number, mixtures in fits.items()}
+    chosen = min((g for g in bics if bics[g] <= min(bics.values()) + STRONG), default=2)
+    return fits[chosen], bics
 
-    Groups differ (better positions hold more relevant documents), and the deviation says by how much.
-    """
-    clear = [float(logit(m.weights[-1])) for m in mixtures if m.informative and m.separation >= CLEAR_FROM]
-    if len(clear) < FEWEST_CLEAR_GROUPS:
-        return None
-    return Pull(float(np.mean(clear)), max(float(np.std(clear, ddof=1)), LEAST_DEVIATION))
+
+def _bic(mixtures: Sequence[Mixture]) -> float:
+    return sum(min(m.bic or 0.0, m.bic_one_rate or 0.0) for m in mixtures)
 
 
 def _observations(histogram: Histogram, group: Ints) -> list[Observations]:
@@ -155,24 +207,39 @@ def _members(histogram: Histogram, group: Ints) -> list[tuple[PlaceCounts, ...]]
     ]
 
 
+def _first_places(histogram: Histogram, group: Ints) -> list[Place]:
+    return [histogram.places[int(np.flatnonzero(group == g)[0])] for g in range(int(group.max()) + 1)]
+
+
 def _documents(histogram: Histogram) -> Ints:
     return histogram.total(np.ones_like(histogram.documents))
 
 
-def _filled(priors: Sequence[float | None], histogram: Histogram, group: Ints) -> list[float]:
+def _per_group(histogram: Histogram, group: Ints) -> Floats:
+    return np.bincount(group, weights=_documents(histogram))
+
+
+def _filled(fitted: _Fitted, histogram: Histogram, group: Ints) -> list[Floats]:
     """A group that could not be fitted takes the prior of the nearest one that could.
 
     Where none could be fitted nothing is known of relevance: every document gets the log's click-through rate.
     """
-    fitted = [
-        (place, prior) for place, g in zip(histogram.places, group, strict=True) if (prior := priors[g]) is not None
+    known = [
+        (place, prior)
+        for place, g in zip(histogram.places, group, strict=True)
+        if (prior := fitted.priors[g]) is not None
     ]
-    if not fitted:
+    if not known:
         rate = histogram.total(histogram.clicks).sum() / histogram.total(histogram.impressions).sum()
-        return [float(np.clip(logit(rate), -LARGEST_PRIOR, LARGEST_PRIOR))] * len(priors)
+        return [_proper(np.array([1 - rate, rate]))] * len(fitted.priors)
     filled = []
-    for g, prior in enumerate(priors):
-        first = histogram.places[int(np.flatnonzero(group == g)[0])]
-        near = fitted[nearest(first, [place for place, _ in fitted])][1]
-        filled.append(float(np.clip(near if prior is None else prior, -LARGEST_PRIOR, LARGEST_PRIOR)))
+    for first, prior in zip(_first_places(histogram, group), fitted.priors, strict=True):
+        near = known[nearest(first, [place for place, _ in known])][1]
+        filled.append(_proper(near if prior is None else prior))
     return filled
+
+
+def _proper(prior: Floats) -> Floats:
+    """No grade is impossible: a prior of 0 could never be overruled."""
+    kept = np.maximum(prior, LEAST_PRIOR)
+    return np.asarray(kept / kept.sum())

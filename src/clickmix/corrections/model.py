@@ -13,7 +13,7 @@ from clickmix.groups import Place
 from clickmix.mixtures import Mixture, Verdict
 
 MODEL_KIND = "clickmix model"
-MODEL_VERSION = 1
+MODEL_VERSION = 2
 LARGEST_COUNT = 2**63 - 1
 MIXTURE_FIELDS = (
     "verdict",
@@ -22,9 +22,11 @@ MIXTURE_FIELDS = (
     "variances",
     "standard_errors",
     "separation",
+    "error",
     "log_likelihoods",
     "bic",
     "bic_one_rate",
+    "own",
 )
 
 
@@ -54,18 +56,30 @@ def group_payload(group: Group) -> dict[str, Any]:
             }
             for seen in group.places
         ],
-        "prior": group.prior,
+        "prior": list(group.prior),
         "mixture": _mixture_payload(group.mixture),
     }
 
 
 def parse_groups(payload: dict[str, Any]) -> tuple[Group, ...]:
     """The groups of a model from JSON."""
-    family, context = payload["mixture"], texts(payload, "context")
+    family, context = "gaussian" if payload["mixture"] == "gaussian" else "binomial", texts(payload, "context")
     groups = tuple(_parse_group(group, family, len(context)) for group in items(payload, "groups"))
     if not groups:
         raise _WrongError("a model without groups")
+    grades = len(groups[0].prior)
+    fitting = all(len(g.prior) == grades and len(g.mixture.rates) in (1, grades) for g in groups)
+    if not fitting or (family == "gaussian" and grades != 2):
+        raise _WrongError("groups with different numbers of grades")
     return groups
+
+
+def parse_bics(payload: dict[str, Any]) -> dict[int, float]:
+    """BIC by number of grades."""
+    bics = payload["bics"]
+    if not isinstance(bics, dict) or not all(key.isascii() and key.isdigit() for key in bics):
+        raise _WrongError("bics, expected numbers of grades with their BIC")
+    return {int(key): number(bics, key) for key in bics}
 
 
 def _parse_group(payload: dict[str, Any], family: str, contexts: int) -> Group:
@@ -73,10 +87,10 @@ def _parse_group(payload: dict[str, Any], family: str, contexts: int) -> Group:
     places = tuple(_parse_place(place, contexts) for place in items(payload, "places"))
     if not places:
         raise _WrongError("a group without places")
-    prior = number(payload, "prior", 0, 1)
-    if not 0 < prior < 1:
-        raise _WrongError(f"prior {prior}, expected a number between 0 and 1")
-    return Group(places, _parse_mixture(payload["mixture"], family), prior)
+    prior = numbers(payload, "prior", 0, 1)
+    if len(prior) < 2 or not all(0 < share < 1 for share in prior) or not math.isclose(sum(prior), 1, abs_tol=1e-9):
+        raise _WrongError(f"prior {prior}, expected shares of grades, between 0 and 1, that add up to 1")
+    return Group(places, _parse_mixture(payload["mixture"], family), tuple(prior))
 
 
 def _parse_place(payload: dict[str, Any], contexts: int) -> PlaceCounts:
@@ -96,9 +110,11 @@ def _mixture_payload(mixture: Mixture) -> dict[str, Any]:
         "variances": None if mixture.variances is None else list(mixture.variances),
         "standard_errors": None if mixture.standard_errors is None else list(mixture.standard_errors),
         "separation": mixture.separation,
+        "error": mixture.error,
         "log_likelihoods": list(mixture.log_likelihoods),
         "bic": mixture.bic,
         "bic_one_rate": mixture.bic_one_rate,
+        "own": mixture.own,
     }
 
 
@@ -108,13 +124,13 @@ def _parse_mixture(payload: Any, family: str) -> Mixture:
     variances = numbers(payload, "variances", 0) if payload["variances"] is not None else None
     errors = numbers(payload, "standard_errors", 0) if payload["standard_errors"] is not None else None
     parts = len(rates)
-    if parts not in (1, 2) or len(weights) != parts or not math.isclose(sum(weights), 1, abs_tol=1e-9):
+    if parts < 1 or len(weights) != parts or not math.isclose(sum(weights), 1, abs_tol=1e-9):
         raise _WrongError("weights and rates that do not fit together")
     if (variances is None) != (family == "binomial" or parts == 1):
         raise _WrongError("variances that do not fit the mixture")
-    if any(len(extra) != parts for extra in (variances, errors) if extra is not None):
-        raise _WrongError("a number of variances or standard errors other than that of rates")
-    if family == "binomial" and parts == 2 and not 0 < rates[0] <= rates[1] < 1:
+    if (variances is not None and len(variances) != parts) or (errors is not None and len(errors) != min(parts, 2)):
+        raise _WrongError("a number of variances or standard errors that does not fit the rates")
+    if family == "binomial" and parts > 1 and not (rates[0] > 0 and rates == sorted(rates) and rates[-1] < 1):
         raise _WrongError("rates that are not in order between 0 and 1")
     return Mixture(
         family,
@@ -124,10 +140,16 @@ def _parse_mixture(payload: Any, family: str) -> Mixture:
         None if variances is None else tuple(variances),
         None if errors is None else tuple(errors),
         number(payload, "separation", 0, 1),
+        _optional(payload, "error"),
         tuple(numbers(payload, "log_likelihoods")),
-        None if payload["bic"] is None else number(payload, "bic"),
-        None if payload["bic_one_rate"] is None else number(payload, "bic_one_rate"),
+        _optional(payload, "bic"),
+        _optional(payload, "bic_one_rate"),
+        _optional(payload, "own"),
     )
+
+
+def _optional(payload: Any, key: str) -> float | None:
+    return None if payload[key] is None else number(payload, key)
 
 
 def fields(payload: Any, what: str, names: Sequence[str]) -> None:
@@ -156,14 +178,12 @@ def numbers(payload: Any, key: str, low: float = -math.inf, high: float = math.i
     return [_number(value, key, low, high) for value in _list(payload, key)]
 
 
-def pair(payload: Any, key: str) -> tuple[float, float] | None:
-    """Two finite numbers, or nothing."""
-    if payload[key] is None:
-        return None
-    values = numbers(payload, key)
-    if len(values) != 2:
-        raise _WrongError(f"{key} {values!r}, expected two numbers")
-    return values[0], values[1]
+def flag(payload: Any, key: str) -> bool:
+    """True or false."""
+    value = payload[key]
+    if not isinstance(value, bool):
+        raise _WrongError(f"{key} {value!r}, expected true or false")
+    return value
 
 
 def whole(payload: Any, key: str, low: int) -> int:

@@ -24,11 +24,8 @@ CLIMBS = 20
 QUASI_NEWTON_STEPS = 200
 
 
-class Hill(Protocol):
-    """What is climbed."""
-
-    def step(self, x: Vector) -> tuple[float, Vector]:
-        """The log-likelihood at x, and the point after one EM step from x."""
+class Slope(Protocol):
+    """What can be climbed by its gradient."""
 
     def slope(self, x: Vector) -> tuple[float, Vector]:
         """The log-likelihood at x, and its gradient there."""
@@ -38,6 +35,13 @@ class Hill(Protocol):
 
     def bounds(self) -> Sequence[tuple[float | None, float | None]]:
         """Between what each coordinate must stay."""
+
+
+class Hill(Slope, Protocol):
+    """What can also be climbed by EM."""
+
+    def step(self, x: Vector) -> tuple[float, Vector]:
+        """The log-likelihood at x, and the point after one EM step from x."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,18 @@ def _em(hill: Hill, x: Vector, before: tuple[float, ...], tolerance: float, *, s
 
 def _quasi_newton(hill: Hill, path: Climb) -> tuple[Vector, tuple[float, ...]]:
     """Where L-BFGS comes from the end of a path, and the trace so far; the path's own end if it came no higher."""
-    scale = 1 / np.sqrt(np.maximum(hill.curvature(path.parameters), 1e-6))
-    values = []
+    end, values, _ = quasi_newton(hill, path.parameters)
+    trace = path.log_likelihoods
+    # Priors and rates are put in order only by EM, so the value that counts is the one EM sees.
+    if not hill.step(end)[0] > trace[-1]:
+        return path.parameters, trace[:-1]
+    return end, (*trace, *np.maximum.accumulate(values)[:-1].tolist())
+
+
+def quasi_newton(hill: Slope, x: Vector, *, gain: float = 1e-14) -> tuple[Vector, list[float], bool]:
+    """L-BFGS from x until a step gains less than this share: where it ends, the values on the way, and if it did."""
+    scale = 1 / np.sqrt(np.maximum(hill.curvature(x), 1e-6))
+    values: list[float] = []
 
     def descent(y: Vector) -> tuple[float, Vector]:
         value, gradient = hill.slope(y * scale)
@@ -90,7 +104,7 @@ def _quasi_newton(hill: Hill, path: Climb) -> tuple[Vector, tuple[float, ...]]:
 
     found = minimize(
         descent,
-        path.parameters / scale,
+        x / scale,
         jac=True,
         method="L-BFGS-B",
         bounds=[
@@ -98,10 +112,6 @@ def _quasi_newton(hill: Hill, path: Climb) -> tuple[Vector, tuple[float, ...]]:
             for (low, high), s in zip(hill.bounds(), scale, strict=True)
         ],
         callback=lambda intermediate_result: values.append(-intermediate_result.fun),
-        options={"maxiter": QUASI_NEWTON_STEPS, "ftol": 1e-14, "gtol": 1e-8, "maxcor": 20},
+        options={"maxiter": QUASI_NEWTON_STEPS, "ftol": gain, "gtol": 1e-8, "maxcor": 20},
     )
-    end, trace = found.x * scale, path.log_likelihoods
-    # Priors and rates are put in order only by EM, so the value that counts is the one EM sees.
-    if not hill.step(end)[0] > trace[-1]:
-        return path.parameters, trace[:-1]
-    return end, (*trace, *np.maximum.accumulate(values)[:-1].tolist())
+    return found.x * scale, values, found.status == 0

@@ -1,11 +1,14 @@
-"""Two ways clicks may scatter around a component's rate: binomial (clicks are counts) and Gaussian (rates are numbers).
+"""Two ways clicks may scatter around a grade's rate: binomial (clicks are counts) and Gaussian (rates are numbers).
 
-A family's parameters are an array: kind of parameter x component x group. It gives the log density of every cell
-under every component, the parameters that fit weighted cells best, and the same without bounds, for long steps.
+A family's parameters are an array: kind of parameter x end x group. The ends are the lowest and the highest grade;
+the rates of grades between them lie evenly spaced between theirs. A family gives the log density of every cell under
+every grade, the parameters that fit weighted cells best, and the same without bounds, for long steps.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -21,16 +24,20 @@ class Family(Protocol):
     """What the EM needs to know of a distribution."""
 
     name: ClassVar[str]
-    parameters_per_component: ClassVar[int]
+    parameters_per_end: ClassVar[int]
+
+    @property
+    def grades(self) -> int:
+        """How many grades of relevance there are."""
 
     def log_density(self, parameters: Floats, seen: Observations) -> Floats:
-        """Component x cell: log density, up to `constant`."""
+        """Grade x cell: log density, up to `constant`."""
 
     def constant(self, seen: Observations) -> float:
         """What every log-likelihood lacks, whatever the parameters."""
 
-    def maximise(self, weights: Floats, seen: Observations) -> Floats:
-        """The parameters that fit best when cell i belongs to component k with weight `weights[k, i]`."""
+    def maximise(self, weights: Floats, seen: Observations, parameters: Floats | None = None) -> Floats:
+        """Parameters that fit better, from `parameters` on, when cell i has grade k with weight `weights[k, i]`."""
 
     def score(self, parameters: Floats, weights: Floats, seen: Observations) -> tuple[Floats, Floats]:
         """Slope and curvature (made positive) of the weighted log density in each unbounded parameter."""
@@ -45,37 +52,65 @@ class Family(Protocol):
         """The lowest value of each unbounded parameter."""
 
 
+@dataclass(frozen=True)
 class Binomial:
-    """clicks ~ Binomial(impressions, rate): parameters[0, k, g] is the rate of component k in group g."""
+    """clicks ~ Binomial(impressions, rate of the grade): parameters[0] are the rates of the ends, end x group.
+
+    A document of relevance x = k / (grades - 1) is clicked at the rate (1 - x) low + x high: as if each impression
+    found it relevant with probability x. Taking that finding as one more thing nobody saw gives an EM step in closed
+    form, whose quantities are the clicks and skips that each end accounts for.
+    """
+
+    grades: int = 2
 
     name: ClassVar[str] = "binomial"
-    parameters_per_component: ClassVar[int] = 1
+    parameters_per_end: ClassVar[int] = 1
+
+    @cached_property
+    def _shares(self) -> Floats:
+        """Grade x end: 1 - x and x."""
+        x = np.arange(self.grades) / (self.grades - 1)
+        return np.stack([1 - x, x], axis=1)
+
+    def rates(self, parameters: Floats) -> Floats:
+        """Grade x group: the rates of all grades."""
+        return parameters[0] if self.grades == 2 else np.asarray(self._shares @ parameters[0])
 
     def log_density(self, parameters: Floats, seen: Observations) -> Floats:
         """c log p + (n - c) log(1 - p)."""
-        p = parameters[0]  # logarithms of a few rates, not of a rate per cell
+        p = self.rates(parameters)  # logarithms of a few rates, not of a rate per cell
         return np.asarray(seen.clicks * seen.per_cell(np.log(p)) + seen.skips * seen.per_cell(np.log1p(-p)))
 
     def constant(self, seen: Observations) -> float:
         """Sum of log C(n, c)."""
         return seen.log_choose
 
-    def maximise(self, weights: Floats, seen: Observations) -> Floats:
-        """Ratio of sums, sum r c / sum r n, never the mean of ratios; a relevant rate below the other is not allowed.
+    def maximise(self, weights: Floats, seen: Observations, parameters: Floats | None = None) -> Floats:
+        """Ratio of sums, clicks / impressions of each end; a highest rate below the lowest is not allowed.
 
-        Where the order is broken the best fit in order has both rates equal.
+        Where the order is broken the best fit in order has both rates equal. With two grades each end has its own
+        documents, and nothing depends on `parameters`.
         """
-        clicks, shown = seen.shared_out(weights, seen.clicks), seen.shared_out(weights, seen.impressions)
-        p = _ratio(clicks, shown)
-        if (p[0] > p[-1]).any():
-            p = np.where(p[0] <= p[-1], p, _ratio(clicks.sum(axis=0), shown.sum(axis=0)))
+        clicks, skips = self._of_ends(weights, seen, parameters)
+        p = _ratio(clicks, clicks + skips)
+        if (p[0] > p[1]).any():
+            p = np.where(p[0] <= p[1], p, _ratio(clicks.sum(axis=0), (clicks + skips).sum(axis=0)))
         return _within(p)[None]
 
     def score(self, parameters: Floats, weights: Floats, seen: Observations) -> tuple[Floats, Floats]:
-        """In the logit of p: sum r (c - n p), and sum r n p (1 - p)."""
+        """In the logit of p: clicks - impressions p, and impressions p (1 - p), of each end."""
         p = parameters[0]
-        clicks, shown = seen.shared_out(weights, seen.clicks), seen.shared_out(weights, seen.impressions)
+        clicks, skips = self._of_ends(weights, seen, parameters)
+        shown = clicks + skips
         return (clicks - shown * p)[None], (shown * p * (1 - p))[None]
+
+    def _of_ends(self, weights: Floats, seen: Observations, parameters: Floats | None) -> tuple[Floats, Floats]:
+        """End x group: the clicks and skips for which each end accounts."""
+        clicks, skips = seen.shared_out(weights, seen.clicks), seen.shared_out(weights, seen.skips)
+        if self.grades == 2 or parameters is None:
+            return (clicks, skips) if self.grades == 2 else (self._shares.T @ clicks, self._shares.T @ skips)
+        ends, p = parameters[0], self.rates(parameters)
+        return ends * (self._shares.T @ (clicks / p)), (1 - ends) * (self._shares.T @ (skips / (1 - p)))
 
     def unbounded(self, parameters: Floats) -> Floats:
         """Logits of the rates."""
@@ -93,11 +128,14 @@ class Binomial:
         return np.full((1, 2, seen.groups), logit(LOWEST_RATE))
 
 
+@dataclass(frozen=True)
 class Gaussian:
-    """rate ~ Normal(mean, variance): parameters[0] are means, parameters[1] variances, each component x group."""
+    """rate ~ Normal(mean, variance), two grades: parameters[0] are means, parameters[1] variances, end x group."""
+
+    grades: int = 2
 
     name: ClassVar[str] = "gaussian"
-    parameters_per_component: ClassVar[int] = 2
+    parameters_per_end: ClassVar[int] = 2
 
     def log_density(self, parameters: Floats, seen: Observations) -> Floats:
         """-(x - mu)^2 / (2 s^2) - log(2 pi s^2) / 2."""
@@ -111,7 +149,7 @@ class Gaussian:
         """Nothing is left out."""
         return 0.0
 
-    def maximise(self, weights: Floats, seen: Observations) -> Floats:
+    def maximise(self, weights: Floats, seen: Observations, parameters: Floats | None = None) -> Floats:
         """Weighted mean and variance of the rates, the variance with a floor."""
         ones = np.ones_like(seen.rates)
         total = seen.shared_out(weights, ones)
@@ -152,9 +190,6 @@ class Gaussian:
         return np.array([np.full((2, seen.groups), -np.inf), floor])
 
 
-FAMILIES: dict[str, Family] = {"binomial": Binomial(), "gaussian": Gaussian()}
-
-
 def _within(rates: Floats) -> Floats:
     return np.minimum(np.maximum(rates, LOWEST_RATE), 1 - LOWEST_RATE)
 
@@ -162,3 +197,8 @@ def _within(rates: Floats) -> Floats:
 def _ratio(above: Floats, below: Floats) -> Floats:
     """above / below, and 0 where nothing was seen."""
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+
+
+def family_of(name: str, *, grades: int = 2) -> Family:
+    """The family of that name."""
+    return Gaussian() if name == "gaussian" else Binomial(grades)

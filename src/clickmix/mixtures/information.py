@@ -1,40 +1,119 @@
-"""Standard errors of binomial rates, from the observed information of the mixture.   Fit -> standard errors
+"""Slope and observed information of a binomial mixture, and the standard errors they give.   Problem -> information
 
-Louis (1982): observed information = expected complete information - variance of the complete score. With
-z = relevance of a document, the complete score on the logit scale is linear in z, so its variance is r(1-r) d d' with
-    d = (the columns of its prior; -(c - n p0) and (c - n p1) of its cells, by group).
+Louis (1982): observed information = expected information if grades were known - variance of the score. With grade k
+known, a document's score is s_k, and its probability r_k:
+    variance of the score = sum over documents of  sum_k r_k s_k s_k' - s s',   s = sum_k r_k s_k.
+Coordinates are those of `Problem.pack`: prior logits, then the logits of the ends' rates.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from scipy.special import expit
 
-from clickmix.mixtures.fit import Fit
+from clickmix.mixtures.em import Vector
+from clickmix.mixtures.families import Family
+from clickmix.mixtures.fit import Problem
 from clickmix.mixtures.observations import Floats, Observations
 
 
-def rate_errors(seen: Observations, fit: Fit, *, columns: Floats | None = None) -> Floats:
-    """Component x group: standard errors of the rates' logits; NaN where the information does not allow them."""
-    r, m = fit.relevance, seen.multiplicity
-    p0, p1 = fit.parameters[0]
-    x = np.ones((len(m), 1)) if columns is None else seen.shares_of(columns)
-    pi = expit(x @ fit.prior)
-    off = [-(seen.clicks - seen.impressions * p0[seen.group]), seen.clicks - seen.impressions * p1[seen.group]]
-    d = _side_by_side(x, *(_by_group(seen, column) for column in off))
-    priors, cell = x.shape[1], r[seen.document]
-    information = -_gram(d, m * r * (1 - r))
-    information[:priors, :priors] += _gram(x, m * pi * (1 - pi))
-    complete = [
-        seen.per_group((1 - cell) * seen.impressions) * p0 * (1 - p0),
-        seen.per_group(cell * seen.impressions) * p1 * (1 - p1),
-    ]
-    diagonal = np.arange(priors, len(information))
-    information[diagonal, diagonal] += np.concatenate(complete)
-    return _errors(information)[priors:].reshape(2, seen.groups)
+@dataclass(frozen=True)
+class Surface:
+    """The log-likelihood around a point: its value, slope, and information (second derivatives, made positive)."""
+
+    value: float
+    slope: Vector
+    information: Floats
+
+
+def rate_errors(problem: Problem, prior: Floats, parameters: Floats) -> Floats:
+    """End x group: standard errors of the rates' logits; NaN where the information does not allow them."""
+    errors = _errors(surface(problem, prior, parameters).information)
+    return errors[-2 * problem.seen.groups :].reshape(2, problem.seen.groups)
+
+
+def surface(problem: Problem, prior: Floats, parameters: Floats) -> Surface:
+    """Value, slope and information of the log-likelihood at a point."""
+    seen, m = problem.seen, problem.seen.multiplicity
+    value, posterior = problem.expect(prior, parameters)
+    x = np.asarray(problem.x[seen.group] if seen.one_cell_each else problem.x)
+    pi = np.exp(problem.log_prior(prior))[1:]
+    pi = seen.per_cell(pi) if seen.one_cell_each else pi
+    total = _if_grades_were_known(problem, parameters, posterior, x, pi)
+    mean: Any = 0.0
+    for k in range(problem.family.grades):
+        score = _score(problem, parameters, x, pi, k)
+        total -= _gram(score, m * posterior[k])
+        mean = mean + _times(score, posterior[k])
+    return Surface(value, np.asarray(m @ mean), total + _gram(mean, m))
+
+
+def group_surface(problem: Problem, prior: Floats, parameters: Floats) -> Surface:
+    """The same for the histogram of one group with a prior of its own, a few sums instead of a matrix per grade.
+
+    If the grade is k the score is (e_k - pi, v_k off_k), off_k = c/p_k - skips/(1 - p_k), v_k = shares p_e (1 - p_e).
+    """
+    seen, m, ((shares, rates), ends) = problem.seen, problem.seen.multiplicity, _ends(problem, parameters)
+    value, posterior = problem.expect(prior, parameters)
+    p, v, pi = rates, shares * (ends * (1 - ends)), np.exp(problem.log_prior(prior))[1:, 0]
+    off = seen.clicks / p - seen.skips / (1 - p)
+    weights = posterior * m
+    mean = np.vstack([posterior[1:] - pi[:, None], v.T @ (posterior * off)])
+    known = np.hstack([np.eye(len(p))[:, 1:] - pi, v])  # the score, its second part to be multiplied by off
+    documents, first, second = weights.sum(axis=1), (weights * off).sum(axis=1), (weights * off * off).sum(axis=1)
+    clicks, skips = weights @ seen.clicks, weights @ seen.skips
+    bend = clicks / p[:, 0] ** 2 + skips / (1 - p[:, 0]) ** 2
+    total = np.zeros((known.shape[1],) * 2)
+    total[:-2, :-2] = documents.sum() * (np.diag(pi) - np.outer(pi, pi)) - (known[:, :-2].T * documents) @ known[:, :-2]
+    total[:-2, -2:] = -(known[:, :-2].T * first) @ v
+    total[-2:, :-2] = total[:-2, -2:].T
+    total[-2:, -2:] = (v.T * (bend - second)) @ v - np.diag((first @ v) * (1 - 2 * ends))
+    return Surface(value, np.asarray(mean @ m), total + (mean * m) @ mean.T)
+
+
+def _ends(problem: Problem, parameters: Floats) -> tuple[tuple[Floats, Floats], Floats]:
+    return _grades(problem.family, parameters), parameters[0, :, 0]
+
+
+def _score(problem: Problem, parameters: Floats, x: Floats, pi: Floats, k: int) -> Any:
+    """Document x coordinate: the slope of a document's log-likelihood if its grade is k.
+
+    Prior: x (1[k = j] - pi_j). Rates, with share the part of an end in p: share p_e (1 - p_e) (c/p - skips/(1 - p)).
+    """
+    seen, (shares, p) = problem.seen, _grades(problem.family, parameters)
+    known = (np.arange(1, len(pi) + 1) == k) - pi.T  # columns of `Problem.pack` go by column first, then by grade
+    priors = np.broadcast_to((x[:, :, None] * known[:, None, :]).reshape(len(x), -1), (len(x), x.shape[1] * len(pi)))
+    rate = seen.per_cell(p[k : k + 1])[0]
+    off = seen.clicks / rate - seen.skips / (1 - rate)
+    steps = seen.per_cell(parameters[0] * (1 - parameters[0]))
+    return _side_by_side(priors, *(_by_group(seen, shares[k, e] * steps[e] * off) for e in range(2)))
+
+
+def _if_grades_were_known(problem: Problem, parameters: Floats, posterior: Floats, x: Floats, pi: Floats) -> Floats:
+    seen, (shares, p), ends = problem.seen, _grades(problem.family, parameters), parameters[0]
+    cells = posterior if seen.one_cell_each else posterior[:, seen.document]
+    clicks, skips = seen.shared_out(cells, seen.clicks), seen.shared_out(cells, seen.skips)
+    bend, off, steps = clicks / p**2 + skips / (1 - p) ** 2, clicks / p - skips / (1 - p), ends * (1 - ends)
+    priors, diagonal = x.shape[1] * len(pi), np.arange(seen.groups)
+    total = np.zeros((priors + 2 * seen.groups,) * 2)
+    for i, j in np.ndindex(len(pi), len(pi)):
+        spread = np.broadcast_to(seen.multiplicity * pi[i] * ((i == j) - pi[j]), len(x))
+        total[i : priors : len(pi), j : priors : len(pi)] = _gram(x, spread)
+    for e, f in np.ndindex(2, 2):
+        block = ((shares[:, e] * shares[:, f]) @ bend) * steps[e] * steps[f]
+        block = block - (e == f) * (shares[:, e] @ off) * steps[e] * (1 - 2 * ends[e])
+        total[priors + e * seen.groups + diagonal, priors + f * seen.groups + diagonal] = block
+    return total
+
+
+def _grades(family: Family, parameters: Floats) -> tuple[Floats, Floats]:
+    """Grade x end: the part of each end in a grade's rate; grade x group: the rates."""
+    x = np.linspace(0, 1, family.grades)
+    shares = np.stack([1 - x, x], axis=1)
+    return shares, np.asarray(shares @ parameters[0])
 
 
 def _by_group(seen: Observations, cells: Floats) -> Any:
@@ -48,6 +127,10 @@ def _by_group(seen: Observations, cells: Floats) -> Any:
 def _side_by_side(*blocks: Any) -> Any:
     plain = all(isinstance(block, np.ndarray) for block in blocks)
     return np.hstack(blocks) if plain else scipy.sparse.hstack(blocks, format="csr")
+
+
+def _times(d: Any, weights: Floats) -> Any:
+    return d * weights[:, None] if isinstance(d, np.ndarray) else d.multiply(weights[:, None]).tocsr()
 
 
 def _gram(d: Any, weights: Floats) -> Floats:

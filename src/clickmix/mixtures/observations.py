@@ -34,6 +34,16 @@ class Observations:
         n, c, m = (np.asarray(column, dtype=np.float64) for column in (impressions, clicks, documents))
         return cls(np.arange(len(n)), np.zeros(len(n), dtype=np.int64), n, c, m, 1)
 
+    @property
+    def totals(self) -> tuple[float, float]:
+        """Clicks and impressions of all documents."""
+        return float(self.weight @ self.clicks), float(self.weight @ self.impressions)
+
+    def of_group(self, g: int) -> Observations:
+        """One group of observations in which every document has one cell."""
+        rows = np.flatnonzero(self.group == g)
+        return Observations.histogram(self.impressions[rows], self.clicks[rows], self.multiplicity[rows])
+
     @cached_property
     def one_cell_each(self) -> bool:
         """Whether every document has exactly its own cell, so that sums over its cells can be left out."""

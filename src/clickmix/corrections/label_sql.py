@@ -1,0 +1,102 @@
+"""The labels of a mixture as SQL, run where the counts live, the few numbers of the fit as a small inline table.
+
+    l_k = log P(grade k) / P(grade 0) + sum over a document's cells of log P(clicks | grade k) / P(clicks | grade 0)
+    relevance = sum_k k/(G-1) e^(l_k) / sum_k e^(l_k)
+The prior's part is the mean over the document's cells, weighted by impressions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from clickmix.corrections.group import Group
+from clickmix.groups import Place
+from clickmix.mixtures.evidence import EVIDENCE_SQL, NOTHING
+from clickmix.sql import listed, literal, name
+
+SURE = 0.95  # how often the interval of a label holds the document's grade
+
+
+def labels_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str], *, stay: bool) -> str:
+    """One row per query and document, in order; `stay` says that every document has one cell.
+
+    Log odds of each grade per document, their exponentials, then relevance and its interval.
+    """
+    grades = len(next(iter(groups.values())).prior)
+    logs = ["0", *(f"l_{k}" for k in range(1, grades))]
+    # The largest exponential is 1, and no other so small that an engine would complain.
+    powers = [f"exp(greatest({log} - l_highest, -700)) AS e_{k}" for k, log in enumerate(logs)]
+    total = " + ".join(f"e_{k}" for k in range(grades))
+    relevance = " + ".join(f"e_{k} * {k / (grades - 1)!r}" for k in range(1, grades))
+    low, high = (_quantile(share, total, grades) for share in ((1 - SURE) / 2, (1 + SURE) / 2))
+    return (
+        f"WITH {_numbers_table(groups, keys, grades)}, {_odds_table(groups, table, keys, grades, stay=stay)} "
+        f"SELECT query_id, doc_id, ({relevance}) / ({total}) AS relevance, "
+        f"impressions, clicks, {low} AS low, {high} AS high "
+        f"FROM (SELECT query_id, doc_id, impressions, clicks, {listed(powers)} "
+        f"FROM (SELECT *, greatest({listed(logs)}) AS l_highest FROM odds) AS logs) AS powers ORDER BY query_id, doc_id"
+    )
+
+
+def _quantile(share: float, total: str, grades: int) -> str:
+    """The lowest grade up to which more than this share of the probability lies."""
+    sums = [" + ".join(f"e_{j}" for j in range(k + 1)) for k in range(grades - 1)]
+    whens = [f"WHEN {upto} > {share!r} * ({total}) THEN {k / (grades - 1)!r}" for k, upto in enumerate(sums)]
+    return f"CAST(CASE {' '.join(whens)} ELSE 1 END AS DOUBLE)"
+
+
+def _numbers_table(groups: Mapping[Place, Group], keys: Sequence[str], grades: int) -> str:
+    """A row per place: for each grade above 0 its prior logit and the numbers of its evidence."""
+    family = _family(groups)
+    columns = [f"{key}_{k}" for k in range(1, grades) for key in ("prior", *NOTHING[family])]
+    rows = []
+    for place, group in groups.items():
+        evidence = group.mixture.evidence(grades=grades).numbers
+        values = [
+            value
+            for prior, numbers in zip(group.prior_logits, evidence, strict=True)
+            for value in (prior, *numbers.values())
+        ]
+        texts = [str(place.position), *map(literal, place.context), *(f"CAST({v!r} AS DOUBLE)" for v in values)]
+        rows.append(f"({listed(texts)})")
+    return f"parameters({listed([*_aliases(keys), *columns])}) AS (VALUES {listed(rows)})"
+
+
+def _odds_table(groups: Mapping[Place, Group], table: str, keys: Sequence[str], grades: int, *, stay: bool) -> str:
+    """Per document the log odds l_k of each grade above 0.
+
+    Sums of decimals, because sums of floats depend on the order rows happen to come in. Where every document has one
+    cell nothing needs adding up: half the time, the same numbers.
+    """
+    total, grouping = ("", "") if stay else ("sum", " GROUP BY query_id, doc_id")
+    renamed = listed(f"{name(key)} AS {alias}" for key, alias in zip(keys, _aliases(keys), strict=True))
+    shown, family = f"{total}(cells.impressions)", _family(groups)
+    odds = [
+        f"CAST({total}(CAST(cells.impressions * prior_{k} AS DECIMAL(38, 12))) AS DOUBLE) / {shown} "
+        f"+ CAST({total}(CAST({_evidence(family, k)} AS DECIMAL(38, 12))) AS DOUBLE) AS l_{k}"
+        for k in range(1, grades)
+    ]
+    return (
+        f"odds AS (SELECT query_id, doc_id, CAST({shown} AS BIGINT) AS impressions, "
+        f"CAST({total}(cells.clicks) AS BIGINT) AS clicks, {listed(odds)} "
+        f"FROM (SELECT query_id, doc_id, {renamed}, impressions, clicks FROM {table}) AS cells "
+        f"JOIN parameters USING ({listed(_aliases(keys))}){grouping})"
+    )
+
+
+def _evidence(family: str, k: int) -> str:
+    """The log ratio of grade k in a cell."""
+    text = EVIDENCE_SQL[family].replace("clicks", "cells.clicks").replace("impressions", "cells.impressions")
+    for key in NOTHING[family]:
+        text = re.sub(rf"\b{key}\b", f"{key}_{k}", text)
+    return text
+
+
+def _family(groups: Mapping[Place, Group]) -> str:
+    return next(iter(groups.values())).mixture.family
+
+
+def _aliases(keys: Sequence[str]) -> list[str]:
+    """Names of ours for the keys: a context column may be called prior_1."""
+    return [f"k{i}" for i in range(len(keys))]

@@ -1,0 +1,144 @@
+"""Fit the groups of a page with strength shared between neighbours; choose how many grades there are.   -> Neighbours
+
+    BIC = -2 log-likelihood + sum over groups of (parameters its own clicks determine) x log(documents)
+A group whose parameters its neighbours determine costs little; with many clicks it costs all its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clickmix.mixtures.alone import describe, one_rate_log_likelihoods, one_rate_mixture
+from clickmix.mixtures.em import climb
+from clickmix.mixtures.families import Binomial
+from clickmix.mixtures.fit import Problem, starts
+from clickmix.mixtures.mixture import Mixture, Verdict
+from clickmix.mixtures.observations import Floats, Observations
+from clickmix.mixtures.sharing import Shared, Walk, fit_shared
+
+GRADES = (2, 3, 4, 5, 6, 7)
+STRONG = 6.0  # difference of BIC that is strong evidence (Kass & Raftery 1995): what more grades must win by
+DECISIVE = 100.0  # beyond it nobody need look further
+FEWEST_STEPS = 3  # from one position to the next, that a walk can be estimated from
+ROUGHLY = 0.1  # log-likelihood: good enough to start from
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A mixture for every group, all with the same number of grades, or one rate; BIC for each number looked at."""
+
+    mixtures: tuple[Mixture, ...]
+    grades: int
+    bics: Mapping[int, float]
+    walk: Walk
+
+
+def can_share(positions: Sequence[int], contexts: Sequence[object]) -> bool:
+    """Whether there are enough neighbours to learn from."""
+    return len(Walk.between(positions, contexts, kinds=1).span) >= FEWEST_STEPS
+
+
+def fit_neighbours(
+    groups: Sequence[Observations],
+    *,
+    positions: Sequence[int],
+    contexts: Sequence[object],
+    grades: int | None = None,
+) -> Neighbours:
+    """Fit groups at these positions of a page; the number of grades is chosen by BIC if it is not given.
+
+    It is the smallest that no other beats by strong evidence.
+    """
+    seen, at = _stacked(groups), np.log(np.asarray(positions, dtype=np.float64))
+    rows = _first(groups, seen, at)
+    tried: dict[int, tuple[list[Problem], Shared]] = {}
+    bics: dict[int, float] = {}
+    for g in GRADES if grades is None else range(2, grades + 1):
+        problems = [Problem(group, Binomial(g)) for group in groups]
+        rows = rows if g == 2 else _one_grade_more(rows)
+        shared = fit_shared(problems, rows, Walk.between(positions, contexts, kinds=g + 1))
+        rows, tried[g], bics[g] = shared.parameters, (problems, shared), _bic(groups, shared)
+        best = min(bics, key=lambda number: bics[number])
+        if grades is None and (g >= best + 2 or bics[g] > bics[best] + DECISIVE):
+            break
+    chosen = grades or min(g for g in bics if bics[g] <= min(bics.values()) + STRONG)
+    problems, shared = tried[chosen]
+    one_rate = _one_rates(groups, shared)
+    members = [g for g in range(len(groups)) if not one_rate[g]]
+    where = [positions[g] for g in members], [contexts[g] for g in members]
+    if one_rate.any() and can_share(*where):
+        # Rates that are not there should not bend those of their neighbours.
+        walk = Walk.between(*where, kinds=chosen + 1)
+        again = fit_shared([problems[g] for g in members], shared.parameters[members], walk)
+        shared = _replaced(shared, members, again)
+    mixtures = [_mixture(p, shared, g, one_rate=bool(one_rate[g])) for g, p in enumerate(problems)]
+    return Neighbours(tuple(mixtures), chosen, {g: bics[g] for g in bics if grades is None or g == grades}, shared.walk)
+
+
+def _stacked(groups: Sequence[Observations]) -> Observations:
+    """All groups in one, each document still with its own cell."""
+    sizes = [len(group.clicks) for group in groups]
+    return Observations(
+        np.arange(sum(sizes)),
+        np.repeat(np.arange(len(groups)), sizes),
+        np.concatenate([group.impressions for group in groups]),
+        np.concatenate([group.clicks for group in groups]),
+        np.concatenate([group.multiplicity for group in groups]),
+        len(groups),
+    )
+
+
+def _first(groups: Sequence[Observations], seen: Observations, at: Floats) -> Floats:
+    """Parameters to start from: two grades, rates of their own, weights whose logits are linear in log position."""
+    columns = np.column_stack([np.ones(len(groups)), at])
+    problem = Problem(seen, Binomial(), columns=columns)
+    path = climb(problem, starts(problem), tolerance=ROUGHLY)
+    prior, parameters = problem.unpack(path.parameters)
+    own = Problem(groups[0], Binomial())
+    return np.stack([own.pack((columns @ prior)[g], parameters[:, :, g : g + 1]) for g in range(len(groups))])
+
+
+def _one_grade_more(rows: Floats) -> Floats:
+    """The same rates at the ends; each grade's weight goes to its nearest ones of the finer scale, a little to all."""
+    grades = rows.shape[1]  # one more than before: grades - 1 weights and two rates, of one grade less
+    old, new = np.linspace(0, 1, grades - 1), np.linspace(0, 1, grades)
+    nearness = np.maximum(0, 1 - np.abs(new[:, None] - old) * (grades - 1)) + 1e-3
+    logits = np.hstack([np.zeros((len(rows), 1)), rows[:, :-2]])
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True)) @ (nearness / nearness.sum(axis=0)).T
+    return np.hstack([np.log(weights[:, 1:] / weights[:, :1]), rows[:, -2:]])
+
+
+def _bic(groups: Sequence[Observations], shared: Shared) -> float:
+    return float((-2 * shared.log_likelihoods + shared.own * _log_documents(groups)).sum())
+
+
+def _one_rates(groups: Sequence[Observations], shared: Shared) -> Floats:
+    """Which groups one rate explains as well, by BIC: all of them where it explains the whole log as well."""
+    family = Binomial()
+    alone = np.array([one_rate_log_likelihoods(group, family)[0] + family.constant(group) for group in groups])
+    log_documents = _log_documents(groups)
+    graded = -2 * shared.log_likelihoods + shared.own * log_documents
+    one = -2 * alone + log_documents
+    return np.asarray((graded >= one) | (graded.sum() >= one.sum() - STRONG))
+
+
+def _log_documents(groups: Sequence[Observations]) -> Floats:
+    return np.array([np.log(group.multiplicity.sum()) for group in groups])
+
+
+def _replaced(shared: Shared, members: list[int], again: Shared) -> Shared:
+    parameters, values, own = shared.parameters.copy(), shared.log_likelihoods.copy(), shared.own.copy()
+    parameters[members], values[members], own[members] = again.parameters, again.log_likelihoods, again.own
+    return replace(again, parameters=parameters, log_likelihoods=values, own=own)
+
+
+def _mixture(problem: Problem, shared: Shared, g: int, *, one_rate: bool) -> Mixture:
+    if one_rate:
+        return one_rate_mixture(problem.seen, "binomial")
+    mixture = describe(problem.seen, problem.family, *problem.unpack(shared.parameters[g]))
+    if mixture.informative and not shared.converged:
+        mixture = replace(mixture, verdict=Verdict.NOT_CONVERGED)
+    return replace(mixture, own=float(shared.own[g]))
