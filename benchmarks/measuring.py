@@ -13,6 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from clickmix import __version__
+
 # The simulated logs of the tests serve the benchmarks too.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -42,7 +44,7 @@ def write_result(name: str, command: str, figures: dict[str, Any]) -> None:
         "command": command,
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "versions": {package: version(package) for package in ("clickmix", "duckdb", "numpy", "scipy")},
+        "versions": {"clickmix": __version__} | {package: version(package) for package in ("duckdb", "numpy", "scipy")},
         "figures": figures,
     }
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")

@@ -252,6 +252,6 @@ def test_features_that_are_not_finite_are_refused(value: str) -> None:
     with pytest.raises(cm.InputError) as caught:
         make_examples(replace(three(), features=features), all_labels(three()))
     assert str(caught.value) == (
-        f"features, document 1 (from 0), feature 3: {value} found, expected a finite number. "
-        "Fill in what is missing, for instance by 0."
+        f"features of the labelled documents, row 2, column 3: the feature is {value} (rows and columns count from 1). "
+        "Expected a finite number of single precision; fill gaps first."
     )

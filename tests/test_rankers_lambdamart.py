@@ -97,13 +97,14 @@ FORMULAS: list[tuple[Weighting, float, float]] = [
     ("root-ideal-dcg", math.sqrt(A), math.sqrt(B)),
     ("ideal-dcg", A, B),
     ("steep-ideal-dcg", A * math.sqrt(A), B * math.sqrt(B)),
+    ("saturating-ideal-dcg", A * A / (A * A + 15 * 15), B * B / (B * B + 15 * 15)),
 ]
 
 
 @pytest.mark.parametrize(("weighting", "first", "second"), FORMULAS)
 def test_weights_are_what_their_formula_says(weighting: Weighting, first: float, second: float) -> None:
     mean = (first + second) / 2
-    found = query_weights(*two_queries(), weighting=weighting)
+    found = query_weights(*two_queries(), weighting=weighting, highest=15.0)
     assert found.tolist() == pytest.approx([first / mean, second / mean])
 
 
@@ -116,7 +117,7 @@ def test_lightgbm_gets_the_weights(weighting: Weighting) -> None:
     given = graded(largest_grade=4)
     settings = LambdaMART(trees=20, leaves=7, rate=0.1, weighting=weighting)
     grades = np.rint(given.relevance * 4).astype(int)
-    weights = query_weights(given, 2.0**grades - 1, weighting=weighting)[given.query]
+    weights = query_weights(given, 2.0**grades - 1, weighting=weighting, highest=15.0)[given.query]
     data = lightgbm.Dataset(given.features, grades, group=given.sizes, weight=weights)
     theirs = lightgbm.train(LIGHTGBM, data, num_boost_round=20)
     assert settings.fit(given).score(given.features) == pytest.approx(theirs.predict(given.features), rel=1e-9)

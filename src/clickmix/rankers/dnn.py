@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import SettingError
-from clickmix.rankers.batches import Examples, Prepared, check_examples, check_features, prepare
+from clickmix.rankers.batches import Examples, Prepared, check_examples, prepare
 from clickmix.rankers.dnn_files import Contents, damaged, read_contents, write_contents
+from clickmix.rankers.feature_matrix import check_features
 from clickmix.rankers.losses import LOSSES
 from clickmix.rankers.network import Network, Weights, initial_weights
 from clickmix.rankers.normalisation import Normalisation, chunks

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from clickmix.datasets import Split
 from clickmix.datasets.collection import Ids
 from clickmix.errors import InputError
+from clickmix.rankers.feature_matrix import check_features
 from clickmix.rankers.feature_tables import open_features
 from clickmix.rankers.label_columns import LabelColumns, read_labels
 
@@ -99,24 +100,6 @@ def grade_examples(split: Split, *, largest_grade: int) -> Examples:
     return _kept(split, split.grade / float(largest_grade), labels_without_document=0)
 
 
-def check_features(features: NDArray[np.floating], *, width: int | None = None) -> None:
-    """Refuse features that are not finite, and another number of them than `width`, the ranker's."""
-    if features.ndim != 2 or (width is not None and features.shape[1] != width):
-        raise InputError(
-            f"The ranker was trained on {width} features, and these have shape {features.shape}. "
-            "Give a matrix, one row per document, with the same features as in training."
-        )
-    # A sum is finite when all its parts are, and takes no second matrix.
-    wrong = ~np.isfinite(features.sum(axis=1, dtype=np.float64))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        feature = int(np.argmax(~np.isfinite(features[row])))
-        raise InputError(
-            f"features, document {row} (from 0), feature {feature + 1}: {features[row, feature]:g} found, expected a "
-            "finite number. Fill in what is missing, for instance by 0."
-        )
-
-
 def _joined(split: Split, labels: LabelColumns) -> tuple[Floats, int]:
     """The label of each document of the split, NaN where there is none; and how many labels are of no document."""
     queries, query = np.unique(split.query_id, return_inverse=True)
@@ -189,7 +172,7 @@ def _kept(split: Split, relevance: Floats, *, labels_without_document: int) -> E
         )
     rows = np.flatnonzero(labelled & useful[split.query])
     features = split.features[rows]
-    check_features(features)
+    check_features(features, name="features of the labelled documents")
     offsets = np.concatenate(([0], np.cumsum(count[useful])))
     return Examples(split.query_id[useful], offsets, features, relevance[rows], left_out)
 

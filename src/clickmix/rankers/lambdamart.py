@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import FormatError, InputError, SettingError
-from clickmix.rankers.examples import Examples, Floats, Integers, Progress, check_features
+from clickmix.rankers.examples import Examples, Floats, Integers, Progress
+from clickmix.rankers.feature_matrix import check_features
 from clickmix.rankers.folder import SavedRanker, read_folder, write_folder
 from clickmix.rankers.weighting import TRUNCATION, WEIGHTINGS, Weighting, query_weights
 
@@ -98,9 +99,9 @@ class LambdaMART:
         levels = self.levels(examples.relevance)
         weights = None
         if self.weighting != "none":
-            worth = self.label_gain()[levels]
-            _check_worth(worth)
-            weights = query_weights(examples, worth, weighting=self.weighting)[examples.query]
+            gain = self.label_gain()
+            _check_worth(gain[levels])
+            weights = query_weights(examples, gain[levels], weighting=self.weighting, highest=gain[-1])[examples.query]
         return _lightgbm().Dataset(examples.features, levels, group=examples.sizes, weight=weights, reference=reference)
 
     def _parameters(self, *, seed: int) -> dict[str, Any]:
@@ -146,7 +147,7 @@ class FittedLambdaMART:
 
     def score(self, features: NDArray[np.floating]) -> Floats:
         """One score per document (a row of the matrix), higher is better."""
-        check_features(features, width=self.features)
+        check_features(features, name="features", width=self.features)
         return np.asarray(self._booster.predict(features, num_threads=self.settings.threads), dtype=np.float64)
 
     def save(self, folder: str | Path) -> None:
