@@ -117,7 +117,7 @@ def test_labels_are_those_of_debias(folder: Path, dialect: str, mixture: str) ->
     counts = cm.count("log.parquet", context=["device"])
     statement = run("sql", "labels", "--dialect", dialect, "--model", "model.json")
     found = execute(statement, dialect, counts=counts_table(counts))
-    expected = duckdb.sql("SELECT * FROM 'labels.parquet'").fetchall()
+    expected = duckdb.read_parquet("labels.parquet").fetchall()
     assert [row[:2] + row[3:5] for row in found] == [row[:2] + row[3:5] for row in expected]
     np.testing.assert_allclose(
         [[row[2], *row[5:]] for row in found], [[row[2], *row[5:]] for row in expected], rtol=0, atol=1e-9

@@ -23,7 +23,7 @@ def translated(statement: str, dialect: str) -> str:
     """
     tree = _parsed(statement)
     if dialect == "postgres":
-        tree = tree.transform(_checked_cast).transform(_bytewise)
+        tree = tree.transform(_checked_cast).transform(_bytewise).transform(_computed_once)
     return str(_named_parts(tree).sql(dialect=dialect))
 
 
@@ -34,7 +34,10 @@ def printed(statement: str, dialect: str) -> str:
     """
     if dialect not in DIALECTS:
         raise SettingError(f"dialect {dialect!r}: expected one of {', '.join(DIALECTS)}.")
-    tree = _named_parts(_parsed(statement).transform(_unfolded).transform(_plain_name(dialect)))
+    tree = _parsed(statement).transform(_unfolded)
+    if dialect == "postgres":
+        tree = tree.transform(_computed_once)
+    tree = _named_parts(tree.transform(_plain_name(dialect)))
     return str(tree.sql(dialect=dialect, pretty=True, comments=False)) + ";\n"
 
 
@@ -79,6 +82,15 @@ def _bytewise(node: Any) -> Any:
 
     if type(node) is exp.Cast and node.to.is_type("TEXT", "VARCHAR"):
         return exp.Paren(this=exp.Collate(this=node, expression=exp.to_identifier("C", quoted=True)))
+    return node
+
+
+def _computed_once(node: Any) -> Any:
+    """Parts of WITH as tables of their own: PostgreSQL would copy each expression wherever its name stands."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.CTE):
+        node.set("materialized", True)
     return node
 
 

@@ -185,6 +185,21 @@ WITH parameters AS (
   GROUP BY
     query_id,
     doc_id
+), logs AS (
+  SELECT
+    *,
+    GREATEST(0, l_1, l_2) AS l_highest
+  FROM odds
+), powers AS (
+  SELECT
+    query_id,
+    doc_id,
+    impressions,
+    clicks,
+    EXP(GREATEST(0 - l_highest, -700)) AS e_0,
+    EXP(GREATEST(l_1 - l_highest, -700)) AS e_1,
+    EXP(GREATEST(l_2 - l_highest, -700)) AS e_2
+  FROM logs
 )
 SELECT
   query_id,
@@ -218,22 +233,7 @@ SELECT
     THEN 0.5
     ELSE 1
   END AS DOUBLE) AS high
-FROM (
-  SELECT
-    query_id,
-    doc_id,
-    impressions,
-    clicks,
-    EXP(GREATEST(0 - l_highest, -700)) AS e_0,
-    EXP(GREATEST(l_1 - l_highest, -700)) AS e_1,
-    EXP(GREATEST(l_2 - l_highest, -700)) AS e_2
-  FROM (
-    SELECT
-      *,
-      GREATEST(0, l_1, l_2) AS l_highest
-    FROM odds
-  ) AS logs
-) AS powers
+FROM powers
 ORDER BY
   query_id NULLS LAST,
   doc_id NULLS LAST;

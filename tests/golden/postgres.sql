@@ -85,7 +85,7 @@ ORDER BY
   impressions,
   clicks;
 
-WITH parameters AS (
+WITH parameters AS MATERIALIZED (
   SELECT
     1 AS k0,
     'mobile' AS k1,
@@ -145,7 +145,7 @@ WITH parameters AS (
     CAST(0.0 AS DOUBLE PRECISION) AS prior_2,
     CAST(0.0 AS DOUBLE PRECISION) AS on_click_2,
     CAST(0.0 AS DOUBLE PRECISION) AS on_skip_2
-), odds AS (
+), odds AS MATERIALIZED (
   SELECT
     query_id,
     doc_id,
@@ -185,6 +185,21 @@ WITH parameters AS (
   GROUP BY
     query_id,
     doc_id
+), logs AS MATERIALIZED (
+  SELECT
+    *,
+    GREATEST(0, l_1, l_2) AS l_highest
+  FROM odds
+), powers AS MATERIALIZED (
+  SELECT
+    query_id,
+    doc_id,
+    impressions,
+    clicks,
+    EXP(GREATEST(0 - l_highest, -700)) AS e_0,
+    EXP(GREATEST(l_1 - l_highest, -700)) AS e_1,
+    EXP(GREATEST(l_2 - l_highest, -700)) AS e_2
+  FROM logs
 )
 SELECT
   query_id,
@@ -218,22 +233,7 @@ SELECT
     THEN 0.5
     ELSE 1
   END AS DOUBLE PRECISION) AS high
-FROM (
-  SELECT
-    query_id,
-    doc_id,
-    impressions,
-    clicks,
-    EXP(GREATEST(0 - l_highest, -700)) AS e_0,
-    EXP(GREATEST(l_1 - l_highest, -700)) AS e_1,
-    EXP(GREATEST(l_2 - l_highest, -700)) AS e_2
-  FROM (
-    SELECT
-      *,
-      GREATEST(0, l_1, l_2) AS l_highest
-    FROM odds
-  ) AS logs
-) AS powers
+FROM powers
 ORDER BY
   query_id,
   doc_id;

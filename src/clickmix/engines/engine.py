@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 Columns = dict[str, np.ndarray[Any, Any]]
+# Of the same kind is a table whose first columns are the same: query_id, doc_id, relevance for labels.
+SAME_COLUMNS = 3
 Progress = Callable[[float], None]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clickmix.dialects import translated
-from clickmix.engines.engine import Columns, Progress, Table
+from clickmix.engines.engine import SAME_COLUMNS, Columns, Progress, Table
 from clickmix.errors import EngineError, InputError, SettingError
 from clickmix.sql import name
 
@@ -130,7 +130,7 @@ class Postgres:
         old = self._find(target)
         if old is None:
             return
-        if list(self.types(old)) != list(self.types(new)):
+        if list(self.types(old))[:SAME_COLUMNS] != list(self.types(new))[:SAME_COLUMNS]:
             raise InputError(
                 f"{target}: stands there with other columns ({', '.join(self.types(old))}) and would be lost. "
                 "Drop it first, or choose another name. Nothing was written."

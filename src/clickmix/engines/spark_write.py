@@ -7,6 +7,7 @@ import secrets
 import sys
 from typing import TYPE_CHECKING, Any
 
+from clickmix.engines.engine import SAME_COLUMNS
 from clickmix.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def write_table(frame: DataFrame, target: str) -> int:
     schema, dot, _ = target.rpartition(".")
     temporary, old = (f"{schema}{dot}clickmix_{secrets.token_hex(6)}" for _ in range(2))
     exists = session.catalog.tableExists(target)
-    if exists and session.table(target).columns != frame.columns:
+    if exists and session.table(target).columns[:SAME_COLUMNS] != frame.columns[:SAME_COLUMNS]:
         raise InputError(
             f"{target}: stands there with other columns ({', '.join(session.table(target).columns)}) and "
             "would be lost. Drop it first, or choose another name. Nothing was written."
