@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import clicks
 import debias
+import engines
 import fitting
 import letor
 import simulate
@@ -11,6 +12,6 @@ import synthetic
 import truth
 from measuring import write_result
 
-for module in (debias, fitting, truth, clicks, simulate, letor, synthetic):
+for module in (debias, engines, fitting, truth, clicks, simulate, letor, synthetic):
     name = module.__name__
     write_result(name, f"python benchmarks/{name}.py", module.measure())

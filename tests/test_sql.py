@@ -108,16 +108,20 @@ def test_statements_parse_in_their_dialect(dialect: str) -> None:
     assert not any(tree.find(sqlglot.exp.Command, sqlglot.exp.Anonymous) for tree in trees if tree is not None)
 
 
-@pytest.mark.parametrize("mixture", ["auto", "graded", "gaussian"])
+@pytest.fixture(scope="module", params=["auto", "gaussian"])
+def fitted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Table, list[Any]]:
+    """A model file, the counts it was fitted to, and the labels that debias gives."""
+    made = tmp_path_factory.mktemp("fitted")
+    counts = cm.count(write(made / "log.parquet", LOG), context=["device"])
+    fit = cm.MixtureCorrection(request.param).fit(counts)
+    fit.write(made / "model.json")
+    return made / "model.json", counts_table(counts), counts.engine.rows(fit.label(counts).query)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_labels_are_those_of_debias(folder: Path, dialect: str, mixture: str) -> None:
-    write(folder / "log.parquet", LOG)
-    settings = ("--context", "device", "--mixture", mixture)
-    run("debias", "log.parquet", "-o", "labels.parquet", "--model", "model.json", *settings)
-    counts = cm.count("log.parquet", context=["device"])
-    statement = run("sql", "labels", "--dialect", dialect, "--model", "model.json")
-    found = execute(statement, dialect, counts=counts_table(counts))
-    expected = duckdb.read_parquet("labels.parquet").fetchall()
+def test_labels_are_those_of_debias(fitted: tuple[Path, Table, list[Any]], dialect: str) -> None:
+    model, counts, expected = fitted
+    found = execute(run("sql", "labels", "--dialect", dialect, "--model", str(model)), dialect, counts=counts)
     assert [row[:2] + row[3:5] for row in found] == [row[:2] + row[3:5] for row in expected]
     np.testing.assert_allclose(
         [[row[2], *row[5:]] for row in found], [[row[2], *row[5:]] for row in expected], rtol=0, atol=1e-9
@@ -145,17 +149,26 @@ def test_refused_rows_are_left_out_and_counted(folder: Path, dialect: str) -> No
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_fit_to_the_histogram_is_the_fit_to_the_counts(folder: Path, dialect: str) -> None:
+def test_histograms_are_those_of_the_fit(dialect: str) -> None:
+    counts = cm.Counts.from_arrays(["q"] * 4, ["a", "a", "b", "c"], [1, 2, 1, 1], [5, 5, 5, 3], [2, 2, 2, 0])
+    found = execute(run("sql", "histogram", "--dialect", dialect), dialect, counts=counts_table(counts))
+    assert found == [(1, 3, 0, 1, 0), (1, 5, 2, 2, 1), (2, 5, 2, 1, 1)]
+
+
+def test_a_fit_to_the_histogram_is_the_fit_to_the_counts(folder: Path) -> None:
     """Where documents stay; downloaded as CSV."""
-    table = LOG | {"position": [1 + document % 4 for document in LOG["doc_id"]]}
-    write(folder / "log.parquet", table)
-    counts = cm.count("log.parquet")
-    rows = execute(run("sql", "histogram", "--dialect", dialect), dialect, counts=counts_table(counts))
-    names = ("position", "impressions", "clicks", "documents", "moving")
-    (folder / "histogram.csv").write_text(csv_text(dict(zip(names, zip(*rows, strict=True), strict=True))))
+    write(folder / "log.parquet", LOG | {"position": [1 + document % 4 for document in LOG["doc_id"]]})
+    download_histogram(cm.count("log.parquet"))
     run("fit", "log.parquet", "-o", "counts.json")
     run("fit", "histogram.csv", "-o", "histogram.json")
     assert Path("histogram.json").read_bytes() == Path("counts.json").read_bytes()
+
+
+def download_histogram(counts: cm.Counts) -> None:
+    """What a warehouse would give for the printed statement, as histogram.csv."""
+    rows = execute(run("sql", "histogram", "--dialect", "duckdb"), "duckdb", counts=counts_table(counts))
+    names = ("position", "impressions", "clicks", "documents", "moving")
+    Path("histogram.csv").write_text(csv_text(dict(zip(names, zip(*rows, strict=True), strict=True))))
 
 
 def test_positions_that_the_fit_has_not_seen_take_the_nearest(folder: Path) -> None:
@@ -178,11 +191,7 @@ def test_positions_that_the_fit_has_not_seen_take_the_nearest(folder: Path) -> N
 
 
 def test_a_histogram_of_documents_that_move_says_so(folder: Path) -> None:
-    write(folder / "log.parquet", LOG)
-    counts = cm.count("log.parquet")
-    rows = execute(run("sql", "histogram", "--dialect", "duckdb"), "duckdb", counts=counts_table(counts))
-    names = ("position", "impressions", "clicks", "documents", "moving")
-    (folder / "histogram.csv").write_text(csv_text(dict(zip(names, zip(*rows, strict=True), strict=True))))
+    download_histogram(cm.count(write(folder / "log.parquet", LOG)))
     assert run("fit", "histogram.csv", "-o", "model.json").startswith(
         "100% of the documents are at several places, and a histogram cannot tell which: fit counts.\n"
     )
