@@ -20,7 +20,12 @@ QUERIES = 1_500_000
 POSITIONS = 20
 SESSIONS_PER_FILE = 5_000_000
 BYTES_PER_ROW = 6  # of the log; a log may take half of what is free, the rest is for what DuckDB puts aside
-SPARK_SETTINGS = {"spark.driver.memory": "4g", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+SPARK_SETTINGS = {
+    "spark.driver.memory": "4g",
+    "spark.sql.shuffle.partitions": "16",  # as one would on one machine; the default is 200
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
 
 
 def generate(rows: int) -> Path:

@@ -101,9 +101,9 @@ def label_makers(relevance: str) -> dict[str, Callable[[World], Array]]:
         "none": lambda world: world.rates,
         "affine, true parameters": lambda world: np.clip((world.rates - world.user.beta) / world.user.alpha, 0, 1),
         "mixture": lambda world: mixture_labels(world, MixtureCorrection()),
-        "mixture, flat prior": lambda world: mixture_labels(world, MixtureCorrection(prior="flat")),
         "bayes, true parameters": bayes_labels,
         "true relevance": lambda world: world.relevance,
+        "mixture, flat prior": lambda world: mixture_labels(world, MixtureCorrection(prior="flat")),
     }
 
 

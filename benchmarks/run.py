@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import clicks
+import corrections
 import debias
 import engines
 import fitting
@@ -12,6 +13,6 @@ import synthetic
 import truth
 from measuring import write_result
 
-for module in (debias, engines, fitting, truth, clicks, simulate, letor, synthetic):
+for module in (debias, engines, fitting, truth, clicks, simulate, letor, synthetic, corrections):
     name = module.__name__
     write_result(name, f"python benchmarks/{name}.py", module.measure())

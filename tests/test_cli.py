@@ -49,9 +49,9 @@ def test_debias_writes_labels_and_a_model_and_says_so(folder: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout.startswith(f"Read 800 impressions and {sum(row[4] for row in rows.fetchall())} clicks.\n")
     assert f"{len(rows)} labels in labels.parquet.\n" in result.stdout
-    assert rows.columns == ["query_id", "doc_id", "relevance", "impressions", "clicks"]
+    assert rows.columns == ["query_id", "doc_id", "relevance", "impressions", "clicks", "low", "high"]
     assert "position 1" in result.stdout
-    assert cm.MixtureFit.read("model.json").mixture == "binomial"
+    assert cm.MixtureFit.read("model.json").mixture == "auto"
 
 
 def test_label_with_a_saved_model_gives_the_labels_of_debias(folder: Path) -> None:
@@ -99,10 +99,10 @@ def test_the_table_is_whole_at_any_width(
     lines = run("inspect", "model.json").stdout.splitlines()
     places = [line.rstrip() for line in lines if re.match(r"position \d", line)]
     device = ", device (mobile|desktop)" if context else ""
-    row = rf"position \d{device}( +[\d,]+){{3}}( +(〃|-|[\de.-]+( ±[\de.-]+)?)){{4}} [a-z ]+"
+    row = rf"position \d{device}( +[\d,]+){{3}}( +(〃|-|[\de.-]+( ±[\de.-]+)?)){{5}} [a-z ]+"
     assert [line for line in places if not re.fullmatch(row, line)] == []
     assert len(places) == (8 if context else 4)
-    assert max(map(len, places)) <= 120
+    assert max(map(len, places)) <= 125
     assert "…" not in "".join(lines)
 
 
@@ -132,11 +132,11 @@ FAILURES = [
     ),
     (
         "debias monday.csv -o monday.csv",
-        "monday.csv: would replace a file of the log or the model. Choose another name for the output.",
+        "monday.csv: would replace a file that is read. Choose another name for the output.",
     ),
     (
         "debias . -o ./monday.csv",
-        "monday.csv: would replace a file of the log or the model. Choose another name for the output.",
+        "monday.csv: would replace a file that is read. Choose another name for the output.",
     ),
     (
         "debias monday.csv -o x.csv --model x.csv",
@@ -144,7 +144,7 @@ FAILURES = [
     ),
     (
         "fit monday.csv -o monday.csv",
-        "monday.csv: would replace a file of the log or the model. Choose another name for the output.",
+        "monday.csv: would replace a file that is read. Choose another name for the output.",
     ),
     (
         "fit monday.csv -o /dev/null",

@@ -11,14 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from clickmix.corrections import MixtureCorrection, MixtureFit, NoCorrection
+from clickmix.corrections import (
+    AffineCorrection,
+    BiasParameters,
+    ClicksOverExpected,
+    Correction,
+    InversePropensity,
+    MixtureCorrection,
+    MixtureFit,
+    NoCorrection,
+    PlainEM,
+)
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.groups import Place
 from clickmix.mixtures import Verdict
 from simulation import simulated
 
-FAMILY: dict[str, NoCorrection | MixtureCorrection] = {
+BIAS = BiasParameters(0.5 / np.arange(1, 7), 0.1 / np.arange(1, 7))
+FAMILY: dict[str, Correction] = {
     "none": NoCorrection(),
     "binomial": MixtureCorrection("binomial"),
     "binomial, flat": MixtureCorrection("binomial", prior="flat"),
@@ -26,8 +37,16 @@ FAMILY: dict[str, NoCorrection | MixtureCorrection] = {
     "auto": MixtureCorrection(),
     "graded": MixtureCorrection("graded", grades=4),
     "nonparametric": MixtureCorrection("nonparametric"),
+    "affine": AffineCorrection(BIAS),
+    "affine, to 20": AffineCorrection(BIAS, clip="twenty"),
+    "ips": InversePropensity(1 / np.arange(1, 7)),
+    "coec": ClicksOverExpected(),
+    "coec, best position": ClicksOverExpected("best-position"),
+    "plain EM": PlainEM(max_steps=20),
+    "plain EM without trust": PlainEM(trust=False, max_steps=20),
 }
-MIXTURES = [name for name in FAMILY if name != "none"]
+ESTIMATING = [name for name in FAMILY if name.startswith(("affine", "ips", "coec", "plain"))]
+MIXTURES = [name for name, correction in FAMILY.items() if isinstance(correction, MixtureCorrection)]
 
 
 def moving_counts(seed: int = 0, *, queries: int = 60, documents: int = 8, device: bool = False) -> Counts:
@@ -77,7 +96,7 @@ class TestContract:
         assert labels.impressions.sum() == cells["impressions"].sum()
         assert labels.clicks.sum() == cells["clicks"].sum()
         assert list(labels.columns)[:5] == ["query_id", "doc_id", "relevance", "impressions", "clicks"]
-        assert list(labels.columns)[5:] in ([], ["low", "high"])
+        assert list(labels.columns)[5:] in ([["estimate"]] if name in ESTIMATING else [[], ["low", "high"]])
 
     @pytest.mark.parametrize("name", FAMILY)
     def test_row_order_changes_no_byte(self, name: str, tmp_path: Path) -> None:

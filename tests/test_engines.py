@@ -11,6 +11,7 @@ import pytest
 
 import clickmix as cm
 from clickmix import groups
+from clickmix.clicks.logfile import read_sessions
 from clickmix.engines.choose import choose_engine
 from logs import Table, cells, counted, small_log, write
 from servers import Database
@@ -71,12 +72,17 @@ LOGS = {
     "moving, text ids": moving_log(),
     "moving, whole ids": moving_log(text=False),
 }
+PARAMETERS = cm.BiasParameters(np.array([0.7, 0.35, 0.25, 0.2]), np.array([0.1, 0.05, 0.03, 0.02]))
 CASES: list[tuple[str, dict[str, Any]]] = [
     *((log, {}) for log in LOGS),
     ("moving, text ids", {"prior": "flat", "mixture": "graded"}),
     ("staying", {"mixture": "gaussian"}),
     ("staying", {"mixture": "nonparametric"}),
     ("moving, text ids", {"correction": "none"}),
+    ("moving, text ids", {"correction": "coec"}),
+    ("moving, whole ids", {"correction": "coec-best-position"}),
+    ("moving, text ids", {"correction": "affine", "parameters": PARAMETERS, "clip": "twenty"}),
+    ("moving, text ids", {"correction": "ips", "parameters": [1.0, 0.5, 0.25, 0.125]}),
 ]
 
 
@@ -98,6 +104,24 @@ def test_every_engine_gives_the_same_labels(
     name, engine = load(LOGS[log])
     expected = cm.debias(write(tmp_path / "log.parquet", LOGS[log]), **settings)
     same_labels(cm.debias(name, engine=engine, **settings), expected)
+
+
+@pytest.mark.parametrize("correction", ["plain-em", "oracle"])
+def test_what_needs_all_counts_here_says_so(load: Load, correction: str) -> None:
+    name, engine = load(LOGS["staying"])
+    counts = cm.count(name, engine=engine)
+    chosen: Any = cm.PlainEM() if correction == "plain-em" else cm.Oracle(["q"], ["d"], [1.0])
+    with pytest.raises(cm.SettingError) as caught:
+        chosen.fit(counts).label(counts)
+    assert str(caught.value) == (
+        f"{correction} needs all of the log's counts or sessions on this machine, and they would have to leave the "
+        "engine. Download the counts or the log, and run it on the files without an engine."
+    )
+
+
+def test_sessions_are_read_on_this_machine(spark: Any) -> None:
+    with pytest.raises(cm.SettingError, match=r"^reading sessions needs all of the log's counts or sessions on this"):
+        read_sessions(spark.createDataFrame([(1,)], "a int"))
 
 
 def test_context_and_other_names(load: Load, tmp_path: Path) -> None:

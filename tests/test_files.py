@@ -241,7 +241,7 @@ def test_a_model_with_any_bit_flipped_is_refused_or_means_the_same(tmp_path: Pat
     assert wrong == []
 
 
-def changed(change: Callable[[dict[str, Any]], object], *, version: int = 1, kind: str = "clickmix model") -> bytes:
+def changed(change: Callable[[dict[str, Any]], object], *, version: int = 2, kind: str = "clickmix model") -> bytes:
     """The model with a changed payload and a checksum that fits it."""
     payload = json.loads(MODEL)["payload"]
     change(payload)
@@ -266,25 +266,28 @@ LIES: list[tuple[str, bytes, str]] = [
     ("other kind", changed(lambda p: None, kind="ranker"), "found a 'ranker', expected a 'clickmix model'."),
     (
         "other version",
-        changed(lambda p: None, version=2),
-        "format version 2, this clickmix reads version 1. Make the file again with this clickmix, or use the one that wrote it.",
+        changed(lambda p: None, version=1),
+        "format version 1, this clickmix reads version 2. Make the file again with this clickmix, or use the one that wrote it.",
     ),
-    ("version true", changed(lambda p: None, version=True), "format version True, this clickmix reads version 1. Make the file again with this clickmix, or use the one that wrote it."),
+    ("version true", changed(lambda p: None, version=True), "format version True, this clickmix reads version 2. Make the file again with this clickmix, or use the one that wrote it."),
     ("other checksum", MODEL.replace(b'"moving": 0.0', b'"moving": 1.0'), "damaged: the checksum does not fit the contents. Make the file again."),
     ("infinite", MODEL.replace(b'"moving": 0.0', b'"moving": 1e999'), "damaged, or not a clickmix model: not a JSON document."),
-    ("payload a list", document_text(kind="clickmix model", version=1, payload=[]).encode(), "damaged: the checksum does not fit the contents. Make the file again."),  # type: ignore[arg-type]
-    ("missing field", changed(lambda p: p.pop("moving")), CANNOT + "the fields of a model should be context, fitted, groups, log_likelihoods, mixture, moving, prior, pull" + AGAIN),
-    ("extra field", changed(lambda p: p.update(more=1)), CANNOT + "the fields of a model should be context, fitted, groups, log_likelihoods, mixture, moving, prior, pull" + AGAIN),
+    ("payload a list", document_text(kind="clickmix model", version=2, payload=[]).encode(), "damaged: the checksum does not fit the contents. Make the file again."),  # type: ignore[arg-type]
+    ("missing field", changed(lambda p: p.pop("moving")), CANNOT + "the fields of a model should be bics, context, fitted, groups, log_likelihoods, mixture, moving, prior, shared" + AGAIN),
+    ("extra field", changed(lambda p: p.update(more=1)), CANNOT + "the fields of a model should be bics, context, fitted, groups, log_likelihoods, mixture, moving, prior, shared" + AGAIN),
     ("extra field in a group", changed(lambda p: group(p).update(more=1)), CANNOT + "the fields of a group should be mixture, places, prior" + AGAIN),
     ("no groups", changed(lambda p: p["groups"].clear()), CANNOT + "a model without groups" + AGAIN),
     ("groups a text", changed(lambda p: p.update(groups="x")), CANNOT + "groups, expected a list" + AGAIN),
     ("group a number", changed(lambda p: p.update(groups=[1])), CANNOT + "groups, expected a list of objects" + AGAIN),
-    ("mixture unknown", changed(lambda p: p.update(mixture="magic")), CANNOT + "mixture 'magic', expected one of binomial, gaussian" + AGAIN),
+    ("mixture unknown", changed(lambda p: p.update(mixture="magic")), CANNOT + "mixture 'magic', expected one of auto, binomial, graded, gaussian, nonparametric" + AGAIN),
     ("mixture a list", changed(lambda p: group(p).update(mixture=[])), CANNOT + "mixture, expected an object" + AGAIN),
-    ("prior text", changed(lambda p: group(p).update(prior="x")), CANNOT + "prior 'x', expected a number from 0 to 1" + AGAIN),
-    ("prior true", changed(lambda p: group(p).update(prior=True)), CANNOT + "prior True, expected a number from 0 to 1" + AGAIN),
-    ("prior huge", changed(lambda p: group(p).update(prior=10**400)), CANNOT + "prior, a number too large" + AGAIN),
-    ("prior one", changed(lambda p: group(p).update(prior=1.0)), CANNOT + "prior 1.0, expected a number between 0 and 1" + AGAIN),
+    ("prior text", changed(lambda p: group(p).update(prior="x")), CANNOT + "prior, expected a list" + AGAIN),
+    ("prior true", changed(lambda p: group(p).update(prior=[True, 0.5])), CANNOT + "prior True, expected a number from 0 to 1" + AGAIN),
+    ("prior huge", changed(lambda p: group(p).update(prior=[10**400, 0.5])), CANNOT + "prior, a number too large" + AGAIN),
+    ("prior one", changed(lambda p: group(p).update(prior=[0.0, 1.0])), CANNOT + "prior [0.0, 1.0], expected shares of grades, between 0 and 1, that add up to 1" + AGAIN),
+    ("prior short", changed(lambda p: group(p).update(prior=[0.2, 0.2, 0.6])), CANNOT + "groups with different numbers of grades" + AGAIN),
+    ("bics", changed(lambda p: p.update(bics={"two": 1})), CANNOT + "bics, expected numbers of grades with their BIC" + AGAIN),
+    ("shared", changed(lambda p: p.update(shared="yes")), CANNOT + "shared 'yes', expected true or false" + AGAIN),
     ("position 0", changed(lambda p: group(p)["places"][0].update(position=0)), CANNOT + "position 0, expected a whole number from 1 on" + AGAIN),
     ("position real", changed(lambda p: group(p)["places"][0].update(position=1.0)), CANNOT + "position 1.0, expected a whole number from 1 on" + AGAIN),
     ("context too long", changed(lambda p: group(p)["places"][0].update(context=["x"])), CANNOT + "a place whose context does not fit the model's" + AGAIN),
@@ -312,4 +315,4 @@ def test_what_is_no_model_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("clickmix.files.LARGEST_DOCUMENT", 100)
     FIT.write(tmp_path / "model.json")
     with pytest.raises(cm.FormatError, match=re.escape("larger than 0 MiB, so not a clickmix model.")):
-        read_document(tmp_path / "model.json", kind="clickmix model", version=1)
+        read_document(tmp_path / "model.json", kind="clickmix model", version=2)

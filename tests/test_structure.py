@@ -36,7 +36,6 @@ WALK = [
     "mixtures",
     "corrections",
     "statements",
-    "pipeline",
     "moved",
     "evaluate",
     "summary",
@@ -45,6 +44,7 @@ WALK = [
 ]
 # Free to import any stage; imported by none but the command and each other.
 BESIDE = [
+    "choices",
     "cli_labels",
     "cli_rankers",
     "cli_sql",
@@ -52,7 +52,9 @@ BESIDE = [
     "datasets",
     "demo",
     "experiments",
+    "pipeline",
     "rankers",
+    "regressions",
     "report",
     "simulate",
 ]

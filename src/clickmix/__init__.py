@@ -10,7 +10,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clickmix.corrections import Explanation, Group, Labels, MixtureCorrection, MixtureFit, NoCorrection
+    from clickmix.corrections import (
+        AffineCorrection,
+        BiasParameters,
+        ClicksOverExpected,
+        Explanation,
+        Group,
+        InversePropensity,
+        Labels,
+        MixtureCorrection,
+        MixtureFit,
+        NoCorrection,
+        Oracle,
+        PlainEM,
+        PlainEMFit,
+        RegressionEM,
+        RegressionEMFit,
+        affine_error,
+        wrong_parameters,
+    )
     from clickmix.counts import Counts, count
     from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
     from clickmix.mixtures import Mixture, Observations, Verdict, fit_group, fit_jointly
@@ -33,6 +51,17 @@ _MODULES = {
     "Group": "clickmix.corrections",
     "Explanation": "clickmix.corrections",
     "NoCorrection": "clickmix.corrections",
+    "BiasParameters": "clickmix.corrections",
+    "AffineCorrection": "clickmix.corrections",
+    "InversePropensity": "clickmix.corrections",
+    "ClicksOverExpected": "clickmix.corrections",
+    "Oracle": "clickmix.corrections",
+    "PlainEM": "clickmix.corrections",
+    "PlainEMFit": "clickmix.corrections",
+    "RegressionEM": "clickmix.corrections",
+    "RegressionEMFit": "clickmix.corrections",
+    "affine_error": "clickmix.corrections",
+    "wrong_parameters": "clickmix.corrections",
     "Labels": "clickmix.corrections",
     "debias": "clickmix.pipeline",
     "ClickmixError": "clickmix.errors",
@@ -43,25 +72,36 @@ _MODULES = {
 }
 
 __all__ = [
+    "AffineCorrection",
+    "BiasParameters",
     "ClickmixError",
+    "ClicksOverExpected",
     "Counts",
     "EngineError",
     "Explanation",
     "FormatError",
     "Group",
     "InputError",
+    "InversePropensity",
     "Labels",
     "Mixture",
     "MixtureCorrection",
     "MixtureFit",
     "NoCorrection",
     "Observations",
+    "Oracle",
+    "PlainEM",
+    "PlainEMFit",
+    "RegressionEM",
+    "RegressionEMFit",
     "SettingError",
     "Verdict",
+    "affine_error",
     "count",
     "debias",
     "fit_group",
     "fit_jointly",
+    "wrong_parameters",
 ]
 
 

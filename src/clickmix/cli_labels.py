@@ -28,6 +28,8 @@ Engine = Annotated[
     str, typer.Option(help="Who runs the SQL: duckdb, spark, a Spark master, or postgresql://user@host/database.")
 ]
 Since = Annotated[str | None, typer.Option(help="Labels written before; says how they moved. May be the output.")]
+CorrectionName = Literal["mixture", "none", "affine", "ips", "coec", "coec-best-position", "plain-em", "regression-em"]
+RegressionName = Literal["dnn-sigmoid", "dnn-soft-min-max", "lambdamart-sigmoid", "lambdamart-soft-min-max"]
 Mixture = Annotated[
     Literal["auto", "binomial", "graded", "gaussian", "nonparametric"],
     typer.Option(help="What is fitted to click rates; auto chooses the number of grades."),
@@ -38,11 +40,20 @@ Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better
 def debias(
     log: Log,
     output: Output,
-    correction: Annotated[Literal["mixture", "none"], typer.Option(help="How clicks become relevance.")] = "mixture",
+    correction: Annotated[CorrectionName, typer.Option(help="How clicks become relevance.")] = "mixture",
     mixture: Mixture = "auto",
     prior: Prior = "position",
+    parameters: Annotated[Path | None, typer.Option(help="JSON: alpha and beta (affine), theta (ips).")] = None,
+    clip: Annotated[Literal["one", "twenty"] | None, typer.Option(help="How estimates become relevance.")] = None,
+    features: Annotated[Path | None, typer.Option(help="Of every document of the log (regression-em).")] = None,
+    regression: Annotated[RegressionName | None, typer.Option(help="What learns from them (regression-em).")] = None,
+    trust: Annotated[
+        bool | None, typer.Option("--trust/--no-trust", help="Whether others are clicked, too (the two EMs).")
+    ] = None,
+    iterations: Annotated[int | None, typer.Option(help="At most so many (regression-em).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the regression; the same seed, the same bytes.")] = None,
     context: Context = "",
-    model: Annotated[Path | None, typer.Option(help="Also write the fitted model here.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
     since: Since = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -50,12 +61,16 @@ def debias(
     engine: Engine = "duckdb",
 ) -> None:
     """From a click log to relevance labels: counts, fit and label in one."""
-    from clickmix.corrections import MixtureFit
+    from clickmix.choices import FITTING, Options
+    from clickmix.corrections import MixtureFit, PlainEMFit, RegressionEMFit
     from clickmix.pipeline import choose_correction
 
-    chosen = choose_correction(correction, mixture=mixture, prior=prior)
+    options = Options(parameters, clip, features, regression, trust, iterations, seed)
+    chosen = choose_correction(correction, mixture=mixture, prior=prior, options=options)
+    if model is not None and correction not in FITTING:
+        raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
     opened = _open(engine, memory)
-    _check_outputs(log, opened, table=output, model=model)
+    _check_outputs(log, opened, table=output, model=model, read=[path for path in (parameters, features) if path])
     counts = _count(log, opened, columns, context, bad_rows)
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
@@ -64,6 +79,10 @@ def debias(
         if model is not None:
             fit.write(model)
         print_fit(fit)
+    if isinstance(fit, (PlainEMFit, RegressionEMFit)):
+        if model is not None:
+            fit.parameters.write(model)
+        say(fit.summary)
 
 
 def counts(
@@ -212,8 +231,8 @@ def _check_outputs(
         engine.check_target(table)
         if not isinstance(engine, DuckDB) and table in log:
             raise InputError(f"{table}: would replace a table of the log. Choose another name for the output.")
-    files = find_files(log) if isinstance(engine, DuckDB) else []
-    taken = {file.resolve(): "a file of the log or the model" for file in (*files, *read)}
+    files = find_files([*(log if isinstance(engine, DuckDB) else []), *map(str, read)])
+    taken = {file.resolve(): "a file that is read" for file in files}
     written = [Path(table)] if table is not None and isinstance(engine, DuckDB) else []
     for output in (*written, *([model] if model else [])):
         check_writable(output)

@@ -111,10 +111,15 @@ def read_document(path: str | Path, *, kind: str, version: int) -> dict[str, Any
     return parse_document(text, kind=kind, version=version, where=str(path))
 
 
+def strict_json(text: str) -> Any:
+    """JSON in which every number is finite and no key stands twice; a ValueError or RecursionError otherwise."""
+    return json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_unique_keys)
+
+
 def parse_document(text: str, *, kind: str, version: int, where: str) -> dict[str, Any]:
     """The payload of a document given as text; `where` names it in messages."""
     try:
-        document = json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_unique_keys)
+        document = strict_json(text)
     except (ValueError, RecursionError):
         raise FormatError(f"{where}: damaged, or not a {kind}: not a JSON document.") from None
     if not isinstance(document, dict) or set(document) != {"kind", "version", "payload", "checksum"}:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clickmix.corrections import MixtureCorrection, NoCorrection
+from clickmix.choices import CHOICES, Options, choose
+from clickmix.corrections import Clip, Correction, MixtureCorrection, NoCorrection
 from clickmix.counts import BadRows, Counts, count
 from clickmix.errors import SettingError
 from clickmix.mixtures.fit import Prior
 from clickmix.paths import are_paths
 
-CORRECTIONS = ("mixture", "none")
+CORRECTIONS = ("mixture", "none", *CHOICES)
+NONE_GIVEN = Options()
 
 
 def debias(
@@ -20,6 +22,13 @@ def debias(
     correction: str = "mixture",
     mixture: str = "auto",
     prior: Prior = "position",
+    parameters: Any = None,
+    clip: Clip | None = None,
+    features: Any = None,
+    regression: str | None = None,
+    trust: bool | None = None,
+    iterations: int | None = None,
+    seed: int | None = None,
     context: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
@@ -27,7 +36,8 @@ def debias(
     engine: object = None,
 ) -> Any:
     """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame."""
-    chosen = choose_correction(correction, mixture=mixture, prior=prior)
+    options = Options(parameters, clip, features, regression, trust, iterations, seed)
+    chosen = choose_correction(correction, mixture=mixture, prior=prior, options=options)
     if isinstance(log, Counts):
         return chosen.fit(log).label(log)
     counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory, engine=engine)
@@ -35,8 +45,11 @@ def debias(
     return labels if are_paths(log) else labels.like(log)
 
 
-def choose_correction(correction: str, *, mixture: str, prior: Prior) -> MixtureCorrection | NoCorrection:
+def choose_correction(correction: str, *, mixture: str, prior: Prior, options: Options = NONE_GIVEN) -> Correction:
     """The correction of that name."""
+    if correction in CHOICES:
+        return choose(correction, options)
+    options.refuse_all(correction)
     if correction == "none":
         return NoCorrection()
     if correction == "mixture":

@@ -1,9 +1,44 @@
 """Corrections: Counts -> Labels. Each has `fit(counts)`, and what that returns has `label(counts)`."""
 
+from clickmix.corrections.affine import AffineCorrection
+from clickmix.corrections.affine_error import WrongParameters, affine_error, wrong_parameters
+from clickmix.corrections.clipping import Clip
+from clickmix.corrections.coec import ClicksOverExpected
+from clickmix.corrections.correction import Correction, Fitted
 from clickmix.corrections.fitted import Explanation, MixtureFit
 from clickmix.corrections.group import Group
+from clickmix.corrections.ips import InversePropensity
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.none import NoCorrection
+from clickmix.corrections.oracle import Oracle
+from clickmix.corrections.parameters import BiasParameters
+from clickmix.corrections.plain_em import PlainEM, PlainEMFit
+from clickmix.corrections.regression_em import Iteration, Regression, RegressionEM, RegressionEMFit, Stop
 
-__all__ = ["Explanation", "Group", "Labels", "MixtureCorrection", "MixtureFit", "NoCorrection"]
+__all__ = [
+    "AffineCorrection",
+    "BiasParameters",
+    "ClicksOverExpected",
+    "Clip",
+    "Correction",
+    "Explanation",
+    "Fitted",
+    "Group",
+    "InversePropensity",
+    "Iteration",
+    "Labels",
+    "MixtureCorrection",
+    "MixtureFit",
+    "NoCorrection",
+    "Oracle",
+    "PlainEM",
+    "PlainEMFit",
+    "Regression",
+    "RegressionEM",
+    "RegressionEMFit",
+    "Stop",
+    "WrongParameters",
+    "affine_error",
+    "wrong_parameters",
+]

@@ -23,7 +23,8 @@ Array = np.ndarray[Any, Any]
 class Labels:
     """query_id, doc_id, relevance, impressions, clicks, low, high: one row per query and document, in order.
 
-    `low` and `high` are there where a correction gives an interval.
+    `low` and `high` are there where a correction gives an interval, `estimate` where one is unbiased only before
+    clipping (affine, ips, coec).
 
     The columns are computed when they are first asked for; `write` never brings them into memory.
     """
@@ -60,6 +61,11 @@ class Labels:
     def clicks(self) -> Array:
         """How often it was clicked there."""
         return self.columns["clicks"]
+
+    @property
+    def estimate(self) -> Array:
+        """What the correction's formula gives, before clipping; relevance itself where nothing is clipped."""
+        return self.columns.get("estimate", self.relevance)
 
     def __len__(self) -> int:
         return len(self.relevance)

@@ -22,7 +22,7 @@ from clickmix.mixtures.observations import Floats, Observations
 
 Prior = Literal["position", "flat"]
 
-GAIN_PER_DOCUMENT = 1e-11
+GAIN_PER_DOCUMENT = 1e-9
 START_QUANTILES = (0.5, 0.75, 0.9, 0.97)
 START_CONFIDENCE = 0.9
 LARGEST_LOGIT = 30.0

@@ -64,7 +64,7 @@ class LambdaMART:
         self, examples: Examples, *, vali: Examples | None = None, seed: int = 0, progress: Progress | None = None
     ) -> FittedLambdaMART:
         """Train on `examples`; with `vali` stop when its labels say so. `progress` is told the share of trees grown."""
-        lightgbm = _lightgbm()
+        lightgbm = lightgbm_module()
         for part in (examples, vali) if vali else (examples,):
             _check_sizes(part)
         data = self._dataset(examples)
@@ -102,7 +102,9 @@ class LambdaMART:
             gain = self.label_gain()
             _check_worth(gain[levels])
             weights = query_weights(examples, gain[levels], weighting=self.weighting, highest=gain[-1])[examples.query]
-        return _lightgbm().Dataset(examples.features, levels, group=examples.sizes, weight=weights, reference=reference)
+        return lightgbm_module().Dataset(
+            examples.features, levels, group=examples.sizes, weight=weights, reference=reference
+        )
 
     def _parameters(self, *, seed: int) -> dict[str, Any]:
         return {
@@ -169,7 +171,7 @@ class FittedLambdaMART:
 
     @cached_property
     def _booster(self) -> Any:
-        return _lightgbm().Booster(model_str=self.model)
+        return lightgbm_module().Booster(model_str=self.model)
 
 
 def _check_sizes(examples: Examples) -> None:
@@ -189,7 +191,8 @@ def _check_worth(worth: Floats) -> None:
         )
 
 
-def _lightgbm() -> Any:
+def lightgbm_module() -> Any:
+    """LightGBM, or what to do when it is not installed."""
     try:
         import lightgbm
     except ImportError:

@@ -105,7 +105,7 @@ class Network:
         copy = scores.detach().requires_grad_()
         total, weight = self._sums(copy, batch, loss=loss, gradient=True)
         scores.backward(copy.grad / weight.clamp(min=1))
-        self._step(learning_rate=learning_rate, largest_gradient=largest_gradient)
+        self.step(learning_rate=learning_rate, largest_gradient=largest_gradient)
         return total, weight
 
     def measure(self, batch: Batch, *, loss: Loss) -> tuple[Tensor, Tensor]:
@@ -127,7 +127,7 @@ class Network:
             total, weight = total + totals.detach().sum(), weight + weights.sum()
         return total, weight
 
-    def _step(self, *, learning_rate: float, largest_gradient: float) -> None:
+    def step(self, *, learning_rate: float, largest_gradient: float) -> None:
         """g = gradient, shortened to `largest_gradient`; squares += g²; weights -= learning rate g / sqrt(squares)."""
         torch = torch_module()
         with torch.no_grad():

@@ -1,0 +1,61 @@
+"""Affine correction (AC) with given parameters, the paper's Ideal-AC if they are the true ones.   Counts -> Labels
+
+    estimate = sum over a document's cells of (c - n beta_k) / alpha_k, divided by the sum of n
+with n impressions and c clicks at position k: the mean over impressions of (click - beta_k) / alpha_k. It is unbiased
+wherever the document was shown, if the parameters are true; it may be below 0 and above 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clickmix.corrections.clipping import Clip, checked_clip, clip_title, relevance_sql
+from clickmix.corrections.labels import Labels
+from clickmix.corrections.parameters import BiasParameters, check_fits
+from clickmix.counts import Counts
+from clickmix.engines.engine import Progress
+from clickmix.sql import listed
+
+
+@dataclass(frozen=True)
+class AffineCorrection:
+    """Relevance by (click-through rate - beta) / alpha, for alpha and beta of every position that someone knows."""
+
+    parameters: BiasParameters
+    clip: Clip = "one"
+
+    def __post_init__(self) -> None:
+        checked_clip(self.clip)
+
+    @property
+    def title(self) -> str:
+        """As tables show it."""
+        return clip_title("affine", self.clip)
+
+    def fit(self, counts: Counts, *, progress: Progress | None = None) -> AffineCorrection:
+        """There is nothing to fit: the parameters are given."""
+        return self
+
+    def label(self, counts: Counts) -> Labels:
+        """The estimate of every document, and relevance by clipping it."""
+        return affine_labels(counts, self.parameters, clip=self.clip, correction="affine")
+
+
+def affine_labels(counts: Counts, parameters: BiasParameters, *, clip: Clip, correction: str) -> Labels:
+    """Labels by affine correction; `correction` names it in messages."""
+    check_fits(parameters, counts, correction=correction)
+    rows = listed(
+        f"({k}, CAST({alpha!r} AS DOUBLE), CAST({beta!r} AS DOUBLE))"
+        for k, (alpha, beta) in enumerate(zip(parameters.alpha.tolist(), parameters.beta.tolist(), strict=True), 1)
+    )
+    # Sums of decimals, because sums of floats depend on the order rows happen to come in.
+    term = "CAST((cells.clicks - cells.impressions * beta) / alpha AS DECIMAL(38, 12))"
+    return Labels(
+        counts,
+        f"WITH parameters(position, alpha, beta) AS (VALUES {rows}) "
+        f"SELECT query_id, doc_id, {relevance_sql(clip)} AS relevance, impressions, clicks, estimate FROM ("
+        f"SELECT query_id, doc_id, CAST(sum({term}) AS DOUBLE) / sum(cells.impressions) AS estimate, "
+        "CAST(sum(cells.impressions) AS BIGINT) AS impressions, CAST(sum(cells.clicks) AS BIGINT) AS clicks "
+        f"FROM {counts.table} AS cells JOIN parameters USING (position) GROUP BY query_id, doc_id"
+        ") AS documents ORDER BY query_id, doc_id",
+    )

@@ -1,0 +1,99 @@
+"""Clicks over expected clicks (COEC), those of the average document at the same positions.   Counts -> Labels
+
+    positions       estimate = C / sum over a document's cells of n m_k
+    best-position   estimate = C / (N m_b): all impressions charged to the best position b, as OpenSearch does
+where m_k is the log's click-through rate at position k, C and N are the document's clicks and impressions. 1 means: as
+often as the average document there. Clipping to 1 makes all that are better than the average equal, because the labels
+of every correction are from 0 to 1; `estimate` keeps them apart, and so does clipping to 20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from clickmix.corrections.clipping import Clip, checked_clip, clip_title, relevance_sql
+from clickmix.corrections.correction import check_positions_only
+from clickmix.corrections.labels import Labels
+from clickmix.counts import Counts
+from clickmix.engines.engine import Progress
+from clickmix.errors import InputError, SettingError
+from clickmix.sql import listed
+
+Charge = Literal["positions", "best-position"]
+CHARGES: tuple[Charge, ...] = get_args(Charge)
+
+
+@dataclass(frozen=True)
+class ClicksOverExpected:
+    """Settings of COEC: what impressions are charged to, the positions they were at or the document's best one."""
+
+    charge: Charge = "positions"
+    clip: Clip = "one"
+
+    def __post_init__(self) -> None:
+        checked_clip(self.clip)
+        if self.charge not in CHARGES:
+            raise SettingError(f"charge {self.charge!r}: expected one of {', '.join(CHARGES)}.")
+
+    @property
+    def title(self) -> str:
+        """As tables show it."""
+        return clip_title("coec" if self.charge == "positions" else "coec by best position", self.clip)
+
+    def fit(self, counts: Counts, *, progress: Progress | None = None) -> FittedClicksOverExpected:
+        """Take the click-through rate at each position of the log."""
+        check_positions_only(counts, correction="coec")
+        rows = counts.engine.rows(
+            f"SELECT position, CAST(sum(clicks) AS BIGINT), CAST(sum(impressions) AS BIGINT) FROM {counts.table} "
+            "GROUP BY position ORDER BY position"
+        )
+        return FittedClicksOverExpected(self, {position: clicks / shown for position, clicks, shown in rows})
+
+
+@dataclass(frozen=True)
+class FittedClicksOverExpected:
+    """COEC with the click-through rate of every position of a log."""
+
+    settings: ClicksOverExpected
+    rates: Mapping[int, float]
+
+    def label(self, counts: Counts) -> Labels:
+        """Clicks over expected clicks of every document; 0 where no clicks are expected at all."""
+        check_positions_only(counts, correction="coec")
+        self._check_known(counts)
+        rows = listed(f"({position}, CAST({rate!r} AS DOUBLE))" for position, rate in self.rates.items())
+        return Labels(
+            counts,
+            f"WITH rates(position, rate) AS (VALUES {rows}) "
+            f"SELECT query_id, doc_id, {relevance_sql(self.settings.clip)} AS relevance, impressions, clicks, estimate "
+            "FROM (SELECT query_id, doc_id, CASE WHEN expected > 0 THEN clicks / expected ELSE 0.0 END AS estimate, "
+            f"impressions, clicks FROM ({self._expected(counts)}) AS documents) AS estimates ORDER BY query_id, doc_id",
+        )
+
+    def _expected(self, counts: Counts) -> str:
+        """SQL: impressions, clicks and expected clicks of every document. Decimals add up the same in any order."""
+        cells, sums = (
+            counts.table,
+            "CAST(sum(impressions) AS BIGINT) AS impressions, CAST(sum(clicks) AS BIGINT) AS clicks",
+        )
+        if self.settings.charge == "best-position":
+            return (
+                "SELECT query_id, doc_id, impressions, clicks, impressions * rate AS expected FROM ("
+                f"SELECT query_id, doc_id, min(position) AS position, {sums} FROM {cells} GROUP BY query_id, doc_id"
+                ") AS best JOIN rates USING (position)"
+            )
+        return (
+            f"SELECT query_id, doc_id, {sums}, CAST(sum(CAST(impressions * rate AS DECIMAL(38, 12))) AS DOUBLE) "
+            f"AS expected FROM {cells} AS cells JOIN rates USING (position) GROUP BY query_id, doc_id"
+        )
+
+    def _check_known(self, counts: Counts) -> None:
+        found = counts.engine.rows(f"SELECT DISTINCT position FROM {counts.table} ORDER BY position")
+        unknown = [position for (position,) in found if position not in self.rates]
+        if unknown:
+            raise InputError(
+                f"Position {unknown[0]} is not in the log that the click-through rates are from. "
+                "Fit coec on a log with every position that is to be labelled."
+            )

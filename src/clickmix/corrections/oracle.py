@@ -1,0 +1,89 @@
+"""The oracle: true relevance as labels, for experiments in which it is known.   Counts -> Labels"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from clickmix.corrections.labels import Labels
+from clickmix.counts import Counts
+from clickmix.engines.choose import embedded
+from clickmix.engines.engine import Columns, Progress
+from clickmix.errors import InputError
+from clickmix.sources import kind_of
+
+_table_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """Labels are the true relevance, whatever was clicked: three columns of equal length, one row per document."""
+
+    truth: Columns = field(repr=False)
+
+    def __init__(self, query_id: ArrayLike, doc_id: ArrayLike, relevance: ArrayLike) -> None:
+        truth: dict[str, NDArray[Any]] = {
+            "query_id": np.asarray(query_id),
+            "doc_id": np.asarray(doc_id),
+            "relevance": np.asarray(relevance, dtype=np.float64),
+        }
+        wrong = ~((truth["relevance"] >= 0) & (truth["relevance"] <= 1))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise InputError(
+                f"The truth, row {row + 1}: relevance {truth['relevance'][row]:g} found, expected a number from 0 to 1."
+            )
+        object.__setattr__(self, "truth", truth)
+
+    @property
+    def title(self) -> str:
+        """As tables show it."""
+        return "true relevance"
+
+    def fit(self, counts: Counts, *, progress: Progress | None = None) -> Oracle:
+        """There is nothing to fit."""
+        return self
+
+    def label(self, counts: Counts) -> Labels:
+        """The true relevance of every document of the log; each must have one."""
+        table = f"truth_{next(_table_numbers)}"
+        embedded(counts.engine, of="oracle").register(table, self.truth)
+        self._check_types(counts, table)
+        joined = f"{counts.table} AS cells LEFT JOIN {table} AS truth USING (query_id, doc_id)"
+        self._check_complete(counts, table, joined)
+        return Labels(
+            counts,
+            "SELECT query_id, doc_id, max(relevance) AS relevance, CAST(sum(impressions) AS BIGINT) AS impressions, "
+            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {joined} GROUP BY query_id, doc_id ORDER BY query_id, doc_id",
+        )
+
+    def _check_types(self, counts: Counts, table: str) -> None:
+        types, true_types = counts.engine.types(counts.table), counts.engine.types(table)
+        for column in ("query_id", "doc_id"):
+            found, expected = kind_of(true_types[column]), kind_of(types[column])
+            if found != expected:
+                raise InputError(
+                    f"The truth: {column} is {found}, and in the log it is {expected}. Give the same type."
+                )
+
+    def _check_complete(self, counts: Counts, table: str, joined: str) -> None:
+        twice = counts.engine.rows(
+            f"SELECT query_id, doc_id FROM {table} GROUP BY query_id, doc_id HAVING count(*) > 1 "
+            "ORDER BY query_id, doc_id LIMIT 1"
+        )
+        if twice:
+            raise InputError(
+                f"The truth: query {twice[0][0]}, document {twice[0][1]} stands there twice. Give it once."
+            )
+        missing = counts.engine.rows(
+            f"SELECT query_id, doc_id FROM {joined} WHERE relevance IS NULL ORDER BY query_id, doc_id LIMIT 1"
+        )
+        if missing:
+            raise InputError(
+                f"The truth: no relevance for query {missing[0][0]}, document {missing[0][1]}. "
+                "Give that of every document of the log."
+            )

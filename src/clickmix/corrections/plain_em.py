@@ -1,0 +1,173 @@
+"""Plain EM: alpha and beta from documents that were shown at several positions.   Counts -> PlainEMFit
+
+Every document has a relevance r of its own, P(click at k) = alpha_k r + beta_k, and all are fitted together. Where
+documents stay at their positions this says nothing, and is refused. Clicks fix only the products, so that relevance
+could be stretched and shifted. The widest scale is taken:
+
+    with trust      beta is 0 at some position, and alpha + beta is 1 at some position
+    without trust   beta is 0 everywhere, and the examination theta = alpha is 1 at some position
+so that relevance 0 and 1 are the lowest and highest that any document could have. True relevance is on a narrower
+scale where no position has these click rates; the order of documents is not touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit, logit
+
+from clickmix.corrections.affine import affine_labels
+from clickmix.corrections.affine_em import Cells, e_step, log_likelihood, m_step, read_cells, targets
+from clickmix.corrections.clipping import Clip, checked_clip, clip_title
+from clickmix.corrections.labels import Labels
+from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
+from clickmix.counts import Counts
+from clickmix.engines.engine import Progress
+from clickmix.errors import InputError, SettingError
+
+FARTHEST = 20.0  # log-odds: a leap never ends on 0 or 1, where EM could not leave again
+
+
+@dataclass(frozen=True)
+class PlainEM:
+    """Settings of plain EM: whether documents that are not relevant are clicked, too (AC), or never (IPS).
+
+    It has converged when a step gains no more than `tolerance` times the log-likelihood.
+    """
+
+    trust: bool = True
+    clip: Clip = "one"
+    tolerance: float = 1e-9
+    max_steps: int = 2000
+
+    def __post_init__(self) -> None:
+        checked_clip(self.clip)
+        if type(self.max_steps) is not int or self.max_steps < 1:
+            raise SettingError(f"max_steps={self.max_steps!r}: expected a whole number from 1.")
+        if not self.tolerance >= 0:
+            raise SettingError(f"tolerance={self.tolerance!r}: expected a number from 0.")
+
+    @property
+    def title(self) -> str:
+        """As tables show it."""
+        return clip_title("plain EM" if self.trust else "plain EM without trust", self.clip)
+
+    def fit(self, counts: Counts, *, progress: Progress | None = None) -> PlainEMFit:
+        """Estimate alpha and beta, together with the relevance of every document."""
+        cells = read_cells(counts, correction="plain-em")
+        _check_linked(cells, trust=self.trust)
+        point, trace, converged = self._climb(cells, _start(cells, trust=self.trust), progress)
+        return PlainEMFit(self.trust, self.clip, _widest(point.parameters), tuple(trace), converged)
+
+    def _climb(self, cells: Cells, point: _Point, progress: Progress | None) -> tuple[_Point, list[float], bool]:
+        """EM with leaps (SQUAREM): two steps show direction and curvature; a leap along them counts if it gained."""
+        trace = [point.value(cells)]
+        while len(trace) < self.max_steps:
+            first = point.step(cells, trust=self.trust)
+            second = first.step(cells, trust=self.trust)
+            leapt = _leap(point, first, second, trust=self.trust).step(cells, trust=self.trust)
+            point = max((second, leapt), key=lambda candidate: candidate.value(cells))
+            trace.append(point.value(cells))
+            if progress is not None:
+                progress(len(trace) / self.max_steps)
+            if trace[-1] - trace[-2] <= self.tolerance * abs(trace[-1]):
+                return point, trace, True
+        return point, trace, False
+
+
+@dataclass(frozen=True, eq=False)
+class PlainEMFit:
+    """What plain EM found: parameters on the widest scale, the log-likelihood on the way (it never falls)."""
+
+    trust: bool
+    clip: Clip
+    parameters: BiasParameters
+    log_likelihoods: tuple[float, ...]
+    converged: bool
+
+    @property
+    def summary(self) -> str:
+        """How it went, in a sentence."""
+        how = "converged" if self.converged else "was still improving when it was stopped"
+        return (
+            f"Plain EM {how} after {len(self.log_likelihoods) - 1} steps. Relevance is on the widest scale: 0 and 1 "
+            "are the lowest and highest that any document could have."
+        )
+
+    def label(self, counts: Counts) -> Labels:
+        """The estimate of every document by affine correction, and relevance by clipping it."""
+        return affine_labels(counts, self.parameters, clip=self.clip, correction="plain-em")
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Where EM stands: a relevance per document, parameters per position."""
+
+    relevance: Floats
+    parameters: BiasParameters
+
+    def step(self, cells: Cells, *, trust: bool) -> _Point:
+        """One step of E and M."""
+        expected = e_step(cells, self.relevance, self.parameters)
+        return _Point(targets(cells, *expected), m_step(cells, *expected, trust=trust))
+
+    def value(self, cells: Cells) -> float:
+        """The log-likelihood."""
+        return log_likelihood(cells, self.relevance, self.parameters)
+
+    def log_odds(self) -> Floats:
+        """All numbers in one row: relevance, z1 and z0."""
+        z0 = self.parameters.beta
+        rates = np.concatenate([self.relevance, self.parameters.alpha + z0, z0])
+        return np.asarray(np.clip(logit(np.clip(rates, 0, 1)), -FARTHEST, FARTHEST))
+
+
+def _leap(start: _Point, first: _Point, second: _Point, *, trust: bool) -> _Point:
+    """start + 2 s r + s^2 v on the log-odds: r the first step, v its change, s = |r| / |v| (Varadhan, Roland 2008)."""
+    x0, x1, x2 = start.log_odds(), first.log_odds(), second.log_odds()
+    r, v = x1 - x0, x2 - 2 * x1 + x0
+    length = float(np.linalg.norm(v))
+    s = max(1.0, float(np.linalg.norm(r)) / length) if length > 0 else 1.0
+    leapt = expit(np.clip(x0 + 2 * s * r + s * s * v, -FARTHEST, FARTHEST))
+    documents, positions = len(start.relevance), start.parameters.positions
+    z1, z0 = leapt[documents : documents + positions], leapt[documents + positions :]
+    beta = np.minimum(z0, 1 - LEAST_ALPHA) if trust else np.zeros(positions)
+    return _Point(leapt[:documents], BiasParameters(np.maximum(z1 - beta, LEAST_ALPHA), beta))
+
+
+def _start(cells: Cells, *, trust: bool) -> _Point:
+    """Half and twice each position's click rate; of each document its clicks over expected ones, on that scale."""
+    rate = np.clip(cells.by_position(cells.clicks) / cells.by_position(cells.impressions), 1e-6, 1 - 1e-3)
+    expected = cells.by_document(cells.impressions * rate[cells.position])
+    over = cells.by_document(cells.clicks) / expected
+    z0 = rate / 2 if trust else np.zeros(cells.positions)
+    z1 = np.minimum(2 * rate, (1 + rate) / 2)
+    relevance = np.clip((over - 0.5) / 1.5 if trust else over / 2, 0.01, 0.99)
+    return _Point(relevance, BiasParameters(z1 - z0, z0))
+
+
+def _widest(parameters: BiasParameters) -> BiasParameters:
+    """The same click rates with relevance on the widest scale: r' = (r + shift) / stretch."""
+    alpha, beta = parameters.alpha, parameters.beta
+    beta = beta - (beta / alpha).min() * alpha
+    stretch = ((1 - beta) / alpha).min()
+    return BiasParameters(np.clip(alpha * stretch, LEAST_ALPHA, 1.0), np.clip(beta, 0.0, 1.0))
+
+
+def _check_linked(cells: Cells, *, trust: bool) -> None:
+    """Refuse a log in which some positions have no clicked documents in common with the others."""
+    needed = 2 if trust else 1  # a line takes two documents, a ratio one
+    clicked = cells.by_document(cells.clicks)[cells.document] > 0
+    document, position = cells.document[clicked], cells.position[clicked]
+    shown = coo_array((np.ones(len(document)), (document, position)), shape=(cells.documents, cells.positions)).tocsr()
+    _, part = connected_components((shown.T @ shown) >= needed, directed=False)
+    apart = np.flatnonzero(part != part[0]) + 1
+    if len(apart):
+        raise InputError(
+            f"Position(s) {', '.join(map(str, apart))}: fewer than {needed} clicked documents link them with position "
+            "1, so plain EM cannot tell bias from relevance there. Give a log in which documents change places, or "
+            "use regression-em, or mixture, which needs no such documents."
+        )

@@ -1,0 +1,216 @@
+"""Regression-based EM: alpha and beta estimated with a regression of relevance on features.   Counts -> RegressionEMFit
+
+A document mostly stays at one position, and then its clicks cannot tell relevance from bias. So the relevance that the
+M-step gives each document is not kept: a regression on features is fitted to it, and its predictions go into the next
+E-step. That is no EM any more: the likelihood may fall, and more iterations may be worse. So it stops by itself, and
+says why. The regression is handed in; labels are those of affine correction (without trust: IPS) with what was found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.corrections.affine import affine_labels
+from clickmix.corrections.affine_em import (
+    Cells,
+    e_step,
+    log_likelihood,
+    log_likelihood_of_positions,
+    m_step,
+    read_cells,
+    start_parameters,
+    targets,
+)
+from clickmix.corrections.clipping import Clip, checked_clip, clip_title
+from clickmix.corrections.labels import Labels
+from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
+from clickmix.counts import Counts
+from clickmix.engines.engine import Progress
+from clickmix.errors import SettingError
+
+ROUNDS = 2  # of E and M to one regression, as the paper's authors have it
+TOP = 5  # positions whose predicted relevance is watched
+TOO_RELEVANT = 0.8
+BACK = 10  # iterations to go back when it passes that
+KEPT_SHARE = 0.5  # of what relevance explained at best; less is a sudden drop
+
+
+class Regressing(Protocol):
+    """A regression at work on the documents of one log."""
+
+    def fit(self, target: Floats, weight: Floats) -> Floats:
+        """The predicted relevance of every document, after learning from these targets (0 to 1) and weights."""
+
+
+class Regression(Protocol):
+    """A regression of relevance on features."""
+
+    def start(self, query_id: NDArray[Any], doc_id: NDArray[Any]) -> Regressing:
+        """Find the features of these documents, those of a query together; complain where there are none."""
+
+
+class Stop(StrEnum):
+    """Why regression EM stopped, the closed list."""
+
+    CONVERGED = "converged"
+    TOO_RELEVANT = "predicted relevance too high"
+    SUDDEN_DROP = "sudden drop"
+    ITERATIONS = "iterations used up"
+
+
+@dataclass(frozen=True, eq=False)
+class Iteration:
+    """One regression with its E- and M-steps: what came out, and how long both took.
+
+    `explained` is the log-likelihood above that of one click rate per position, `top_relevance` the mean predicted
+    relevance at positions 1 to 5, `score` what the caller's own measure said.
+    """
+
+    number: int
+    parameters: BiasParameters
+    log_likelihood: float
+    explained: float
+    top_relevance: float
+    regression_seconds: float
+    step_seconds: float
+    score: float | None
+
+
+@dataclass(frozen=True)
+class RegressionEM:
+    """Settings of regression-based EM.
+
+    regression   learns relevance from features (`clickmix.regressions`)
+    trust        whether documents that are not relevant are clicked, too (AC), or never (IPS)
+    iterations   at most so many
+    tolerance    alpha and beta have converged when none moves by more in an iteration
+    score        a measure of the parameters of each iteration for the trace, such as nDCG on a test set; it decides
+                 nothing
+    """
+
+    regression: Regression
+    trust: bool = True
+    clip: Clip = "one"
+    iterations: int = 100
+    tolerance: float = 1e-5
+    score: Callable[[BiasParameters], float] | None = None
+    clock: Callable[[], float] = time.perf_counter
+
+    def __post_init__(self) -> None:
+        checked_clip(self.clip)
+        if type(self.iterations) is not int or self.iterations < 1:
+            raise SettingError(f"iterations={self.iterations!r}: expected a whole number from 1.")
+        if not self.tolerance >= 0:
+            raise SettingError(f"tolerance={self.tolerance!r}: expected a number from 0.")
+
+    @property
+    def title(self) -> str:
+        """As tables show it."""
+        return clip_title("regression EM" if self.trust else "regression EM without trust", self.clip)
+
+    def fit(self, counts: Counts, *, progress: Progress | None = None) -> RegressionEMFit:
+        """Estimate alpha and beta; `progress` is told the share of iterations done."""
+        cells = read_cells(counts, correction="regression-em")
+        regressing = self.regression.start(cells.query_id, cells.doc_id)
+        shown = cells.by_document(cells.impressions)
+        target = cells.by_document(cells.clicks) / shown  # what the start says: everything is examined
+        parameters = start_parameters(cells.positions, trust=self.trust)
+        trace: list[Iteration] = []
+        while True:
+            begun = self.clock()
+            relevance = regressing.fit(target, shown)
+            regressed = self.clock()
+            before, (parameters, target) = parameters, self._steps(cells, relevance, parameters)
+            iteration = self._iteration(cells, relevance, parameters, len(trace) + 1, regressed - begun, regressed)
+            trace.append(iteration)
+            if progress is not None:
+                progress(len(trace) / self.iterations)
+            stopped = self._stop(trace, before)
+            if stopped is not None:
+                return RegressionEMFit(self.trust, self.clip, stopped, _kept(stopped, len(trace)), tuple(trace))
+
+    def _steps(self, cells: Cells, relevance: Floats, parameters: BiasParameters) -> tuple[BiasParameters, Floats]:
+        """The parameters after some rounds of E and M, and what the next regression should learn."""
+        for _ in range(ROUNDS):
+            parameters = m_step(cells, *e_step(cells, relevance, parameters), trust=self.trust)
+        return parameters, targets(cells, *e_step(cells, relevance, parameters))
+
+    def _iteration(
+        self,
+        cells: Cells,
+        relevance: Floats,
+        parameters: BiasParameters,
+        number: int,
+        regression_seconds: float,
+        regressed: float,
+    ) -> Iteration:
+        likelihood = log_likelihood(cells, relevance, parameters)
+        top = np.flatnonzero(cells.position < TOP)
+        top_relevance = float(np.average(relevance[cells.document[top]], weights=cells.impressions[top]))
+        seconds = self.clock() - regressed
+        score = None if self.score is None else self.score(parameters)
+        explained = likelihood - log_likelihood_of_positions(cells)
+        return Iteration(number, parameters, likelihood, explained, top_relevance, regression_seconds, seconds, score)
+
+    def _stop(self, trace: list[Iteration], before: BiasParameters) -> Stop | None:
+        """Whether the last iteration was the last one, and why."""
+        last = trace[-1]
+        if last.top_relevance > TOO_RELEVANT:
+            return Stop.TOO_RELEVANT
+        best = max(iteration.explained for iteration in trace)
+        if best > 0 and last.explained < KEPT_SHARE * best:
+            return Stop.SUDDEN_DROP
+        moved = max(
+            float(np.abs(last.parameters.alpha - before.alpha).max()),
+            float(np.abs(last.parameters.beta - before.beta).max()),
+        )
+        if moved <= self.tolerance:
+            return Stop.CONVERGED
+        return Stop.ITERATIONS if len(trace) >= self.iterations else None
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionEMFit:
+    """What regression EM found: the parameters of iteration `kept`, why it stopped, and all iterations on the way."""
+
+    trust: bool
+    clip: Clip
+    stopped: Stop
+    kept: int
+    trace: tuple[Iteration, ...]
+
+    @property
+    def parameters(self) -> BiasParameters:
+        """alpha and beta of the iteration that is kept; without trust, alpha is the examination theta."""
+        return self.trace[self.kept - 1].parameters
+
+    @property
+    def tied(self) -> tuple[int, ...]:
+        """Positions where relevant documents seemed to be clicked no more than others: estimates there are noise."""
+        return tuple((np.flatnonzero(self.parameters.alpha <= LEAST_ALPHA) + 1).tolist())
+
+    @property
+    def summary(self) -> str:
+        """How it went, in one sentence or two."""
+        tied = f" No difference between relevant and other documents at position(s) {', '.join(map(str, self.tied))}."
+        return (
+            f"Regression EM stopped after iteration {len(self.trace)}: {self.stopped}. The parameters of iteration "
+            f"{self.kept} are kept.{tied if self.tied else ''}"
+        )
+
+    def label(self, counts: Counts) -> Labels:
+        """The estimate of every document by affine correction, and relevance by clipping it."""
+        return affine_labels(counts, self.parameters, clip=self.clip, correction="regression-em")
+
+
+def _kept(stopped: Stop, iterations: int) -> int:
+    """The number of the iteration whose parameters are kept: before an anomaly, or the last."""
+    back = {Stop.TOO_RELEVANT: BACK, Stop.SUDDEN_DROP: 1}.get(stopped, 0)
+    return max(iterations - back, 1)
