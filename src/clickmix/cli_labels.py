@@ -125,7 +125,7 @@ def fit(
 
     opened, correction = _open(engine, memory), MixtureCorrection(mixture, prior)
     _check_outputs(log, opened, model=output)
-    if isinstance(opened, DuckDB) and is_histogram(log):
+    if isinstance(opened, DuckDB) and not columns and is_histogram(log):
         histogram, moving = read_downloaded(log, context=words(context))
         fitted = correction.fit_histogram(histogram, moving=moving)
         if moving >= MOVING_FROM:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import FormatError, InputError
-from clickmix.sources import Source
+from clickmix.sources import Source, file_list
 
 BLOCK = 1 << 14
 BLOCKS = 4
@@ -61,7 +61,7 @@ def record_of(sources: Sequence[Source], engine: DuckDB) -> tuple[CountedFile, .
 def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, CountedFile]]:
     """Each file, or those it was counted from; and in which file of the log that is."""
     for source in sources:
-        notes = dict(engine.notes(source.reader_arguments().split(", hive")[0])) if source.format == "parquet" else {}
+        notes = dict(engine.notes(file_list(source.files))) if source.format == "parquet" else {}
         for file in source.files:
             where = source.shown(file)
             if file in notes:

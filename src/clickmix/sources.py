@@ -170,12 +170,16 @@ def _json_columns(file: Path, engine: DuckDB) -> dict[str, str]:
     }
 
 
+def file_list(files: Sequence[str]) -> str:
+    """A SQL list of these very files: nothing in their names is a glob."""
+    return "[" + listed(literal("".join(f"[{c}]" if c in "*?[" else c for c in file)) for file in files) + "]"
+
+
 def _reading(files: Sequence[str], *, partitioned: bool = False, gzipped: bool | None = None) -> str:
     """The first arguments of a SQL reader: these very files (no globs), and whether folders carry columns."""
-    listing = listed(literal("".join(f"[{c}]" if c in "*?[" else c for c in file)) for file in files)
     folders = "true, hive_types_autocast = false" if partitioned else "false"
     packing = "" if gzipped is None else f", compression = '{'gzip' if gzipped else 'uncompressed'}'"
-    return f"[{listing}], hive_partitioning = {folders}{packing}"
+    return f"{file_list(files)}, hive_partitioning = {folders}{packing}"
 
 
 def unreadable(where: str, error: duckdb.Error) -> InputError:
