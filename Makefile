@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test format bench clean
+.PHONY: demo test format bench pictures clean
 
 test: .venv/ready  ## formatting, lint, strict types, tests
 	$(BIN)/ruff format --check .
@@ -14,6 +14,9 @@ demo: .venv/ready  ## the main job, end to end, on a log it makes
 
 bench: .venv/ready  ## the benchmarks; figures go to benchmarks/results/
 	$(BIN)/python benchmarks/run.py
+
+pictures: .venv/ready  ## the pictures of README and docs, from the demo's log
+	$(BIN)/python benchmarks/pictures.py
 
 format: .venv/ready  ## write the formatting instead of checking it
 	$(BIN)/ruff format .

@@ -1,8 +1,9 @@
 """The mixture correction against affine correction with regression EM, 30 iterations of each regression, on one log.
 
 The synthetic collection, top 20, binarized relevance, position-based users with trust bias, clicks in the paper's
-proportion. 1,000 training queries where there is no GPU, else all 18,919; another number can be given:
-python benchmarks/corrections.py 100. Besides, on a log of 8M clicks, what an iteration costs apart from its regression.
+proportion. 1,000 training queries where there is no GPU, else all 18,919, in corrections-gpu.json; another number can
+be given: python benchmarks/corrections.py 100. Besides, on a log of 8M clicks, what an iteration costs apart from its
+regression.
 """
 
 from __future__ import annotations
@@ -179,4 +180,5 @@ def _gpu() -> str:
 
 if __name__ == "__main__":
     given = int(sys.argv[1]) if len(sys.argv) > 1 else None
-    write_result("corrections", " ".join(["python benchmarks/corrections.py", *sys.argv[1:]]), measure(queries=given))
+    name = "corrections-gpu" if _gpu() else "corrections"
+    write_result(name, " ".join(["python benchmarks/corrections.py", *sys.argv[1:]]), measure(queries=given))

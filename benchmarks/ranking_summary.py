@@ -89,7 +89,7 @@ def against(first: Array, second: Array) -> dict[str, float]:
 def against_extreme(test: dict[str, Array]) -> dict[str, Any]:
     """Every other weighting against that of the two extremes which was better on the test queries themselves."""
     extreme = max(EXTREMES & test.keys(), key=lambda weighting: float(test[weighting].mean()))
-    return {"extreme": extreme} | {name: against(test[name], test[extreme]) for name in test if name not in EXTREMES}
+    return {"extreme": extreme} | {name: against(test[name], test[extreme]) for name in test if name != extreme}
 
 
 def listed(runs: Runs) -> dict[str, dict[str, list[float]]]:
@@ -103,9 +103,8 @@ def markdown(figures: dict[str, Any]) -> str:
     for found in figures["users"]:
         weightings = list(dict.fromkeys(w for row in found["test ndcg@10"].values() for w in row))
         out += [f"\n{found['relevance']}, eta = {found['eta']}, {found['runs']} runs\n"]
-        out += [
-            f"| labels | RMSE | {' | '.join(weightings)} | way closed | against affine | {DEFAULT} against extreme |"
-        ]
+        said = ("way closed", "against affine", f"{DEFAULT} against the better extreme")
+        out += [f"| labels | RMSE | {' | '.join([*weightings, *said])} |"]
         out += ["|---" * (len(weightings) + 5) + "|"]
         out += [table_row(name, row, found["test ndcg@10"][name], weightings) for name, row in found["labels"].items()]
         out += [f"\n{name}: {difference(test)}" for name, test in found["what is sure weighs more"].items()]
@@ -119,7 +118,7 @@ def table_row(name: str, row: dict[str, Any], values: dict[str, list[float]], we
     better = row["better weighting on vali"]
     cells = [name, f"{row['rmse']:.3f}", *(f"**{m}**" if w == better else m for w, m in means.items())]
     cells += [f"{way['mean']:.0%} ({way['low']:.0%} to {way['high']:.0%})", difference(row["against affine"])]
-    cells += [f"{difference(extreme[DEFAULT])}, {extreme['extreme']}" if DEFAULT in extreme else ""]
+    cells += [difference(extreme[DEFAULT]) if DEFAULT in extreme else "is the better one"]
     return f"| {' | '.join(cells)} |"
 
 

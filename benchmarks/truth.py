@@ -1,7 +1,8 @@
 """Labels against known truth: RMSE of every correction beside the limit, for the paper's users; documents that move.
 
-18,919 queries, top 20, binarized relevance with the share of relevant documents at each position that MSLR-WEB30K has;
-position-based users with trust bias. The limit is the Bayes posterior with the true parameters.
+18,919 queries, top 20; the shares of grades at each position are like MSLR-WEB30K's; position-based users with trust
+bias. The limit is the Bayes posterior with the true parameters. `way` is how far a correction comes from answering the
+prior to the limit.
 """
 
 from __future__ import annotations
@@ -12,39 +13,66 @@ import numpy as np
 
 from clickmix.corrections import MixtureCorrection, NoCorrection
 from measuring import write_result
-from simulation import PRIORS, Simulated, rmse, simulated, spread
+from simulation import Simulated, rmse, simulated, spread
 
 SEEDS = range(5)
+CORRECTIONS = {
+    "click-through rate": NoCorrection(),
+    "gaussian": MixtureCorrection("gaussian"),
+    "binomial": MixtureCorrection("binomial"),
+    "binomial, not sharing": MixtureCorrection("binomial", sharing=False),
+    "nonparametric": MixtureCorrection("nonparametric"),
+    "auto": MixtureCorrection("auto"),
+}
 
 
-def labels_of(correction: Any, log: Simulated) -> np.ndarray[Any, Any]:
-    """Labels in the shape of the log; a document that was never shown has its prior, for everyone."""
+def labels_of(correction: Any, log: Simulated) -> tuple[np.ndarray[Any, Any], int]:
+    """Labels in the shape of the log, and the number of grades; a document never shown has its prior, for everyone."""
     counts = log.counts()
-    labels = correction.fit(counts).label(counts)
-    out = np.broadcast_to(PRIORS, log.relevance.shape).copy()
+    fit = correction.fit(counts)
+    labels = fit.label(counts)
+    out = log.prior_only.copy()
     out[labels.query_id, labels.doc_id % 100 - 1] = labels.relevance
-    return out
+    return out, getattr(fit, "grades", 0)
+
+
+def affine_labels(log: Simulated) -> np.ndarray[Any, Any]:
+    """(rate - beta) / alpha with the true parameters, clipped to 0..1."""
+    low, high = log.rates
+    return np.asarray(np.clip((log.clicks / np.maximum(log.impressions, 1) - low) / (high - low), 0, 1))
 
 
 def measure() -> dict[str, Any]:
-    """Median RMSE over five seeds."""
-    rows = []
-    for clicks in (200_000, 2_000_000, 8_000_000):
-        for eta in (1, 2):
-            found: dict[str, list[float]] = {}
-            for seed in SEEDS:
-                log = simulated(eta=eta, clicks=clicks, seed=seed)
-                labels = {
-                    "click-through rate": labels_of(NoCorrection(), log),
-                    "gaussian mixture": labels_of(MixtureCorrection("gaussian"), log),
-                    "binomial mixture": labels_of(MixtureCorrection("binomial"), log),
-                    "limit": log.limit,
-                    "prior only": np.broadcast_to(PRIORS, log.relevance.shape),
-                }
-                for name, values in labels.items():
-                    found.setdefault(name, []).append(rmse(values, log.relevance))
-            rows.append({"clicks": clicks, "eta": eta, **{k: round(float(np.median(v)), 4) for k, v in found.items()}})
+    """Medians over five seeds."""
+    rows = [
+        _row(clicks, eta, relevance)
+        for clicks in (200_000, 2_000_000, 8_000_000)
+        for eta in (1, 2)
+        for relevance in ("binarized", "graded")
+    ]
     return {"seeds": len(SEEDS), "rmse": rows, "documents_that_move": _moving()}
+
+
+def _row(clicks: int, eta: int, relevance: str) -> dict[str, Any]:
+    found: dict[str, list[float]] = {}
+    chosen = []
+    for seed in SEEDS:
+        log = simulated(eta=eta, clicks=clicks, seed=seed, relevance=relevance)
+        errors = {
+            "affine, true parameters": rmse(affine_labels(log), log.relevance),
+            "limit": rmse(log.limit, log.relevance),
+            "prior only": rmse(log.prior_only, log.relevance),
+        }
+        for name, correction in CORRECTIONS.items():
+            labels, grades = labels_of(correction, log)
+            errors[name] = rmse(labels, log.relevance)
+        chosen.append(grades)
+        errors["auto / limit"] = errors["auto"] / errors["limit"]
+        errors["way of auto"] = (errors["prior only"] - errors["auto"]) / (errors["prior only"] - errors["limit"])
+        for name, error in errors.items():
+            found.setdefault(name, []).append(error)
+    medians = {name: round(float(np.median(values)), 4) for name, values in found.items()}
+    return {"clicks": clicks, "eta": eta, "relevance": relevance, **medians, "grades chosen": chosen}
 
 
 def _moving() -> dict[str, float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 
 from clickmix.clicks import PositionBased
 from clickmix.counts import Counts
@@ -39,22 +39,41 @@ PRIORS = np.array(
 )
 
 
+def grade_weights(relevance: str) -> np.ndarray[Any, Any]:
+    """Grade x position: the share of documents of each grade, of a collection like MSLR-WEB30K."""
+    if relevance == "binarized":
+        return np.stack([1 - PRIORS, PRIORS])
+    weights = np.array([0.52, 0.32, 0.12, 0.02, 0.02])[:, None] * np.exp(6 * np.arange(5)[:, None] * (PRIORS - 0.03))
+    return np.asarray(weights / weights.sum(axis=0))
+
+
 @dataclass(frozen=True)
 class Simulated:
-    """Queries x positions: relevance, impressions and clicks; per position the two true click rates."""
+    """Queries x positions: relevance, impressions and clicks; end x position the lowest and highest true click rate."""
 
     relevance: np.ndarray[Any, Any]
     impressions: np.ndarray[Any, Any]
     clicks: np.ndarray[Any, Any]
     rates: np.ndarray[Any, Any]
+    weights: np.ndarray[Any, Any]
 
     @property
     def limit(self) -> np.ndarray[Any, Any]:
         """The Bayes posterior with the true parameters: nothing that must estimate them can be better."""
-        p0, p1 = self.rates
+        x = np.linspace(0, 1, len(self.weights))
+        p = (1 - x[:, None]) * self.rates[0] + x[:, None] * self.rates[1]
         skips = self.impressions - self.clicks
-        evidence = self.clicks * np.log(p1 / p0) + skips * np.log((1 - p1) / (1 - p0))
-        return np.asarray(expit(logit(PRIORS[: len(p0)]) + evidence))
+        logs = [
+            np.log(w) + self.clicks * np.log(rate) + skips * np.log1p(-rate)
+            for w, rate in zip(self.weights, p, strict=True)
+        ]
+        return np.asarray(np.tensordot(x, softmax(logs, axis=0), 1))
+
+    @property
+    def prior_only(self) -> np.ndarray[Any, Any]:
+        """The mean relevance at each position, which needs no clicks at all."""
+        mean = np.linspace(0, 1, len(self.weights)) @ self.weights
+        return np.broadcast_to(mean, self.relevance.shape)
 
     def histogram(self, k: int) -> tuple[np.ndarray[Any, Any], ...]:
         """Distinct (impressions, clicks) at position k + 1, with the number of documents."""
@@ -72,14 +91,26 @@ class Simulated:
         return Counts.from_arrays(q, q * 100 + k, k, self.impressions.ravel(), self.clicks.ravel())
 
 
-def simulated(*, eta: float, clicks: int, seed: int, queries: int = 18_919, positions: int = 20) -> Simulated:
+def simulated(
+    *,
+    eta: float,
+    clicks: int,
+    seed: int,
+    queries: int = 18_919,
+    positions: int = 20,
+    relevance: str = "binarized",
+) -> Simulated:
     """PBM clicks with the paper's trust bias."""
     rng = np.random.default_rng(seed)
     user = PositionBased.with_eta(eta, positions=positions)
-    relevance = rng.random((queries, positions)) < PRIORS[:positions]
-    counts = user.simulate_counts(relevance.astype(float), clicks=clicks, rng=rng)
-    impressions = np.broadcast_to(counts.impressions[:, None], relevance.shape)
-    return Simulated(relevance, impressions, counts.clicks, np.array([user.beta, user.alpha + user.beta]))
+    weights = grade_weights(relevance)[:, :positions]
+    drawn = rng.random((queries, positions))
+    grade = sum((drawn < share).astype(np.int64) for share in np.cumsum(weights[::-1], axis=0)[:-1])
+    truth = grade / (len(weights) - 1)
+    counts = user.simulate_counts(truth, clicks=clicks, rng=rng)
+    impressions = np.broadcast_to(counts.impressions[:, None], truth.shape)
+    ends = np.array([user.beta, user.alpha + user.beta])
+    return Simulated(truth, impressions, counts.clicks, ends, weights)
 
 
 def spread(

@@ -20,6 +20,7 @@ import pytest
 
 import clickmix as cm
 from clickmix.files import check_writable, document_text, read_document, write_atomically
+from clickmix.report import log_page, write_page
 from logs import small_log, write
 
 COUNTS = cm.Counts.from_arrays(["q"] * 4, [1, 2, 3, 4], [1, 1, 2, 2], [90, 90, 90, 90], [60, 5, 40, 2])
@@ -31,6 +32,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "labels.csv": FIT.label(COUNTS).write,
     "labels.ndjson": FIT.label(COUNTS).write,
     "model.json": FIT.write,
+    "report.html": lambda path: write_page(log_page(COUNTS, FIT, sources=[], correction="mixture"), path),
 }
 # What a writer asks of the system, in the order in which it does.
 DOCUMENTS = ["model.json"]

@@ -9,7 +9,7 @@ import pytest
 
 from clickmix.corrections import MixtureCorrection
 from clickmix.corrections.mixture import MOVING_FROM
-from simulation import PRIORS, Simulated, rmse, simulated, spread
+from simulation import Simulated, rmse, simulated, spread
 
 SEEDS = range(5)
 
@@ -18,7 +18,7 @@ def labels_of(log: Simulated, mixture: str) -> np.ndarray[Any, Any]:
     """Labels in the shape of the log; documents never shown keep the prior of the truth on both sides."""
     counts = log.counts()
     labels = MixtureCorrection(mixture).fit(counts).label(counts)
-    out = np.broadcast_to(PRIORS, log.relevance.shape).copy()
+    out = log.prior_only.copy()
     out[labels.query_id, labels.doc_id % 100 - 1] = labels.relevance
     return out
 

@@ -28,9 +28,11 @@ WALK = [
     "sources",
     "log",
     "rows",
+    "lists",
     "refused",
     "record",
     "counts",
+    "dependence",
     "groups",
     "histograms",
     "mixtures",
@@ -45,6 +47,7 @@ WALK = [
 # Free to import any stage; imported by none but the command and each other.
 BESIDE = [
     "choices",
+    "cli_experiments",
     "cli_labels",
     "cli_rankers",
     "cli_sql",

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 import clickmix
-from clickmix import cli_labels, cli_rankers, cli_sql
+from clickmix import cli_experiments, cli_labels, cli_rankers, cli_sql
 from clickmix.errors import ClickmixError, printable
 from clickmix.terminal import print_fit, say, stages
 
@@ -54,14 +54,24 @@ def simulate(
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
 ) -> None:
-    """See it work: simulated users, labels from their clicks, and the truth beside them."""
+    """See it work: simulated users, labels from their clicks, rankers trained on them, the truth beside, a report."""
     from clickmix.demo import run_demo
 
     with stages() as stage:
-        stage("simulating and labelling")
-        fitted = run_demo(output, say=say)
+        done = run_demo(output, say=say, stage=stage)
     say("")
-    print_fit(fitted)
+    print_fit(done.fit)
+    say("")
+    say("Labels, compared with the truth:")
+    for known in done.known:
+        say(str(known))
+    if done.rankers is not None:
+        say("")
+        for line in str(done.rankers).splitlines():
+            say(line)
+    if done.report is not None:
+        say("")
+        say(f"The report, for a browser: {done.report}")
 
 
 for _command in (
@@ -76,6 +86,7 @@ for _command in (
     cli_rankers.train,
     cli_rankers.evaluate,
     cli_rankers.score,
+    cli_experiments.reproduce,
 ):
     app.command()(_command)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from clickmix.errors import InputError, SettingError
-from clickmix.terminal import print_fit, progress_bar, say
+from clickmix.terminal import print_fit, progress_bar, say, stages
 
 if TYPE_CHECKING:
     from clickmix.counts import Counts
@@ -34,6 +34,10 @@ Mixture = Annotated[
     Literal["auto", "binomial", "graded", "gaussian", "nonparametric"],
     typer.Option(help="What is fitted to click rates; auto chooses the number of grades."),
 ]
+Examination = Annotated[
+    Literal["pbm", "dcm", "ubm"],
+    typer.Option(help="What people look at: each position alike (pbm), or by what stands above (dcm, ubm)."),
+]
 Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
 
 
@@ -43,6 +47,7 @@ def debias(
     correction: Annotated[CorrectionName, typer.Option(help="How clicks become relevance.")] = "mixture",
     mixture: Mixture = "auto",
     prior: Prior = "position",
+    examination: Examination = "pbm",
     parameters: Annotated[Path | None, typer.Option(help="JSON: alpha and beta (affine), theta (ips).")] = None,
     clip: Annotated[Literal["one", "twenty"] | None, typer.Option(help="How estimates become relevance.")] = None,
     features: Annotated[Path | None, typer.Option(help="Of every document of the log (regression-em).")] = None,
@@ -54,6 +59,7 @@ def debias(
     seed: Annotated[int | None, typer.Option(help="Of the regression; the same seed, the same bytes.")] = None,
     context: Context = "",
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a report here: one HTML file.")] = None,
     since: Since = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -63,15 +69,17 @@ def debias(
     """From a click log to relevance labels: counts, fit and label in one."""
     from clickmix.choices import FITTING, Options
     from clickmix.corrections import MixtureFit, PlainEMFit, RegressionEMFit
-    from clickmix.pipeline import choose_correction
+    from clickmix.pipeline import choose_correction, needs_lists
 
     options = Options(parameters, clip, features, regression, trust, iterations, seed)
-    chosen = choose_correction(correction, mixture=mixture, prior=prior, options=options)
+    chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
     if model is not None and correction not in FITTING:
         raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
-    opened = _open(engine, memory)
-    _check_outputs(log, opened, table=output, model=model, read=[path for path in (parameters, features) if path])
-    counts = _count(log, opened, columns, context, bad_rows)
+    if report is not None:
+        _check_report(report)
+    opened, read = _open(engine, memory), [path for path in (parameters, features) if path]
+    _check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
+    counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
     _write_labels(fit, counts, output, since)
@@ -83,6 +91,8 @@ def debias(
         if model is not None:
             fit.parameters.write(model)
         say(fit.summary)
+    if report is not None:
+        _write_report(report, counts, fit, log, correction)
 
 
 def counts(
@@ -91,6 +101,7 @@ def counts(
     merge: Annotated[
         Path | None, typer.Option(help="A counts file (Parquet) to add the log to, instead of writing a new one.")
     ] = None,
+    lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
     context: Context = "",
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -101,9 +112,9 @@ def counts(
     opened = _open(engine, memory)
     target = _counts_target(output, merge, engine)
     _check_outputs(log, opened, table=target)
-    counted = _count([*([str(merge)] if merge else []), *log], opened, columns, context, bad_rows)
+    counted = _count([*([str(merge)] if merge else []), *log], opened, columns, context, bad_rows, lists=lists)
     rows = counted.write(target)
-    say(f"{rows:,} cells (query, document, position) in {target}.")
+    say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
 
 
 def fit(
@@ -111,6 +122,7 @@ def fit(
     output: ModelOutput,
     mixture: Mixture = "auto",
     prior: Prior = "position",
+    examination: Examination = "pbm",
     context: Context = "",
     columns: Columns = "",
     bad_rows: BadRows = "fail",
@@ -123,15 +135,15 @@ def fit(
     from clickmix.engines.duckdb import DuckDB
     from clickmix.histograms import is_histogram, read_downloaded
 
-    opened, correction = _open(engine, memory), MixtureCorrection(mixture, prior)
-    _check_outputs(log, opened, model=output)
+    opened, correction = _open(engine, memory), MixtureCorrection(mixture, prior, examination=examination)
+    _check_outputs(log, opened, others=[output])
     if isinstance(opened, DuckDB) and not columns and is_histogram(log):
         histogram, moving = read_downloaded(log, context=words(context))
         fitted = correction.fit_histogram(histogram, moving=moving)
         if moving >= MOVING_FROM:
             say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
     else:
-        counted = _count(log, opened, columns, context, bad_rows)
+        counted = _count(log, opened, columns, context, bad_rows, lists=examination != "pbm")
         with progress_bar("fitting") as progress:
             fitted = correction.fit(counted, progress=progress)
     fitted.write(output)
@@ -153,9 +165,9 @@ def label(
     from clickmix.corrections import MixtureFit
 
     fitted = MixtureFit.read(model)
-    opened = _open(engine, memory)
+    opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
     _check_outputs(log, opened, table=output, read=[model])
-    counted = _count(log, opened, columns, ",".join(fitted.context), bad_rows)
+    counted = _count(log, opened, columns, context, bad_rows, lists=bool(fitted.steps))
     unseen = fitted.unseen(counted)
     if unseen:
         say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
@@ -188,7 +200,15 @@ def _open(engine: str, memory: str | None) -> Engines:
     return choose_engine(engine, memory=memory)
 
 
-def _count(log: list[str], engine: Engines, columns: str, context: str, bad_rows: Literal["fail", "skip"]) -> Counts:
+def _count(
+    log: list[str],
+    engine: Engines,
+    columns: str,
+    context: str,
+    bad_rows: Literal["fail", "skip"],
+    *,
+    lists: bool = False,
+) -> Counts:
     from clickmix.counts import count
 
     with progress_bar("reading") as progress:
@@ -197,6 +217,7 @@ def _count(log: list[str], engine: Engines, columns: str, context: str, bad_rows
             columns=pairs(columns),
             context=words(context),
             bad_rows=bad_rows,
+            lists=lists,
             engine=engine,
             progress=progress,
         )
@@ -219,8 +240,31 @@ def _write_labels(fitted: Any, counted: Counts, output: str, since: str | None) 
         say(sentence)
 
 
+def _check_report(path: Path) -> None:
+    """Before any work: what reports are made with is there, and the name is one that browsers open."""
+    from clickmix.report import check_report_extra
+
+    check_report_extra()
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise SettingError(f"{path}: a report is an HTML file. Expected a name ending in .html.")
+
+
+def _write_report(path: Path, counted: Counts, fitted: Any, log: list[str], correction: str) -> None:
+    from clickmix.report import log_page, write_page
+
+    with stages() as stage:
+        stage("writing the report")
+        write_page(log_page(counted, fitted, sources=log, correction=correction), path)
+    say(f"Report, for a browser: {path}")
+
+
 def _check_outputs(
-    log: list[str], engine: Engines, *, table: str | None = None, model: Path | None = None, read: Sequence[Path] = ()
+    log: list[str],
+    engine: Engines,
+    *,
+    table: str | None = None,
+    others: Sequence[Path] = (),
+    read: Sequence[Path] = (),
 ) -> None:
     """Before any work: outputs have names that can be written, and none of them is an input or the other output."""
     from clickmix.engines.duckdb import DuckDB
@@ -234,7 +278,7 @@ def _check_outputs(
     files = find_files([*(log if isinstance(engine, DuckDB) else []), *map(str, read)])
     taken = {file.resolve(): "a file that is read" for file in files}
     written = [Path(table)] if table is not None and isinstance(engine, DuckDB) else []
-    for output in (*written, *([model] if model else [])):
+    for output in (*written, *others):
         check_writable(output)
         if output.resolve() in taken:
             raise InputError(f"{output}: would replace {taken[output.resolve()]}. Choose another name for the output.")

@@ -14,10 +14,11 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
-from clickmix.engines.choose import Engines, choose_engine
+from clickmix.engines.choose import Engines, choose_engine, embedded
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import InputError, SettingError
+from clickmix.lists import list_counting_query
 from clickmix.log import Log, is_counted, open_log
 from clickmix.record import record_of, record_text
 from clickmix.refused import Refused, any_rejected_line, find_refused
@@ -33,12 +34,16 @@ GOOD_KEY = "query_id IS NOT NULL AND doc_id IS NOT NULL AND position >= 1"  # NU
 
 @dataclass(frozen=True)
 class Counts:
-    """Impressions and clicks per query, document, position and context, exact, in a table of the engine."""
+    """Impressions and clicks per query, document, position and context, exact, in a table of the engine.
+
+    If result lists were kept apart, `by_list` is a second table: the same per query, list, document and position.
+    """
 
     engine: Engines = field(repr=False)
     table: str
     context: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
+    by_list: str | None = None
     sources: tuple[Source, ...] = field(default=(), repr=False)
 
     @classmethod
@@ -73,6 +78,11 @@ class Counts:
         columns = ["query_id", "doc_id", *map(name, self.keys)]
         return f"SELECT {listed(columns)}, impressions, clicks FROM {self.table} ORDER BY {listed(columns)}"
 
+    def list_query(self) -> str:
+        """The SQL query for all cells of all result lists, in order."""
+        keys = "query_id, list, position, doc_id"
+        return f"SELECT {keys}, impressions, clicks FROM {self.by_list} ORDER BY {keys}"
+
     def totals(self) -> tuple[int, int]:
         """Impressions and clicks of the whole log."""
         ((impressions, clicks),) = self.engine.rows(
@@ -81,13 +91,14 @@ class Counts:
         return impressions, clicks
 
     def write(self, path: str | Path) -> int:
-        """Write a counts file, which is itself a log; says how many cells it has.
+        """Write a counts file, which is itself a log, list by list if lists are kept; says how many cells it has.
 
         In Parquet it carries the record of the files that were counted, so that none is counted twice.
         """
         files = [source for source in self.sources if source.files]
         note = record_text(record_of(files, self.engine)) if files and isinstance(self.engine, DuckDB) else ""
-        return self.engine.write(self.query(), str(path), note=note)
+        query = self.query() if self.by_list is None else self.list_query()
+        return self.engine.write(query, str(path), note=note)
 
 
 def count(
@@ -97,19 +108,23 @@ def count(
     context: Sequence[str] = (),
     bad_rows: BadRows = "fail",
     memory: str | None = None,
+    lists: bool = False,
     engine: object = None,
     progress: Progress | None = None,
 ) -> Counts:
     """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow, DuckDB or Spark.
 
-    `engine` says who counts: DuckDB by default, "spark", a SparkSession, or "postgresql://...", whose tables are logs.
+    With `lists`, result lists are kept apart; that needs session_id, or counts that were made so. `engine` says who
+    counts: DuckDB by default, "spark", a SparkSession, or "postgresql://...", whose tables are logs.
     """
     if bad_rows not in ("fail", "skip"):
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
     chosen = choose_engine(engine, log=log, memory=memory)
-    opened = open_log(log, engine=chosen, columns=columns, context=context)
+    if lists:
+        embedded(chosen, of="keeping result lists apart (dcm, ubm)")
+    opened = open_log(log, engine=chosen, columns=columns, context=context, lists=lists)
     if isinstance(chosen, DuckDB) and any(is_counted(source, opened) for source in opened.sources):
-        record_of(opened.sources, chosen)  # counts that overlap are refused
+        record_of([source for source in opened.sources if source.files], chosen)  # counts that overlap are refused
     return _scanned(opened, chosen, bad_rows=bad_rows, progress=progress)
 
 
@@ -117,7 +132,7 @@ def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress
     skip = bad_rows == "skip"
     try:
         table = engine.keep(_scan(log, skip=skip), progress=progress)
-        seen = _look(engine, table)
+        seen = _look(log, engine, table)
         refused = _refuse(log, engine, seen, skip=skip)
     except duckdb.Error as error:
         raise _unscannable(log, engine, error) from None
@@ -131,7 +146,18 @@ def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress
             f"{', '.join(map(str, log.sources))}: the impressions add up to {seen.impressions}, more than "
             f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
         )
-    return Counts(engine, _cleaned(log, engine, table, seen), log.context, refused, log.sources)
+    cleaned = _cleaned(log, engine, table, seen)
+    if not log.lists:
+        return Counts(engine, cleaned, log.context, refused, sources=log.sources)
+    return Counts(engine, _added_up(engine, cleaned), (), refused, cleaned, log.sources)
+
+
+def _added_up(engine: Engines, by_list: str) -> str:
+    """What every correction needs of a table by list."""
+    return engine.keep(
+        "SELECT query_id, doc_id, position, CAST(sum(impressions) AS BIGINT) AS impressions, "
+        f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {by_list} GROUP BY query_id, doc_id, position"
+    )
 
 
 def _unscannable(log: Log, engine: Engines, error: duckdb.Error) -> InputError:
@@ -152,12 +178,16 @@ class _Seen:
     bad: bool
 
 
-def _look(engine: Engines, table: str) -> _Seen:
+def _look(log: Log, engine: Engines, table: str) -> _Seen:
     ((impressions, fewest, bad),) = engine.rows(
-        f"SELECT sum(CASE WHEN {GOOD_KEY} THEN impressions END), min(impressions), "
-        f"max(CASE WHEN {GOOD_KEY} AND refused = 0 THEN 0 ELSE 1 END) FROM {table}"
+        f"SELECT sum(CASE WHEN {_good_key(log)} THEN impressions END), min(impressions), "
+        f"max(CASE WHEN {_good_key(log)} AND refused = 0 THEN 0 ELSE 1 END) FROM {table}"
     )
     return _Seen(int(impressions or 0), fewest == 0, bad == 1)
+
+
+def _good_key(log: Log) -> str:
+    return f"{GOOD_KEY} AND list IS NOT NULL" if log.lists else GOOD_KEY
 
 
 def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
@@ -167,9 +197,10 @@ def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
     whole += [column for column in ("impressions", "clicks") if types[column] != "BIGINT"]  # sums are wider
     if not (whole or seen.empty or seen.bad):
         return table
-    columns = ["query_id", "doc_id", "position", *map(name, log.context), "impressions", "clicks"]
+    more = ["list"] if log.lists else map(name, log.context)
+    columns = ["query_id", "doc_id", "position", *more, "impressions", "clicks"]
     selected = (f"CAST({column} AS BIGINT) AS {column}" if column in whole else column for column in columns)
-    cleaned = engine.keep(f"SELECT {listed(selected)} FROM {table} WHERE {GOOD_KEY} AND impressions > 0")
+    cleaned = engine.keep(f"SELECT {listed(selected)} FROM {table} WHERE {_good_key(log)} AND impressions > 0")
     engine.forget(table)
     return cleaned
 
@@ -180,15 +211,15 @@ def _scan(log: Log, *, skip: bool) -> str:
         role: len({kind_of(source.types[log.column(role)]) for source in log.sources}) > 1
         for role in ("query_id", "doc_id")
     }
-    queries = [counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
-    keys = listed(["query_id", "doc_id", "position", *map(name, log.context)])
+    query = list_counting_query if log.lists else counting_query
+    queries = [query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
+    more = ["list"] if log.lists else [name(column) for column in log.context]
+    keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks", "refused"))
-    united = queries[0] if len(queries) == 1 else f"SELECT {keys}, {sums} FROM ({_union(queries)}) GROUP BY {keys}"
-    context = listed(["", *map(name, log.context)]) if log.context else ""
-    return (
-        f"SELECT query_id, doc_id, CAST(position AS BIGINT) AS position{context}, impressions, clicks, refused "
-        f"FROM ({united})"
-    )
+    alone = len(queries) == 1 and not log.lists  # one list can come out in two parts: a row of it stood there twice
+    united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({_union(queries)}) GROUP BY {keys}"
+    values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
+    return f"SELECT {values}, impressions, clicks, refused FROM ({united})"
 
 
 def _union(queries: Sequence[str]) -> str:

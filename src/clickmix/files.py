@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
+import io
 import json
 import math
 import os
 import secrets
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,50 @@ def unpack(packed: Path, target: Path) -> None:
             shutil.copyfileobj(source, out, 1 << 20)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{packed}: cannot be unpacked: {error}. The file may be cut off; copy it again.") from None
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A file that grows line by line: the whole lines it had, and how to add one."""
+
+    found: tuple[str, ...]
+    append: Callable[[str], None]
+
+
+@contextlib.contextmanager
+def appending(path: str | Path) -> Iterator[Lines]:
+    """Add lines to a file, made where it is missing; each is on the disk when `append` returns.
+
+    Whatever kills the process, whole lines stay; the beginning of one that was being written is cut off when the file
+    is opened the next time. One process at a time may have it open.
+    """
+    path = Path(path)
+    check_writable(path)
+    with path.open("a+b", buffering=0) as file:
+        _lock(file, path)
+        file.seek(0)
+        whole, newline, _ = file.read().rpartition(b"\n")
+        file.truncate(len(whole) + len(newline))
+
+        def append(line: str) -> None:
+            data = line.encode() + b"\n"
+            while data:  # a write may be cut short, by a signal or a full disk
+                data = data[file.write(data) or 0 :]
+            os.fsync(file.fileno())
+
+        yield Lines(tuple(whole.decode(errors="replace").split("\n")) if newline else (), append)
+
+
+def _lock(file: io.FileIO, path: Path) -> None:
+    """Refuse a file that another process has open for adding; the system lets go of it when that process ends."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: two at once are not noticed
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(f"{path}: another clickmix is adding to it. Wait for it, or choose another folder.") from None
 
 
 def write_document(path: str | Path, *, kind: str, version: int, payload: dict[str, Any]) -> None:

@@ -19,18 +19,19 @@ from clickmix.sources import Source, file_sources, frame_source, kind_of, table_
 KEYS = ("query_id", "doc_id", "position")
 RAW = ("clicked",)
 COUNTED = ("impressions", "clicks")
-RESERVED = ("query_id", "doc_id", "position", "impressions", "clicks", "refused", "relevance")
+RESERVED = ("query_id", "doc_id", "position", "list", "impressions", "clicks", "refused", "relevance")
 MOST_NAMES = 12
-ROLES = (*KEYS, *RAW, *COUNTED, "session_id")
+ROLES = (*KEYS, *RAW, *COUNTED, "session_id", "list")
 
 
 @dataclass(frozen=True)
 class Log:
-    """The sources of a log, and which of their columns means what."""
+    """The sources of a log, which of their columns means what, and whether its result lists are kept apart."""
 
     sources: tuple[Source, ...]
     columns: Mapping[str, str]
     context: tuple[str, ...] = ()
+    lists: bool = False
 
     def column(self, role: str) -> str:
         """The log's own name for a column."""
@@ -43,11 +44,14 @@ def open_log(
     engine: Engines,
     columns: Mapping[str, str] | None = None,
     context: Sequence[str] = (),
+    lists: bool = False,
 ) -> Log:
     """Find the files, tables or the frame, look at their columns, and say what is missing."""
     columns = _checked_columns(columns or {})
+    if lists and context:
+        raise SettingError(f"context {context[0]!r}: result lists are kept without context columns. Leave one out.")
     sources = find_sources(log, engine)
-    opened = Log(sources, columns, tuple(context))
+    opened = Log(sources, columns, tuple(context), lists)
     for source in sources:
         _check_columns(source, opened)
     return opened
@@ -80,6 +84,8 @@ def _check_columns(source: Source, log: Log) -> None:
                 f"{source}, column {column!r}: found {source.types[column]} values, expected "
                 f"{'text or whole numbers' if role in KEYS[:2] else 'whole numbers'} for {role}."
             )
+    if log.lists:
+        _check_lists(source, log, counted=counted)
     for column in log.context:
         if column.lower() in RESERVED or log.context.count(column) > 1:
             raise SettingError(
@@ -89,6 +95,19 @@ def _check_columns(source: Source, log: Log) -> None:
             near = _nearest(column, source.types)
             meant = f" Did you mean {' or '.join(near)}?" if near else " Name one of those."
             raise InputError(f"{source}: no context column {column!r}. Found {_some(source.types)}.{meant}")
+
+
+def _check_lists(source: Source, log: Log, *, counted: bool) -> None:
+    """Which documents were shown together must be known: by session, or by lists that were counted apart."""
+    role = "list" if counted else "session_id"
+    if log.column(role) in source.types:
+        return
+    if not counted:
+        raise _missing(source, role, log.column(role))
+    raise InputError(
+        f"{source}: counts without result lists, so nobody can say what stood above a document. Count the raw log with "
+        "clickmix counts --lists (in Python count(log, lists=True)); that needs its session_id."
+    )
 
 
 def _missing(source: Source, role: str, column: str) -> InputError:

@@ -22,6 +22,7 @@ def debias(
     correction: str = "mixture",
     mixture: str = "auto",
     prior: Prior = "position",
+    examination: str = "pbm",
     parameters: Any = None,
     clip: Clip | None = None,
     features: Any = None,
@@ -37,15 +38,23 @@ def debias(
 ) -> Any:
     """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame."""
     options = Options(parameters, clip, features, regression, trust, iterations, seed)
-    chosen = choose_correction(correction, mixture=mixture, prior=prior, options=options)
+    chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
     if isinstance(log, Counts):
         return chosen.fit(log).label(log)
-    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory, engine=engine)
+    lists = needs_lists(correction, examination)
+    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory, engine=engine, lists=lists)
     labels = chosen.fit(counts).label(counts)
     return labels if are_paths(log) else labels.like(log)
 
 
-def choose_correction(correction: str, *, mixture: str, prior: Prior, options: Options = NONE_GIVEN) -> Correction:
+def needs_lists(correction: str, examination: str) -> bool:
+    """Whether what stands above a document must be known."""
+    return correction == "mixture" and examination != "pbm"
+
+
+def choose_correction(
+    correction: str, *, mixture: str, prior: Prior, examination: str = "pbm", options: Options = NONE_GIVEN
+) -> Correction:
     """The correction of that name."""
     if correction in CHOICES:
         return choose(correction, options)
@@ -53,5 +62,5 @@ def choose_correction(correction: str, *, mixture: str, prior: Prior, options: O
     if correction == "none":
         return NoCorrection()
     if correction == "mixture":
-        return MixtureCorrection(mixture, prior)
+        return MixtureCorrection(mixture, prior, examination=examination)
     raise SettingError(f"correction {correction!r}: expected one of {', '.join(CORRECTIONS)}.")

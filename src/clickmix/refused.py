@@ -15,7 +15,7 @@ from typing import Any
 
 from clickmix.engines.choose import Engines
 from clickmix.engines.duckdb import DuckDB
-from clickmix.log import Log, is_counted
+from clickmix.log import ROLES, Log, is_counted
 from clickmix.rows import flags, whole
 from clickmix.sources import Source
 from clickmix.sql import listed, literal, name
@@ -158,7 +158,7 @@ def _key(log: Log) -> str:
 
 def _json_lines(source: Source, log: Log, file: str | None) -> str:
     """NDJSON line by line, so that a line which is no JSON object is seen as such."""
-    roles = (log.column(role) for role in ("query_id", "doc_id", "position", "clicked", "impressions", "clicks"))
+    roles = (log.column(role) for role in ROLES)
     used = [column for column in dict.fromkeys((*roles, *log.context)) if column in source.types]
     values = (
         name(column) if column in source.partitions else f"json_extract_string(json, {literal(_pointer(column))})"
@@ -208,6 +208,10 @@ def _problems(source: Source, log: Log) -> list[_Problem]:
         _Problem(document, f"{name(document)} IS NULL", "doc_id is missing"),
         _Problem(position, f"coalesce({at}, 0) < 1", "position is not a whole number from 1 on"),
     ]
+    if log.lists:
+        role = "list" if is_counted(source, log) else "session_id"
+        missing = f"nullif(CAST({name(log.column(role))} AS VARCHAR), '') IS NULL"
+        problems.append(_Problem(log.column(role), missing, f"{role} is missing"))
     if not is_counted(source, log):
         clicked, skipped = flags(source, log)
         bad = f"NOT coalesce({clicked} OR {skipped}, FALSE)"

@@ -5,24 +5,35 @@ log -> counts. Types are judged once per source, so that a clean Parquet log cos
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from clickmix.log import Log, is_counted
 from clickmix.sources import Source, is_wide, kind_of
 from clickmix.sql import listed, name
 
 
-def counting_query(source: Source, log: Log, *, skip: bool, text_ids: dict[str, bool]) -> str:
+def counting_query(
+    source: Source,
+    log: Log,
+    *,
+    skip: bool,
+    text_ids: dict[str, bool],
+    lists: Mapping[str, str] | None = None,
+    table: str | None = None,
+) -> str:
     """One scan: impressions, clicks and refused rows per (query, document, position, context).
 
-    Bad keys are not looked at here: they come out as cells of their own, which costs nothing.
+    `lists` are further keys with their SQL, from a `table` made of the source's if one is given. Bad keys are not
+    looked at here: they come out as cells of their own, which costs nothing.
     """
-    ids = [_id(source, log, role, as_text=text_ids[role]) for role in ("query_id", "doc_id")]
-    keys = [*ids, whole(source, log.column("position")), *(_context(column) for column in log.context)]
-    names = ["query_id", "doc_id", "position", *(name(column) for column in log.context)]
+    lists = lists or {}
+    keys = [*key_values(source, log, text_ids), *(_context(column) for column in log.context), *lists.values()]
+    names = ["query_id", "doc_id", "position", *(name(column) for column in log.context), *lists]
     # Inside, the keys have names of ours: a context column may be called n, c or skips.
     selected = listed(f"{value} AS k{i}" for i, value in enumerate(keys))
     renamed = listed(f"k{i} AS {alias}" for i, alias in enumerate(names))
     ordinals = listed(str(i + 1) for i in range(len(keys)))
-    table = source.table(skip=skip)
+    table = table or source.table(skip=skip)
     if is_counted(source, log):
         n, c = (whole(source, log.column(role)) for role in ("impressions", "clicks"))
         good = f"n >= 0 AND c >= 0 AND c <= n{_unbroken(source, 'broken')}"
@@ -40,6 +51,13 @@ def counting_query(source: Source, log: Log, *, skip: bool, text_ids: dict[str, 
         f"SELECT {selected}, count(*) AS all_rows, count(CASE WHEN {clicked} THEN 1 END) AS clicks, "
         f"count(CASE WHEN {skipped} THEN 1 END) AS skips FROM {table} GROUP BY {ordinals})"
     )
+
+
+def key_values(source: Source, log: Log, text_ids: Mapping[str, bool] | None = None) -> tuple[str, str, str]:
+    """A row's query, document and position."""
+    as_text = text_ids or {"query_id": False, "doc_id": False}
+    query, document = (_id(source, log, role, as_text=as_text[role]) for role in ("query_id", "doc_id"))
+    return query, document, whole(source, log.column("position"))
 
 
 def whole(source: Source, column: str) -> str:

@@ -23,16 +23,25 @@ def say(text: str) -> None:
 
 
 @contextlib.contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
-    """A bar on the terminal for work over two seconds, nothing elsewhere."""
+def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """A bar on the terminal for work over two seconds, nothing elsewhere; `left` adds an estimate of the time left."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    columns = [TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()]
+    if left:
+        columns += [TextColumn("left"), TimeRemainingColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=3600) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 

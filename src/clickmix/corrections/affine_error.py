@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binom
 
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
 from clickmix.errors import SettingError
@@ -62,6 +61,8 @@ def _limit(true: BiasParameters, estimated: BiasParameters, r: Floats) -> Floats
 
 def _exact(true: BiasParameters, estimated: BiasParameters, r: Floats, n: int) -> Floats:
     """sum over c of C(n, c) p^c (1 - p)^(n - c) |(c/n - beta') / alpha' - r|, positions x relevances."""
+    from scipy.stats import binom  # late: it takes a second to load
+
     c = np.arange(n + 1)
     p = np.minimum(np.multiply.outer(true.alpha, r) + true.beta[:, None], 1.0)
     label = (c / n - estimated.beta[:, None]) / estimated.alpha[:, None]

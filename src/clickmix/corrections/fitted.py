@@ -27,9 +27,13 @@ from clickmix.corrections.model import (
     numbers,
     parse_bics,
     parse_groups,
+    parse_steps,
     reading,
+    step_payload,
     texts,
 )
+from clickmix.corrections.patterns import Step
+from clickmix.corrections.walk import ABOVE, check_lists, walk_again
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.files import document_text, read_document, write_document
@@ -38,9 +42,22 @@ from clickmix.mixtures import Verdict
 from clickmix.mixtures.fit import Prior, mean_grade
 from clickmix.sql import listed, literal, name
 
-MODEL_FIELDS = ("mixture", "prior", "context", "groups", "fitted", "moving", "log_likelihoods", "bics", "shared")
+MODEL_FIELDS = (
+    "mixture",
+    "prior",
+    "context",
+    "groups",
+    "fitted",
+    "moving",
+    "log_likelihoods",
+    "bics",
+    "shared",
+    "examination",
+    "steps",
+)
 MIXTURES = ("auto", "binomial", "graded", "gaussian", "nonparametric")
 FITTED = ("group by group", "all groups jointly")
+EXAMINATIONS = ("pbm", "dcm", "ubm")
 
 
 @dataclass(frozen=True)
@@ -90,6 +107,8 @@ class MixtureFit:
     log_likelihoods: tuple[float, ...] = ()
     bics: Mapping[int, float] = field(default_factory=dict)
     shared: bool = False
+    examination: str = "pbm"
+    steps: tuple[Step, ...] = ()
 
     @property
     def grades(self) -> int:
@@ -126,6 +145,8 @@ class MixtureFit:
                 tuple(numbers(payload, "log_likelihoods")),
                 parse_bics(payload),
                 flag(payload, "shared"),
+                choice(payload, "examination", EXAMINATIONS),
+                parse_steps(payload),
             )
 
     def _payload(self) -> dict[str, Any]:
@@ -139,19 +160,29 @@ class MixtureFit:
             "log_likelihoods": list(self.log_likelihoods),
             "bics": {str(grades): bic for grades, bic in self.bics.items()},
             "shared": self.shared,
+            "examination": self.examination,
+            "steps": [step_payload(step) for step in self.steps],
         }
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""
+        return Labels(counts, self._query(self._in_groups(counts)))
+
+    def _in_groups(self, counts: Counts) -> Counts:
+        """The counts with the model's context columns; those of a cascade are found by walking down the lists."""
+        if self.steps and counts.context != (ABOVE,):
+            check_lists(counts, self.examination)
+            return walk_again(counts, self.steps, self._query)
         if counts.context != self.context:
             raise SettingError(
                 f"the model's context is {_named(self.context)}, the counts have {_named(counts.context)}. "
                 "Count the log with the model's context columns."
             )
-        return Labels(counts, self._query(counts))
+        return counts
 
     def explain(self, counts: Counts, query_id: object, doc_id: object) -> Explanation:
         """The cells of one document and what each says about its relevance."""
+        counts = self._in_groups(counts)
         keys = listed(map(name, counts.keys))
         rows = counts.engine.rows(
             f"SELECT {keys}, impressions, clicks FROM {counts.table} WHERE CAST(query_id AS VARCHAR) = "
@@ -177,6 +208,8 @@ class MixtureFit:
 
     def unseen(self, counts: Counts) -> tuple[str, ...]:
         """The places of some counts that the fit has not seen, in words; the nearest ones stand in for them."""
+        if self.steps:
+            return ()  # every position and every pattern falls into one of its groups
         return tuple(p.describe(self.context) for p in read_places(counts) if p not in self._known)
 
     def _standing_for(self, place: Place) -> tuple[Group, PlaceCounts]:
@@ -191,6 +224,8 @@ class MixtureFit:
 
         Positions that the fit has not seen are read as the nearest it has; contexts that it has not seen are left out.
         """
+        if self.steps:
+            raise SettingError("a model of dcm or ubm walks down result lists, which no single statement does.")
         last = max(place.position for place in self._known)
         contexts = dict.fromkeys(place.context for place in self._known)
         places = (Place(position, context) for context in contexts for position in range(1, last + 1))

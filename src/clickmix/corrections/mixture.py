@@ -6,18 +6,19 @@ Counts -> MixtureFit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from clickmix.corrections.fitted import MIXTURES, MixtureFit
+from clickmix.corrections.cascade import fit_cascade
+from clickmix.corrections.fitted import EXAMINATIONS, MIXTURES, MixtureFit
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.counts import Counts
 from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
 from clickmix.groups import Histogram, Place, Sample, join_small, nearest, read_histogram, read_moving, read_sample
-from clickmix.mixtures import Mixture, Observations, can_share, fit_group, fit_jointly, fit_neighbours
+from clickmix.mixtures import Mixture, Observations, can_share, fit_examined, fit_group, fit_jointly, fit_neighbours
 from clickmix.mixtures.fit import Prior
 from clickmix.mixtures.mixture import silent
 from clickmix.mixtures.neighbours import GRADES, STRONG
@@ -43,6 +44,7 @@ class MixtureCorrection:
     prior: Prior = "position"
     grades: int = 5
     sharing: bool = True
+    examination: str = "pbm"
 
     def __post_init__(self) -> None:
         if self.mixture not in MIXTURES:
@@ -51,9 +53,13 @@ class MixtureCorrection:
             raise SettingError(f"prior {self.prior!r}: expected 'position' or 'flat'.")
         if not 2 <= self.grades <= GRADES[-1]:
             raise SettingError(f"grades {self.grades!r}: expected a whole number from 2 to {GRADES[-1]}.")
+        if self.examination not in EXAMINATIONS:
+            raise SettingError(f"examination {self.examination!r}: expected one of {', '.join(EXAMINATIONS)}.")
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
         """Fit every group by itself or with its neighbours, or all together where documents move between them."""
+        if self.examination != "pbm":
+            return fit_cascade(counts, self._of_groups, examination=self.examination, moving_from=MOVING_FROM)
         histogram = read_histogram(counts)
         moving = read_moving(counts, histogram)
         # A distribution without a shape is fitted group by group always: jointly it would have too many parameters.
@@ -62,6 +68,10 @@ class MixtureCorrection:
 
     def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:
         """Fit from a histogram that was made elsewhere, never jointly; `moving` is told with the fit."""
+        if self.examination != "pbm":
+            raise SettingError(
+                f"examination {self.examination!r}: a histogram does not tell what stood above. Fit a log."
+            )
         return self._fit(histogram, moving, None, None)
 
     def _fit(self, histogram: Histogram, moving: float, sample: Sample | None, progress: Progress | None) -> MixtureFit:
@@ -73,15 +83,38 @@ class MixtureCorrection:
         else:
             group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
             fitted = self._separately(histogram, group, progress)
+        return self._fit_of(histogram, group, fitted, moving, jointly=sample is not None)
+
+    def _fit_of(
+        self, histogram: Histogram, group: Ints, fitted: _Fitted, moving: float, *, jointly: bool = False
+    ) -> MixtureFit:
         priors = _filled(fitted, histogram, group)
         groups = tuple(
             Group(places, mixture, tuple(prior.tolist()))
             for places, mixture, prior in zip(_members(histogram, group), fitted.mixtures, priors, strict=True)
         )
-        jointly, context = sample is not None, histogram.context
+        context = histogram.context
         return MixtureFit(
             self.mixture, self.prior, context, groups, jointly, moving, fitted.trace, fitted.bics, fitted.shared
         )
+
+    def _of_groups(self, counts: Counts, grades: int | None, *, alike: bool) -> MixtureFit:
+        """A fit whose groups are the counts' places; `alike` but for examination, unless their documents move.
+
+        The number of grades is that of the first position, once it is known.
+        """
+        plain = replace(self, examination="pbm")
+        if grades is not None and self.mixture == "auto":
+            plain = replace(plain, mixture="graded", grades=grades)
+        if not alike or plain.mixture not in ("binomial", "graded"):
+            return plain.fit(counts)
+        histogram = read_histogram(counts)
+        moving, group = read_moving(counts, histogram), np.arange(len(histogram.places))
+        if moving >= MOVING_FROM:
+            return plain.fit(counts)
+        mixtures = fit_examined(_observations(histogram, group), grades=plain._grades)
+        priors = [np.array(mixture.weights) if mixture.informative else None for mixture in mixtures]
+        return plain._fit_of(histogram, group, _Fitted(mixtures, priors, plain._grades, ()), moving)
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
         """From the histogram of each group, with what its neighbours say where there are enough of them.
@@ -175,7 +208,7 @@ def _by_themselves(seen: Sequence[Observations], grades: int | None) -> tuple[li
     fits: dict[int, list[Mixture]] = {}
     for number in GRADES if grades is None else (grades,):
         fits[number] = [fit_group(observations, "binomial", grades=number) for observations in seen]
-        if number > 2 and _bic(fits[number]) > _bic(fits[number - 1]):
+        if number - 1 in fits and _bic(fits[number]) > _bic(fits[number - 1]):
             break
     bics = {number: _bic(mixtures) for number, mixtures in fits.items()}
     chosen = min((g for g in bics if bics[g] <= min(bics.values()) + STRONG), default=2)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clickmix.corrections.group import Group, PlaceCounts
+from clickmix.corrections.patterns import Step
 from clickmix.errors import FormatError
 from clickmix.groups import Place
 from clickmix.mixtures import Mixture, Verdict
@@ -72,6 +74,37 @@ def parse_groups(payload: dict[str, Any]) -> tuple[Group, ...]:
     if not fitting or (family == "gaussian" and grades != 2):
         raise _WrongError("groups with different numbers of grades")
     return groups
+
+
+def step_payload(step: Step) -> dict[str, Any]:
+    """The rule of a position as JSON."""
+    return {
+        "position": step.position,
+        "frequent": list(step.frequent),
+        "score": list(step.score),
+        "bounds": list(step.bounds),
+    }
+
+
+def parse_steps(payload: dict[str, Any]) -> tuple[Step, ...]:
+    """The rules of a walk from JSON: one digit more above each position, and the examination they belong to."""
+    steps = tuple(_parse_step(step, above) for above, step in enumerate(items(payload, "steps")))
+    if bool(steps) != (payload["examination"] != "pbm") or (steps and payload["context"] != ["above"]):
+        raise _WrongError("an examination that does not fit the steps")
+    if any(a.position >= b.position for a, b in itertools.pairwise(steps)):
+        raise _WrongError("steps that are not in order")
+    return steps
+
+
+def _parse_step(payload: dict[str, Any], above: int) -> Step:
+    fields(payload, "step", ("position", "frequent", "score", "bounds"))
+    frequent = tuple(texts(payload, "frequent"))
+    score, bounds = wholes(payload, "score"), wholes(payload, "bounds")
+    if any(len(pattern) != above or set(pattern) - set("01234") for pattern in frequent) or len(score) != above + 1:
+        raise _WrongError("patterns that do not fit their position")
+    if sorted(bounds) != bounds:
+        raise _WrongError("bounds that are not in order")
+    return Step(whole(payload, "position", 1), frequent, tuple(score), tuple(bounds))
 
 
 def parse_bics(payload: dict[str, Any]) -> dict[int, float]:
@@ -192,6 +225,14 @@ def whole(payload: Any, key: str, low: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= LARGEST_COUNT:
         raise _WrongError(f"{key} {value!r}, expected a whole number from {low} on")
     return value
+
+
+def wholes(payload: Any, key: str) -> list[int]:
+    """A list of whole numbers."""
+    values = _list(payload, key)
+    if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        raise _WrongError(f"{key} {values!r}, expected whole numbers")
+    return values
 
 
 def texts(payload: Any, key: str) -> list[str]:

@@ -62,6 +62,7 @@ class Table:
     measures: tuple[str, ...]
     cells: tuple[tuple[Cell, ...], ...]
     baseline: str | None
+    head: str = "ranker"  # what the rows are
 
     def __str__(self) -> str:
         return self.text()
@@ -77,6 +78,10 @@ class Table:
             notes.append(f"w/t/l: wins, ties and losses against {self.baseline}.")
         return tuple(notes)
 
+    def strings(self) -> list[list[str]]:
+        """The table as rows of plain text, the head first."""
+        return self._rows(lambda cell, best: _number(cell.mean) + cell.mark, name=str)
+
     def text(self) -> str:
         """Columns of plain text, then the notes."""
         rows = self._rows(lambda cell, best: _number(cell.mean) + (cell.mark or " "), name=str)
@@ -87,10 +92,10 @@ class Table:
 
     def markdown(self) -> str:
         """A Markdown table, the best of each column in bold, then the notes."""
-        head, *body = self._rows(_markdown_mean, name=_escape_markdown)
+        head, *body = self._rows(_markdown_mean, name=escape_markdown)
         rule = ["---", *["---:"] * (len(head) - 1)]
         lines = ["| " + " | ".join(row) + " |" for row in (head, rule, *body)]
-        return "\n".join([*lines, *_below([_escape_markdown(note) for note in self.notes])]) + "\n"
+        return "\n".join([*lines, *_below([escape_markdown(note) for note in self.notes])]) + "\n"
 
     def latex(self) -> str:
         """A LaTeX tabular (it needs the package booktabs), the best of each column in bold; the notes are comments."""
@@ -122,7 +127,7 @@ class Table:
         """The table as rows of strings, the head first; intervals and outcomes have columns of their own."""
         columns = list(zip(*self.cells, strict=True))
         best = [_number(max(cell.mean for cell in column)) for column in columns]
-        rows = [[name("ranker")]] + [[name(ranker)] for ranker in self.rankers]
+        rows = [[name(self.head)]] + [[name(ranker)] for ranker in self.rankers]
         for measure, column, top in zip(self.measures, columns, best, strict=True):
             _add(rows, name(measure), [mean(cell, _number(cell.mean) == top) for cell in column])
             if level := next((cell.interval.level for cell in column if cell.interval), None):
@@ -138,11 +143,13 @@ def tabulate(
     baseline: str | None = None,
     test: Test = paired_t_test,
     rng: np.random.Generator | None = None,
+    head: str = "ranker",
 ) -> Table:
     """A table of one row per ranker: its Scores, one per measure; or samples of run means by name of measure.
 
     With a `baseline` (one of the rankers) every other row is tested against it: `paired_t_test` over queries or
-    paired runs, `student_t_test` over independent runs. With an `rng`, means get bootstrap intervals.
+    paired runs, `student_t_test` over independent runs. With an `rng`, means get bootstrap intervals. Where rows are
+    something else, `head` says what.
     """
     if not results:
         raise InputError("No results: expected at least one ranker with its scores.")
@@ -154,7 +161,7 @@ def tabulate(
     for ranker, row in samples.items():
         others = samples[baseline] if baseline not in (None, ranker) else {}
         cells.append(tuple(_cell(row[measure], others.get(measure), test=test, rng=rng) for measure in row))
-    return Table(tuple(samples), tuple(next(iter(samples.values()))), tuple(cells), baseline)
+    return Table(tuple(samples), tuple(next(iter(samples.values()))), tuple(cells), baseline, head)
 
 
 def _cell(sample: Sample, other: Sample | None, *, test: Test, rng: np.random.Generator | None) -> Cell:
@@ -249,14 +256,15 @@ def _interval(interval: Interval | None) -> str:
 
 
 def _markdown_mean(cell: Cell, best: bool) -> str:
-    return (f"**{_number(cell.mean)}**" if best else _number(cell.mean)) + _escape_markdown(cell.mark)
+    return (f"**{_number(cell.mean)}**" if best else _number(cell.mean)) + escape_markdown(cell.mark)
 
 
 def _latex_mean(cell: Cell, best: bool) -> str:
     return (rf"\textbf{{{_number(cell.mean)}}}" if best else _number(cell.mean)) + _LATEX_MARKS[cell.mark]
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
+    """A text that Markdown shows as it is."""
     return re.sub(r"([\\`*_\[\]<>|&~])", r"\\\1", text)
 
 

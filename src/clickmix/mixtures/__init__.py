@@ -4,6 +4,7 @@ groups -> mixtures -> labels
 """
 
 from clickmix.mixtures.alone import fit_group
+from clickmix.mixtures.examined import fit_examined
 from clickmix.mixtures.joint import JointFit, fit_jointly
 from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.mixtures.neighbours import Neighbours, can_share, fit_neighbours
@@ -16,6 +17,7 @@ __all__ = [
     "Observations",
     "Verdict",
     "can_share",
+    "fit_examined",
     "fit_group",
     "fit_jointly",
     "fit_neighbours",

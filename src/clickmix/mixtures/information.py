@@ -119,7 +119,7 @@ def _grades(family: Family, parameters: Floats) -> tuple[Floats, Floats]:
 def _by_group(seen: Observations, cells: Floats) -> Any:
     """Documents x groups; plain columns for a single group, where sparse ones only cost time."""
     if seen.groups == 1:
-        return cells[:, None]
+        return seen.per_document(cells)[:, None]
     shape = (len(seen.multiplicity), seen.groups)
     return scipy.sparse.csr_matrix((cells, (seen.document, seen.group)), shape=shape)
 

@@ -116,13 +116,17 @@ def _bic(groups: Sequence[Observations], shared: Shared) -> float:
 
 
 def _one_rates(groups: Sequence[Observations], shared: Shared) -> Floats:
-    """Which groups one rate explains as well, by BIC: all of them where it explains the whole log as well."""
+    """Which groups one rate explains as well, by BIC: all of them where it explains the whole log as well.
+
+    Of the whole log's fits only one is smooth down the page; that alone must not win, so both pay for no more of a
+    rate than the clicks of its own group determine.
+    """
     family = Binomial()
     alone = np.array([one_rate_log_likelihoods(group, family)[0] + family.constant(group) for group in groups])
     log_documents = _log_documents(groups)
     graded = -2 * shared.log_likelihoods + shared.own * log_documents
-    one = -2 * alone + log_documents
-    return np.asarray((graded >= one) | (graded.sum() >= one.sum() - STRONG))
+    smooth = -2 * alone + np.minimum(1, shared.own) * log_documents
+    return np.asarray((graded >= -2 * alone + log_documents) | (graded.sum() >= smooth.sum() - STRONG))
 
 
 def _log_documents(groups: Sequence[Observations]) -> Floats:

@@ -28,8 +28,12 @@ GAIN = 0.01  # of the log-likelihood: the least a step must bring
 
 @dataclass(frozen=True)
 class Walk:
-    """Edges between neighbouring groups (from, to, span of log position); per kind of parameter drift and deviation."""
+    """Edges between neighbouring groups (from, to, span of log position); per kind of parameter drift and deviation.
 
+    `chains` are the groups that edges link, one after the other: those of one context.
+    """
+
+    chains: tuple[Ints, ...]
     start: Ints
     end: Ints
     span: Floats
@@ -43,7 +47,9 @@ class Walk:
         edges = [(a, b) for a, b in itertools.pairwise(order) if contexts[a] == contexts[b]]
         start, end = np.array(edges, dtype=np.int64).reshape(-1, 2).T
         at = np.log(np.asarray(positions, dtype=np.float64))
-        return cls(start, end, at[end] - at[start], np.zeros(kinds), np.full(kinds, FIRST_DEVIATION))
+        grouped = itertools.groupby(order, key=lambda g: contexts[g])
+        chains = tuple(np.array(list(members), dtype=np.int64) for _, members in grouped)
+        return cls(chains, start, end, at[end] - at[start], np.zeros(kinds), np.full(kinds, FIRST_DEVIATION))
 
     def density(self, phi: Floats) -> tuple[float, Floats]:
         """The log density of the steps, up to a constant, and its slope in phi (group x kind)."""
@@ -65,7 +71,6 @@ class Walk:
         """The walk that fits parameters known as phi, give or take `covariance` (kind x group x group)."""
         steps = phi[self.end] - phi[self.start]
         drift = steps.sum(axis=0) / self.span.sum()
-        drift[:-2] = 0.0  # rates fall as attention does; shares of grades need not
         spread = np.stack(
             [c[self.end, self.end] + c[self.start, self.start] - 2 * c[self.end, self.start] for c in covariance]
         )
@@ -137,14 +142,18 @@ def _phi(x: Floats) -> tuple[Floats, Floats]:
 def _inverse(surfaces: Sequence[Surface], walk: Walk, step: Floats) -> Floats:
     """Group x kind x group x kind: the covariance of x, of what the clicks and the walk say together."""
     groups, kinds = step.shape
-    total = np.zeros((groups, kinds, groups, kinds))
-    for g, s in enumerate(surfaces):
-        total[g, :, g, :] = _rising(s.information)
-    for j, precision in enumerate(walk.precision(groups)):
-        total[:, j, :, j] += precision * np.outer(step[:, j], step[:, j])
-    size = groups * kinds
-    ridge = 1e-9 * np.eye(size)  # a direction in which nothing is known stays where it is
-    return np.linalg.inv(total.reshape(size, size) + ridge).reshape(total.shape)
+    precision, inverse = walk.precision(groups), np.zeros((groups, kinds, groups, kinds))
+    for chain in walk.chains:  # nothing links one chain with another
+        total = np.zeros((len(chain), kinds, len(chain), kinds))
+        for i, g in enumerate(chain):
+            total[i, :, i, :] = _rising(surfaces[g].information)
+        for j in range(kinds):
+            total[:, j, :, j] += precision[j][np.ix_(chain, chain)] * np.outer(step[chain, j], step[chain, j])
+        size, every = len(chain) * kinds, np.arange(kinds)
+        ridge = 1e-9 * np.eye(size)  # a direction in which nothing is known stays where it is
+        found = np.linalg.inv(total.reshape(size, size) + ridge).reshape(total.shape)
+        inverse[np.ix_(chain, every, chain, every)] = found
+    return inverse
 
 
 def _rising(information: Floats) -> Floats:

@@ -42,7 +42,7 @@ class LambdaMART:
     rate: float = 0.05
     gain: Gain = "exponential"
     largest_grade: int = 4
-    weighting: Weighting = "steep-ideal-dcg"
+    weighting: Weighting = "ideal-dcg"
     patience: int = 50
     threads: int = 1
 

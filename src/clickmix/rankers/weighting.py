@@ -2,24 +2,21 @@
 
 LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents labels are small
 and differ by little more than chance; the division makes these differences weigh as much as those between a relevant
-document and the others. A weight I^t takes the division back: in part (t = 1/2), wholly (t = 1, so that DCG is
-optimised and not nDCG), or beyond, so that queries in which something was found count most (t = 3/2). A weight
+document and the others. A weight I takes the division back, so that DCG is optimised and not nDCG. A weight
 I^2 / (I^2 + g^2), g being the gain of a document that is surely relevant, is next to 0 where nothing was found, 1/2
 where one document was, and does not grow much beyond.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, get_args
 
 import numpy as np
 
 from clickmix.rankers.examples import Examples, Floats
 
-Weighting = Literal["none", "root-ideal-dcg", "ideal-dcg", "steep-ideal-dcg", "saturating-ideal-dcg"]
+Weighting = Literal["none", "ideal-dcg", "saturating-ideal-dcg"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
-EXPONENTS: Mapping[str, float] = {"none": 0.0, "root-ideal-dcg": 0.5, "ideal-dcg": 1.0, "steep-ideal-dcg": 1.5}
 TRUNCATION = 30  # LightGBM's: pairs without a document among the best 30 do not count, nor does ideal DCG beyond
 
 
@@ -32,10 +29,9 @@ def ideal_dcg(examples: Examples, worth: Floats) -> Floats:
 
 
 def query_weights(examples: Examples, worth: Floats, *, weighting: Weighting, highest: float) -> Floats:
-    """I^t or I^2 / (I^2 + g^2), g = `highest` gain; divided by the mean over queries: one weight per query."""
+    """1, I or I^2 / (I^2 + g^2), g = `highest` gain; divided by the mean over queries: one weight per query."""
     ideal = ideal_dcg(examples, worth)
-    if weighting == "saturating-ideal-dcg":
-        weights = ideal**2 / (ideal**2 + highest**2)
-    else:
-        weights = ideal ** EXPONENTS[weighting]
+    if weighting == "none":
+        return np.ones_like(ideal)
+    weights = ideal if weighting == "ideal-dcg" else ideal**2 / (ideal**2 + highest**2)
     return np.asarray(weights / weights.mean())

@@ -1,0 +1,30 @@
+"""The pictures of README and docs, from the log that `clickmix demo` makes: docs/pictures/*.svg."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from clickmix.counts import count
+from clickmix.demo import Demo, run_demo
+from clickmix.files import write_atomically
+from clickmix.groups import read_histogram
+from clickmix.report import Figure, figure_svg
+from clickmix.report.demo_page import calibration_figure
+from clickmix.report.mixture_figures import group_figures, rates_figures
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+
+
+def figures(demo: Demo, log: Path) -> dict[str, Figure]:
+    """The figures by the name of their file."""
+    third = group_figures(demo.fit, read_histogram(count(log)))[2]
+    return {"rates": rates_figures(demo.fit)[0], "position-3": third, "known-truth": calibration_figure(demo)}
+
+
+if __name__ == "__main__":
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        demo = run_demo(Path(folder), say=print)
+        for name, figure in figures(demo, Path(folder) / "clicks.parquet").items():
+            write_atomically(PICTURES / f"{name}.svg", figure_svg(figure, standalone=True).encode())

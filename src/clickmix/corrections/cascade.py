@@ -1,0 +1,65 @@
+"""Cascades: groups by the pattern of relevant documents above, found while walking down.   Counts -> MixtureFit
+
+In the dependent click model people go on after a click or stop, in the user browsing model it matters where they last
+clicked. Clicks follow relevance, so in both all documents at one position with the same pattern of relevant documents
+above them have one chance of being examined. How that chance depends on the pattern differs, and is left to the clicks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.walk import check_lists, rule_from, walk, walked_positions
+from clickmix.counts import Counts
+from clickmix.groups import read_histogram, read_moving
+
+
+class Fit(Protocol):
+    """How groups are fitted: with a number of grades, once it is known; `alike` but for examination, or freely."""
+
+    def __call__(self, counts: Counts, grades: int | None, *, alike: bool) -> MixtureFit: ...
+
+
+def fit_cascade(counts: Counts, fit: Fit, *, examination: str, moving_from: float) -> MixtureFit:
+    """Walk down, each position fitted with what was found above it; where documents move, all once more together.
+
+    The first position says how many grades there are: nothing stands above, so all there are examined alike.
+    """
+    check_lists(counts, examination)
+    found: list[MixtureFit] = []
+
+    def relevance(recent: Counts, position: int) -> str:
+        here = replace(recent, table=f"(SELECT * FROM {recent.table} WHERE position = {position})")
+        fitted = fit(here, found[0].grades if found else None, alike=bool(found))
+        found.append(_with_prior_of(found[-1], fitted) if found and fitted.grades != found[0].grades else fitted)
+        return _together(found).label(recent).query
+
+    grouped, steps = walk(counts, walked_positions(counts), rule=rule_from, relevance=relevance)
+    moving = read_moving(grouped, read_histogram(grouped))
+    fitted = replace(_together(found), moving=moving)
+    if fitted.prior == "flat":
+        fitted = _with_mean_prior(fitted)
+    if moving >= moving_from:
+        fitted = replace(fit(grouped, found[0].grades, alike=False), mixture=found[0].mixture, bics=found[0].bics)
+    return replace(fitted, examination=examination, steps=tuple(steps))
+
+
+def _together(found: Sequence[MixtureFit]) -> MixtureFit:
+    """The groups of all positions so far, as documents need them that were seen at several."""
+    return replace(found[0], groups=tuple(group for part in found for group in part.groups), moving=1.0)
+
+
+def _with_mean_prior(fitted: MixtureFit) -> MixtureFit:
+    """One prior for all: the groups' mean, weighted by their documents."""
+    documents = sum(group.documents for group in fitted.groups)
+    columns = zip(*([p * group.documents / documents for p in group.prior] for group in fitted.groups), strict=True)
+    mean = tuple(sum(column) for column in columns)
+    return replace(fitted, groups=tuple(replace(group, prior=mean) for group in fitted.groups))
+
+
+def _with_prior_of(above: MixtureFit, fitted: MixtureFit) -> MixtureFit:
+    """A position whose clicks say nothing has found no grades of its own: it takes the prior of the one above."""
+    return replace(fitted, groups=tuple(replace(group, prior=above.groups[0].prior) for group in fitted.groups))

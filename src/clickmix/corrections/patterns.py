@@ -1,0 +1,124 @@
+"""Patterns: what stands above a document, as one digit per position, and which patterns share a group.
+
+    patterns of a log -> the rule of one position
+A digit is the relevance of the document shown there in quarters, 0 to 4; 0 also where nothing was shown. `040` says
+that the document at position 2 is relevant and those at 1 and 3 are not. The ladder, at each position by itself:
+
+1. a pattern with enough documents (`smallest`) is a group;
+2. rarer ones are put in the order of the click rate they let expect, by a linear regression on their digits over all
+   lists, and cut into groups of at least `BLOCK` times as many (or one group, if all are fewer): patterns that are
+   alike to people, whoever they are;
+3. where rare ones are not enough for a group, the least frequent patterns of 1 join them: in the end the position.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+LEVELS = 4  # the highest digit
+SCORE_ONE = 10_000  # the score of a pattern that lets expect the mean click rate of its position
+HIGHEST_SCORE = 1_000_000
+BLOCK = 4  # how many times as many documents a group of rare patterns has, for they are not quite alike
+
+Ints = np.ndarray[Any, Any]
+Floats = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The rule of one position: which patterns are groups of their own, and how the others are told apart.
+
+    A pattern's score is `score[0]` + the sum of digit times `score[i]`, in whole numbers; `bounds` are the highest
+    scores of the groups of rare patterns but the last.
+    """
+
+    position: int
+    frequent: tuple[str, ...]
+    score: tuple[int, ...]
+    bounds: tuple[int, ...]
+
+    def group(self, pattern: str) -> str:
+        """The name of a pattern's group: itself, or rare and a number, the lowest expected click rate first.
+
+        >>> step = Step(3, ("00",), (10_000, -900, -100), (8_000,))
+        >>> step.group("00"), step.group("40"), step.group("04")
+        ('00', 'rare 1', 'rare 2')
+        """
+        return pattern if pattern in self.frequent else f"rare {1 + bisect_left(self.bounds, self.score_of(pattern))}"
+
+    def score_of(self, pattern: str) -> int:
+        """The score of a pattern, within bounds."""
+        return pattern_score(self.score, pattern)
+
+    def group_sql(self) -> str:
+        """The same of a column `pattern`, as SQL."""
+        rare = "1" + "".join(
+            f" + (CASE WHEN {score_sql(self.score)} > {bound} THEN 1 ELSE 0 END)" for bound in self.bounds
+        )
+        if not self.frequent:
+            return f"concat('rare ', {rare})"
+        listed = ", ".join(f"'{pattern}'" for pattern in self.frequent)
+        return f"CASE WHEN pattern IN ({listed}) THEN pattern ELSE concat('rare ', {rare}) END"
+
+
+def pattern_score(score: Sequence[int], pattern: str) -> int:
+    """The score of a pattern, kept within bounds, so that the number of different scores is bounded too."""
+    total = score[0] + sum(int(digit) * w for digit, w in zip(pattern, score[1:], strict=True))
+    return min(max(total, 0), HIGHEST_SCORE)
+
+
+def score_sql(score: Sequence[int]) -> str:
+    """The same of a column `pattern`, as SQL."""
+    digits = "".join(f" + {w} * CAST(substr(pattern, {i}, 1) AS BIGINT)" for i, w in enumerate(score[1:], 1) if w)
+    return f"least(greatest({score[0]}{digits}, 0), {HIGHEST_SCORE})"
+
+
+def expected_clicks(moments: Floats, clicks: Floats) -> tuple[int, ...]:
+    """Weights of the score: clicks per impression regressed on a one and the digits, each impression a row.
+
+    `moments` are the sums of n x x' with x = (1, digits), `clicks` those of c x. Scaled so that the position's mean
+    rate is `SCORE_ONE`. A digit that is always 0 has no weight.
+    """
+    if clicks[0] == 0:
+        return (SCORE_ONE, *(0 for _ in clicks[1:]))
+    rate = clicks[0] / moments[0, 0]
+    weights = np.linalg.lstsq(moments / moments[0, 0], clicks / moments[0, 0], rcond=1e-9)[0]
+    return tuple(int(w) for w in np.rint(np.clip(weights / rate * SCORE_ONE, -HIGHEST_SCORE, HIGHEST_SCORE)))
+
+
+def form_step(
+    position: int,
+    patterns: Mapping[str, int],
+    *,
+    score: Sequence[int],
+    scores: tuple[Ints, Ints],
+    smallest: int,
+) -> Step:
+    """The rule of a position from its frequent `patterns` (documents of each) and all its `scores`.
+
+    `scores` are distinct scores in order with the documents whose pattern has them, frequent patterns included.
+    """
+    values, documents = scores[0], scores[1].astype(np.int64)
+    frequent = dict(sorted(patterns.items(), key=lambda item: (-item[1], item[0])))
+    rare = int(documents.sum()) - sum(frequent.values())
+    while frequent and 0 < rare < smallest:
+        rare += frequent.popitem()[1]
+    for pattern, count in frequent.items():
+        documents[np.searchsorted(values, pattern_score(score, pattern))] -= count
+    return Step(position, tuple(frequent), tuple(score), _bounds(values, documents, BLOCK * smallest))
+
+
+def _bounds(values: Ints, documents: Ints, smallest: int) -> tuple[int, ...]:
+    """The highest score of each block of at least so many documents but the last; too few at the end join it."""
+    bounds, waiting = [], 0
+    for value, count in zip(values.tolist(), documents.tolist(), strict=True):
+        waiting += count
+        if waiting >= smallest:
+            bounds.append(int(value))
+            waiting = 0
+    return tuple(bounds[:-1])

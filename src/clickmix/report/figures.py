@@ -1,0 +1,127 @@
+"""Figures as data: axes labelled in words, and what is drawn between them.   numbers -> Figure -> svg"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.errors import SettingError
+from clickmix.report.scales import round_up
+
+Numbers = Sequence[float] | NDArray[Any]  # kept as tuples of floats
+Colour = Literal["blue", "vermillion", "green", "purple", "orange", "sky", "grey"]
+COLOURS: tuple[Colour, ...] = ("blue", "vermillion", "green", "purple", "orange", "sky", "grey")
+LEAST_ON_LOG = 1e-100  # what is smaller has no place on a log axis
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: what it shows, in words; from where to where, by default as far as the data go.
+
+    `whole` for axes of positions and the like, which have ticks at whole numbers only.
+    """
+
+    label: str
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    percent: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points joined by a line; with `low` and `high` each has an interval. A point that is NaN breaks the line."""
+
+    name: str
+    x: Numbers
+    y: Numbers
+    low: Numbers = ()
+    high: Numbers = ()
+    colour: Colour | None = None
+    points: bool = True
+
+    def __post_init__(self) -> None:
+        for column in ("x", "y", "low", "high"):
+            object.__setattr__(self, column, _numbers(getattr(self, column)))
+        _check_lengths(self.name, len(self.x), {"y": self.y, "low": self.low or self.x, "high": self.high or self.x})
+        if bool(self.low) != bool(self.high):
+            raise SettingError(f"line {self.name!r}: low and high belong together; give both or neither.")
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A histogram: heights between neighbouring edges, one more edge than heights."""
+
+    name: str
+    edges: Numbers
+    heights: Numbers
+    colour: Colour = "grey"
+
+    def __post_init__(self) -> None:
+        for column in ("edges", "heights"):
+            object.__setattr__(self, column, _numbers(getattr(self, column)))
+        _check_lengths(self.name, len(self.edges) - 1, {"heights": self.heights})
+
+
+Mark = Line | Bars
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What shares a vertical axis."""
+
+    y: Axis
+    marks: Sequence[Mark]
+    height: int = 150
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "marks", tuple(self.marks))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One panel, or several below each other that share the horizontal axis; `note` explains it in plain sentences."""
+
+    title: str
+    x: Axis
+    panels: Sequence[Panel]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "panels", tuple(self.panels))
+        if not any(panel.marks for panel in self.panels):
+            raise SettingError(f"figure {self.title!r}: nothing to draw. Give it a panel with a line or bars.")
+
+
+def spans(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
+    """From where to where an axis goes: as it says, or as far as the finite values go (on a log axis, those above 0).
+
+    An axis from 0 ends at a round number.
+
+    >>> spans(Axis("position"), [1, 4, float("nan")]), spans(Axis("rate", low=0), [0.23])
+    ((1.0, 4.0), (0.0, 0.25))
+    """
+    usable = [value for value in values if math.isfinite(value) and (value > LEAST_ON_LOG or not axis.log)]
+    low = axis.low if axis.low is not None else min(usable, default=0.1 if axis.log else 0.0)
+    high = axis.high if axis.high is not None else max(usable, default=1.0)
+    if axis.low == 0 and axis.high is None:
+        high = round_up(high)
+    if high <= low:  # a single value: some room around it
+        return (low / 2, low * 2) if axis.log else (low - 0.5, low + 0.5)
+    return float(low), float(high)
+
+
+def _numbers(values: Numbers) -> tuple[float, ...]:
+    return tuple(float(value) for value in np.asarray(values, dtype=np.float64))
+
+
+def _check_lengths(name: str, expected: int, columns: dict[str, Numbers]) -> None:
+    for column, values in columns.items():
+        if len(values) != expected:
+            raise SettingError(f"{name!r}: {len(values)} numbers in {column}, expected {expected}.")

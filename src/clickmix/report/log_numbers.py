@@ -1,0 +1,135 @@
+"""What a report shows of a log: a few numbers that the engine computes where the counts are, however long the log is.
+
+counts, labels -> report
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clickmix.corrections import Labels
+from clickmix.counts import Counts
+from clickmix.engines.engine import Engine
+
+BINS = 20  # of labels and click-through rates between 0 and 1
+EXAMPLES = 5
+LEAST_MOVE = 0.2  # between click-through rate and label, to be worth showing
+DOUBT = 10  # impressions without a click, added so that one click of one impression is not a rate of 100 %
+
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Labels in a table of the engine, and whether they have intervals."""
+
+    engine: Engine
+    name: str
+    intervals: bool
+
+
+@dataclass(frozen=True)
+class LabelBins:
+    """How many documents have a label, and a click-through rate, in each of the equal bins between 0 and 1."""
+
+    labels: Ints
+    rates: Ints
+    mean: float
+    interval: float | None  # mean width of the labels' intervals, where the correction gives them
+
+    @property
+    def documents(self) -> int:
+        """All documents."""
+        return int(self.labels.sum())
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A document whose label is far from its click-through rate."""
+
+    query_id: Any
+    doc_id: Any
+    relevance: float
+    impressions: int
+    clicks: int
+    interval: tuple[float, float] | None = None
+
+
+def count_queries(counts: Counts) -> int:
+    """How many queries a log has."""
+    ((queries,),) = counts.engine.rows(
+        f"SELECT count(*) FROM (SELECT DISTINCT query_id FROM {counts.table}) AS queries"
+    )
+    return int(queries)
+
+
+@contextlib.contextmanager
+def labels_at_hand(labels: Labels) -> Iterator[LabelTable]:
+    """The labels in a table of the engine, for as long as they are looked at: computed once."""
+    engine = labels.counts.engine
+    # Labels come in order; whoever adds them up need not wait for that.
+    table = engine.keep(labels.query.removesuffix(" ORDER BY query_id, doc_id"))
+    try:
+        yield LabelTable(engine, table, "low" in engine.types(table))
+    finally:
+        engine.forget(table)
+
+
+def read_label_bins(labels: LabelTable) -> LabelBins:
+    """Ask the engine how labels are distributed, and the click-through rates of the same documents."""
+    # Decimals: sums of floats depend on the order rows happen to come in.
+    width = "sum(CAST(high - low AS DECIMAL(38, 12)))" if labels.intervals else "0"
+    rate = _bin("CAST(clicks AS DOUBLE) / impressions")
+    rows = labels.engine.rows(
+        f"SELECT {_bin('relevance')} AS label_bin, {rate} AS rate_bin, count(*), "
+        f"sum(CAST(relevance AS DECIMAL(38, 12))), {width} FROM {labels.name} "
+        "GROUP BY label_bin, rate_bin ORDER BY label_bin, rate_bin"
+    )
+    bins = np.array([[int(label), int(rate_in), int(documents)] for label, rate_in, documents, _, _ in rows])
+    labels_in, rates_in = (np.bincount(bins[:, i], bins[:, 2], BINS).astype(np.int64) for i in (0, 1))
+    documents = int(bins[:, 2].sum())
+    mean, interval = (sum(float(row[i]) for row in rows) / documents for i in (3, 4))
+    return LabelBins(labels_in, rates_in, mean, interval if labels.intervals else None)
+
+
+def read_moved(labels: LabelTable) -> tuple[list[Moved], list[Moved]]:
+    """The documents that the correction moved most: much clicked but not relevant, and little clicked but relevant."""
+    down = f"CAST(clicks AS DOUBLE) / (impressions + {DOUBT}) - relevance"
+    up = "relevance - CAST(clicks AS DOUBLE) / impressions"
+    return _most(labels, down), _most(labels, up)
+
+
+def _most(labels: LabelTable, moved: str) -> list[Moved]:
+    ends = "low, high" if labels.intervals else "NULL, NULL"
+    rows = labels.engine.rows(
+        f"SELECT query_id, doc_id, relevance, impressions, clicks, {ends} FROM {labels.name} "
+        f"WHERE {moved} >= {LEAST_MOVE} ORDER BY round(CAST({moved} AS DECIMAL(38, 12)), 6) DESC, query_id, doc_id "
+        f"LIMIT {EXAMPLES}"
+    )
+    return [
+        Moved(query, doc, float(relevance), int(n), int(c), None if low is None else (float(low), float(high)))
+        for query, doc, relevance, n, c, low, high in rows
+    ]
+
+
+def _bin(expression: str) -> str:
+    return f"CAST(least(greatest(floor(({expression}) * {BINS}), 0), {BINS - 1}) AS BIGINT)"
+
+
+def thinned(count: int, most: int) -> Sequence[int]:
+    """Which of `count` things in a row to show when `most` fit: the first ones close together, then wider apart.
+
+    >>> list(thinned(5, 8)), list(thinned(100, 6))
+    ([0, 1, 2, 3, 4], [0, 2, 5, 15, 39, 99])
+    """
+    if count <= most:
+        return range(count)
+    spread = np.geomspace(1, count, most)
+    chosen = np.maximum(np.round(spread).astype(int) - 1, np.arange(most))
+    return [int(i) for i in chosen]

@@ -1,0 +1,207 @@
+"""Sharing strength between neighbours, the number of grades, and the mixture without a shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clickmix.corrections import MixtureCorrection
+from clickmix.mixtures import Observations, Verdict, fit_neighbours
+from clickmix.mixtures.families import Binomial
+from clickmix.mixtures.fit import Problem
+from clickmix.mixtures.information import group_surface, surface
+from clickmix.mixtures.nonparametric import _weights, fit_nonparametric
+from clickmix.mixtures.sharing import Walk, fit_shared
+from simulation import Simulated, rmse, simulated
+
+Array = np.ndarray[Any, Any]
+QUERIES = 2_000
+PER_CLICK = QUERIES / 18_919  # logs with the paper's number of clicks per query, but fewer queries
+
+
+def some_group(seed: int = 0, *, documents: int = 300) -> Observations:
+    """Documents at five evenly spaced rates, seen once or several times."""
+    rng = np.random.default_rng(seed)
+    n = rng.integers(5, 60, documents)
+    c = rng.binomial(n, np.linspace(0.1, 0.5, 5)[rng.integers(0, 5, documents)])
+    return Observations.histogram(n, c, rng.integers(1, 4, documents))
+
+
+def groups_of(log: Simulated) -> list[Observations]:
+    return [Observations.histogram(*log.histogram(k)) for k in range(log.relevance.shape[1])]
+
+
+def labels_of(log: Simulated, **settings: Any) -> Array:
+    counts = log.counts()
+    labels = MixtureCorrection(**settings).fit(counts).label(counts)
+    out = log.prior_only.copy()
+    out[labels.query_id, labels.doc_id % 100 - 1] = labels.relevance
+    return out
+
+
+class TestSurface:
+    @pytest.mark.parametrize("grades", [2, 3, 5])
+    def test_of_a_group_equals_the_general_one_and_finite_differences(self, grades: int) -> None:
+        problem = Problem(some_group(), Binomial(grades))
+        x = np.concatenate([np.linspace(-0.5, -1.5, grades - 1), [-2.0, 0.3]])
+        quick, general = group_surface(problem, *problem.unpack(x)), surface(problem, *problem.unpack(x))
+        assert quick.value == pytest.approx(general.value)
+        assert quick.slope == pytest.approx(general.slope)
+        assert quick.information == pytest.approx(general.information)
+        steps = 1e-5 * np.eye(len(x))
+        slope = [(problem.slope(x + h)[0] - problem.slope(x - h)[0]) / 2e-5 for h in steps]
+        bend = [(problem.slope(x + h)[1] - problem.slope(x - h)[1]) / 2e-5 for h in steps]
+        assert quick.slope == pytest.approx(slope, rel=1e-5, abs=1e-4)
+        assert quick.information == pytest.approx(-np.array(bend), rel=1e-5, abs=1e-3)
+
+
+class TestWalk:
+    def test_goes_from_position_to_position_within_a_context(self) -> None:
+        walk = Walk.between([3, 1, 2, 1, 5], ["a", "a", "a", "b", "b"], kinds=2)
+        assert list(zip(walk.start.tolist(), walk.end.tolist(), strict=True)) == [(1, 2), (2, 0), (3, 4)]
+        assert walk.span == pytest.approx(np.log([2, 3 / 2, 5]))
+
+    def test_slope_and_precision_are_derivatives_of_the_density(self) -> None:
+        walk = Walk.between([1, 2, 3, 4], [()] * 4, kinds=2)
+        phi, step = np.random.default_rng(0).normal(size=(4, 2)), 1e-5
+        value, slope = walk.density(phi)
+        for g, j in np.ndindex(4, 2):
+            moved = phi.copy()
+            moved[g, j] += step
+            assert walk.density(moved)[0] - value == pytest.approx(step * slope[g, j], abs=1e-8)
+            assert (walk.density(moved)[1] - slope)[:, j] == pytest.approx(-step * walk.precision(4)[j][:, g], abs=1e-9)
+
+    def test_drift_and_deviation_are_recovered(self) -> None:
+        positions = list(range(1, 2001))
+        walk = Walk.between(positions, [()] * 2000, kinds=1)
+        rng = np.random.default_rng(0)
+        steps = -0.7 * walk.span + 0.2 * np.sqrt(walk.span) * rng.normal(size=1999)
+        phi = np.concatenate([[0.0], np.cumsum(steps)])[:, None]
+        found = walk.estimated(phi, np.zeros((1, 2000, 2000)))
+        assert abs(found.drift[0] + 0.7) < 5 * 0.2 / np.sqrt(walk.span.sum())
+        assert abs(found.deviation[0] / 0.2 - 1) < 5 / np.sqrt(2 * 1999)
+
+    def test_parameters_known_only_roughly_do_not_pass_for_deviation(self) -> None:
+        walk = Walk.between([1, 2, 3, 4], [()] * 4, kinds=1)
+        phi, noise = -1.0 * np.log([[1], [2], [3], [4]]), 0.04 * np.eye(4)[None]
+        expected = np.sqrt(np.mean(0.08 / walk.span))
+        assert walk.estimated(phi, noise).deviation == pytest.approx([expected])
+
+    def test_neighbours_decide_what_a_group_cannot(self) -> None:
+        groups = [some_group(seed) for seed in range(4)]
+        n, c = np.array([3.0, 3.0]), np.array([0.0, 1.0])
+        groups[2] = Observations.histogram(n, c, np.array([30.0, 10.0]))  # its own clicks fix nothing but their rate
+        problems = [Problem(group, Binomial()) for group in groups]
+        start = np.tile([[-1.0, -2.0, 0.0]], (4, 1))
+        shared = fit_shared(problems, start, Walk.between([1, 2, 3, 4], [()] * 4, kinds=3))
+        assert shared.converged
+        assert shared.own[2] == shared.own.min() < 1.5
+        assert (shared.own <= 3 + 1e-9).all()
+        rates = 1 / (1 + np.exp(-shared.parameters[:, -2:]))
+        assert (rates[2] > rates[[1, 3]].min(axis=0) - 0.05).all()
+        assert (rates[2] < rates[[1, 3]].max(axis=0) + 0.05).all()
+
+
+class TestGrades:
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize(("relevance", "grades"), [("binarized", 2), ("graded", 5)])
+    @pytest.mark.parametrize("eta", [1, 2])
+    def test_are_found_by_bic(self, eta: float, relevance: str, grades: int, seed: int) -> None:
+        clicks = int(8_000_000 * PER_CLICK)
+        log = simulated(eta=eta, clicks=clicks, seed=seed, queries=QUERIES, relevance=relevance)
+        fit = fit_neighbours(groups_of(log), positions=range(1, 21), contexts=[()] * 20)
+        assert fit.grades == grades
+        assert min(fit.bics.values()) >= fit.bics[grades] - 6
+
+    def test_and_rates_of_graded_documents_are_recovered(self) -> None:
+        log = simulated(eta=1, clicks=int(8_000_000 * PER_CLICK), seed=5, queries=QUERIES, relevance="graded")
+        fit = fit_neighbours(groups_of(log), positions=range(1, 21), contexts=[()] * 20)
+        for k, mixture in enumerate(fit.mixtures[:5]):
+            assert mixture.standard_errors is not None
+            ends = np.array([mixture.rates[0], mixture.rates[-1]])
+            off = np.log(ends / (1 - ends)) - np.log(log.rates[:, k] / (1 - log.rates[:, k]))
+            assert np.abs(off / mixture.standard_errors).max() < 5
+
+    @pytest.mark.parametrize("eta", [1, 2])
+    def test_labels_of_graded_documents_come_near_the_limit(self, eta: float) -> None:
+        log = simulated(eta=eta, clicks=int(8_000_000 * PER_CLICK), seed=6, queries=QUERIES, relevance="graded")
+        limit, prior = rmse(log.limit, log.relevance), rmse(log.prior_only, log.relevance)
+        error = rmse(labels_of(log), log.relevance)
+        assert error < 1.05 * limit
+        assert (prior - error) / (prior - limit) > 0.8
+        assert rmse(labels_of(log, mixture="binomial"), log.relevance) > 1.2 * limit  # why grades are worth it
+
+
+class TestSharing:
+    @pytest.mark.parametrize(("eta", "clicks"), [(1, 2_000_000), (2, 8_000_000)])
+    def test_costs_nothing_where_clicks_are_many(self, eta: float, clicks: int) -> None:
+        logs = [simulated(eta=eta, clicks=int(clicks * PER_CLICK), seed=seed, queries=QUERIES) for seed in range(4)]
+        shared, alone = (
+            np.sqrt(np.mean([rmse(labels_of(log, mixture="binomial", sharing=s), log.relevance) ** 2 for log in logs]))
+            for s in (True, False)
+        )
+        assert shared < 1.02 * alone
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_helps_where_clicks_are_few(self, seed: int) -> None:
+        log = simulated(eta=2, clicks=int(2_000_000 * PER_CLICK), seed=seed, queries=QUERIES)
+        shared, alone = (rmse(labels_of(log, mixture="binomial", sharing=s), log.relevance) for s in (True, False))
+        assert shared < 0.98 * alone
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_finds_nothing_in_a_log_of_one_rate_per_position(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        n = rng.integers(20, 60, 400)
+        groups = [Observations.histogram(n, rng.binomial(n, 0.5 / k), np.ones(400)) for k in range(1, 9)]
+        fit = fit_neighbours(groups, positions=range(1, 9), contexts=[()] * 8)
+        assert {mixture.verdict for mixture in fit.mixtures} == {Verdict.ONE_RATE}
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_leaves_a_position_of_one_rate_among_others_alone(self, seed: int) -> None:
+        log = simulated(eta=1, clicks=int(8_000_000 * PER_CLICK), seed=seed, queries=QUERIES, positions=8)
+        groups = groups_of(log)
+        rng = np.random.default_rng(seed)
+        n = groups[3].impressions.astype(int)
+        groups[3] = Observations.histogram(n, rng.binomial(n, 0.1), groups[3].multiplicity)
+        fit = fit_neighbours(groups, positions=range(1, 9), contexts=[()] * 8)
+        assert [m.verdict is Verdict.ONE_RATE for m in fit.mixtures] == [k == 3 for k in range(8)]
+
+    def test_does_not_depend_on_the_order_of_rows(self) -> None:
+        log = simulated(eta=2, clicks=100_000, seed=0, queries=1_000, positions=6)
+        rng, shuffled = np.random.default_rng(0), []
+        for group in groups_of(log):
+            order = rng.permutation(len(group.clicks))
+            shuffled.append(
+                Observations.histogram(group.impressions[order], group.clicks[order], group.multiplicity[order])
+            )
+        one, other = (
+            fit_neighbours(groups, positions=range(1, 7), contexts=[()] * 6) for groups in (groups_of(log), shuffled)
+        )
+        assert one.grades == other.grades
+        for a, b in zip(one.mixtures, other.mixtures, strict=True):
+            assert a.rates == pytest.approx(b.rates, rel=1e-4)
+
+
+class TestNonparametric:
+    def test_no_rate_of_the_grid_would_raise_the_likelihood(self) -> None:
+        seen, rates = some_group(documents=2000), np.linspace(0.02, 0.7, 40)
+        weights, _ = _weights(seen, rates)
+        logs = np.outer(seen.clicks, np.log(rates)) + np.outer(seen.skips, np.log1p(-rates))
+        density = np.exp(logs - logs.max(axis=1, keepdims=True))
+        # The gradient in a weight is at most 1 per document at the maximum (Lindsay 1983), here but for the last steps.
+        slope = density.T @ (seen.multiplicity / (density @ weights)) / seen.multiplicity.sum()
+        assert slope.max() < 1.001
+        assert weights.sum() == pytest.approx(1)
+
+    @pytest.mark.parametrize("eta", [1, 2])
+    def test_is_better_than_two_grades_where_there_are_more(self, eta: float) -> None:
+        log = simulated(eta=eta, clicks=int(2_000_000 * PER_CLICK), seed=2, queries=QUERIES, relevance="graded")
+        any_rate, two = (rmse(labels_of(log, mixture=m), log.relevance) for m in ("nonparametric", "binomial"))
+        assert any_rate < two
+
+    def test_one_rate_is_named(self) -> None:
+        n = np.random.default_rng(0).integers(20, 60, 400)
+        seen = Observations.histogram(n, np.random.default_rng(1).binomial(n, 0.2), np.ones(400))
+        assert fit_nonparametric(seen).verdict is Verdict.ONE_RATE
