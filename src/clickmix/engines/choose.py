@@ -33,7 +33,7 @@ def choose_engine(engine: object = None, *, log: object = None, memory: str | No
 
 def embedded(engine: Engines, *, of: str) -> DuckDB:
     """The embedded DuckDB, for what needs every count or every session on this machine."""
-    if not isinstance(engine, DuckDB):
+    if isinstance(engine, (Postgres, Spark)):
         raise SettingError(
             f"{of} needs all of the log's counts or sessions on this machine, and they would have to leave the engine. "
             "Download the counts or the log, and run it on the files without an engine."
