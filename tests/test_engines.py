@@ -119,6 +119,16 @@ def test_what_needs_all_counts_here_says_so(load: Load, correction: str) -> None
     )
 
 
+def test_result_lists_are_kept_on_this_machine(load: Load) -> None:
+    name, engine = load(LOGS["staying"])
+    with pytest.raises(cm.SettingError) as caught:
+        cm.debias(name, engine=engine, examination="dcm")
+    assert str(caught.value) == (
+        "keeping result lists apart (dcm, ubm) needs all of the log's counts or sessions on this machine, and they would "
+        "have to leave the engine. Download the counts or the log, and run it on the files without an engine."
+    )
+
+
 def test_sessions_are_read_on_this_machine(spark: Any) -> None:
     with pytest.raises(cm.SettingError, match=r"^reading sessions needs all of the log's counts or sessions on this"):
         read_sessions(spark.createDataFrame([(1,)], "a int"))
