@@ -124,8 +124,8 @@ def test_result_lists_are_kept_on_this_machine(load: Load) -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.debias(name, engine=engine, examination="dcm")
     assert str(caught.value) == (
-        "keeping result lists apart (dcm, ubm) needs all of the log's counts or sessions on this machine, and they would "
-        "have to leave the engine. Download the counts or the log, and run it on the files without an engine."
+        "keeping result lists apart (dcm, ubm) needs all of the log's counts or sessions on this machine, and they "
+        "would have to leave the engine. Download the counts or the log, and run it on the files without an engine."
     )
 
 
