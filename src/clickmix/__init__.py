@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         wrong_parameters,
     )
     from clickmix.counts import Counts, count
-    from clickmix.errors import ClickmixError, FormatError, InputError, SettingError
+    from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
     from clickmix.mixtures import Mixture, Observations, Verdict, fit_group, fit_jointly
     from clickmix.pipeline import debias
 
@@ -66,6 +66,7 @@ _MODULES = {
     "debias": "clickmix.pipeline",
     "ClickmixError": "clickmix.errors",
     "InputError": "clickmix.errors",
+    "EngineError": "clickmix.errors",
     "FormatError": "clickmix.errors",
     "SettingError": "clickmix.errors",
 }
@@ -76,6 +77,7 @@ __all__ = [
     "ClickmixError",
     "ClicksOverExpected",
     "Counts",
+    "EngineError",
     "Explanation",
     "FormatError",
     "Group",

@@ -15,7 +15,7 @@ from clickmix.corrections.cascade import fit_cascade
 from clickmix.corrections.fitted import EXAMINATIONS, MIXTURES, MixtureFit
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.counts import Counts
-from clickmix.engines.duckdb import Progress
+from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
 from clickmix.groups import Histogram, Place, Sample, join_small, nearest, read_histogram, read_moving, read_sample
 from clickmix.mixtures import Mixture, Observations, can_share, fit_examined, fit_group, fit_jointly, fit_neighbours
@@ -64,8 +64,18 @@ class MixtureCorrection:
         moving = read_moving(counts, histogram)
         # A distribution without a shape is fitted group by group always: jointly it would have too many parameters.
         jointly = moving >= MOVING_FROM and self.mixture != "nonparametric"
-        if jointly:
-            sample = read_sample(counts, histogram)
+        return self._fit(histogram, moving, read_sample(counts, histogram) if jointly else None, progress)
+
+    def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:
+        """Fit from a histogram that was made elsewhere, never jointly; `moving` is told with the fit."""
+        if self.examination != "pbm":
+            raise SettingError(
+                f"examination {self.examination!r}: a histogram does not tell what stood above. Fit a log."
+            )
+        return self._fit(histogram, moving, None, None)
+
+    def _fit(self, histogram: Histogram, moving: float, sample: Sample | None, progress: Progress | None) -> MixtureFit:
+        if sample is not None:
             # Groups must be large enough in what is fitted: the sample.
             sizes = np.bincount(sample.place, minlength=len(histogram.places))
             group = np.array(join_small(histogram.places, sizes.tolist()))
@@ -73,25 +83,19 @@ class MixtureCorrection:
         else:
             group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
             fitted = self._separately(histogram, group, progress)
-        return self._fit_of(counts, histogram, group, fitted, moving, jointly=jointly)
+        return self._fit_of(histogram, group, fitted, moving, jointly=sample is not None)
 
     def _fit_of(
-        self,
-        counts: Counts,
-        histogram: Histogram,
-        group: Ints,
-        fitted: _Fitted,
-        moving: float,
-        *,
-        jointly: bool = False,
+        self, histogram: Histogram, group: Ints, fitted: _Fitted, moving: float, *, jointly: bool = False
     ) -> MixtureFit:
         priors = _filled(fitted, histogram, group)
         groups = tuple(
             Group(places, mixture, tuple(prior.tolist()))
             for places, mixture, prior in zip(_members(histogram, group), fitted.mixtures, priors, strict=True)
         )
+        context = histogram.context
         return MixtureFit(
-            self.mixture, self.prior, counts.context, groups, jointly, moving, fitted.trace, fitted.bics, fitted.shared
+            self.mixture, self.prior, context, groups, jointly, moving, fitted.trace, fitted.bics, fitted.shared
         )
 
     def _of_groups(self, counts: Counts, grades: int | None, *, alike: bool) -> MixtureFit:
@@ -110,7 +114,7 @@ class MixtureCorrection:
             return plain.fit(counts)
         mixtures = fit_examined(_observations(histogram, group), grades=plain._grades)
         priors = [np.array(mixture.weights) if mixture.informative else None for mixture in mixtures]
-        return plain._fit_of(counts, histogram, group, _Fitted(mixtures, priors, plain._grades, ()), moving)
+        return plain._fit_of(histogram, group, _Fitted(mixtures, priors, plain._grades, ()), moving)
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
         """From the histogram of each group, with what its neighbours say where there are enough of them.
