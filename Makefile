@@ -7,7 +7,7 @@ test: .venv/ready  ## formatting, lint, strict types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -rs
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -rs
 
 demo: .venv/ready  ## the main job, end to end, on a log it makes
 	$(BIN)/clickmix demo

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import softmax, xlog1py, xlogy
 
 from clickmix.clicks import PositionBased
-from clickmix.corrections import MixtureCorrection
+from clickmix.corrections import AffineCorrection, BiasParameters, Correction, MixtureCorrection
 from clickmix.counts import Counts
 from clickmix.datasets import Collection, Split, binarized, graded, load_collection, production_ranker
 from clickmix.datasets.production import top_rows
@@ -99,11 +99,13 @@ def label_makers(relevance: str) -> dict[str, Callable[[World], Array]]:
     """The corrections compared: name, and how labels, a matrix, are made."""
     return {
         "none": lambda world: world.rates,
-        "affine, true parameters": lambda world: np.clip((world.rates - world.user.beta) / world.user.alpha, 0, 1),
-        "mixture": lambda world: mixture_labels(world, MixtureCorrection()),
+        "affine, true parameters": lambda world: labels_by(
+            AffineCorrection(BiasParameters(world.user.alpha, world.user.beta)), world
+        ),
+        "mixture": lambda world: labels_by(MixtureCorrection(), world),
         "bayes, true parameters": bayes_labels,
         "true relevance": lambda world: world.relevance,
-        "mixture, flat prior": lambda world: mixture_labels(world, MixtureCorrection(prior="flat")),
+        "mixture, flat prior": lambda world: labels_by(MixtureCorrection(prior="flat"), world),
     }
 
 
@@ -126,7 +128,7 @@ def evidence_of(name: str, world: World, labels: Array) -> Array:
     return np.ones(labels.shape)
 
 
-def mixture_labels(world: World, correction: MixtureCorrection) -> Array:
+def labels_by(correction: Correction, world: World) -> Array:
     """The product's labels, as a matrix."""
     counts = world.counts()
     labels = correction.fit(counts).label(counts)

@@ -6,6 +6,7 @@ import cascade
 import clicks
 import corrections
 import debias
+import engines
 import fitting
 import letor
 import simulate
@@ -14,6 +15,6 @@ import synthetic
 import truth
 from measuring import write_result
 
-for module in (debias, fitting, truth, cascade, clicks, simulate, letor, synthetic, corrections, sure):
+for module in (debias, engines, fitting, truth, cascade, clicks, simulate, letor, synthetic, corrections, sure):
     name = module.__name__
     write_result(name, f"python benchmarks/{name}.py", module.measure())

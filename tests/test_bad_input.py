@@ -377,7 +377,6 @@ def test_a_file_cut_off(folder: Path, name: str, share: float, mode: Any) -> Non
         ({"columns": {"query": "q"}}, "columns: 'query' is no column of a click log. Expected query_id."),
         ({"bad_rows": "drop"}, "bad_rows 'drop': expected 'fail' or 'skip'."),
         ({"memory": "lots"}, "memory 'lots' is not an amount of memory. Write for instance 4GB or 800MB."),
-        ({"correction": "magic"}, "correction 'magic': expected one of mixture, none."),
     ],
 )
 def test_settings_that_cannot_be(folder: Path, settings: dict[str, Any], expected: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 import clickmix as cm
-import clickmix.counts
+import clickmix.engines.choose
 from cascades import cascade
 from clickmix import cli
 from clickmix.clicks import preset, write_sessions
@@ -180,7 +180,7 @@ def test_a_label_is_explained_by_its_cells(dcm: Any) -> None:
 @pytest.mark.parametrize("threads", [1, 4])
 def test_threads_and_memory_change_nothing(dcm: Any, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     log, counts, fit = dcm
-    monkeypatch.setattr(clickmix.counts, "DuckDB", functools.partial(DuckDB, threads=threads, memory="300MB"))
+    monkeypatch.setattr(clickmix.engines.choose, "DuckDB", functools.partial(DuckDB, threads=threads, memory="300MB"))
     again = log.counts()
     refit = cm.MixtureCorrection("binomial", examination="dcm").fit(again)
     assert refit == fit

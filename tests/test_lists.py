@@ -54,13 +54,13 @@ def test_lists_are_counted_as_by_hand(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_of_two_days_merged_are_those_of_both_byte_for_byte(tmp_path: Path, name: str) -> None:
-    cm.count(write(tmp_path / "both.parquet", LOG), lists=True).write(tmp_path / "expected.parquet")
+    cm.count(write(tmp_path / "both.parquet", LOG), lists=True).write(tmp_path / "expected.csv")
     for i, day in enumerate([part(LOG, 0, HALF), part(LOG, HALF)]):
         (tmp_path / str(i)).mkdir()
         cm.count(write(tmp_path / f"{i}.csv", day), lists=True).write(tmp_path / str(i) / name)
     merged = cm.count([tmp_path / "1" / name, tmp_path / "0" / name], lists=True)
-    merged.write(tmp_path / "merged.parquet")
-    assert (tmp_path / "merged.parquet").read_bytes() == (tmp_path / "expected.parquet").read_bytes()
+    merged.write(tmp_path / "merged.csv")
+    assert (tmp_path / "merged.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
 
 
 def test_lists_and_raw_files_merge_whatever_the_order_of_rows(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import clickmix as cm
 from clickmix import cli
+from clickmix.engines.choose import embedded
 from clickmix.groups import read_histogram
 from clickmix.report import log_page, page_html
 from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_label_bins, read_moved, thinned
@@ -234,7 +235,7 @@ def test_the_same_log_gives_the_same_bytes(tmp_path: Path, threads: int) -> None
     order = np.random.default_rng(threads).permutation(3000)
     shuffled = {key: [values[i] for i in order] for key, values in table.items()}
     counts = cm.count(write(tmp_path / "log.csv", shuffled), context=["device"])
-    counts.engine.run(f"SET threads = {threads}")
+    embedded(counts.engine, of="this test").run(f"SET threads = {threads}")
     first = cm.count(write(tmp_path / "first.csv", table), context=["device"])
     fits = [cm.MixtureCorrection().fit(each) for each in (first, counts)]
     assert report(first, fits[0]) == report(counts, fits[1])

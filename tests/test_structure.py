@@ -21,6 +21,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 WALK = [
     "errors",
     "sql",
+    "dialects",
     "files",
     "engines",
     "paths",
@@ -29,12 +30,16 @@ WALK = [
     "rows",
     "lists",
     "refused",
+    "record",
     "counts",
     "dependence",
     "groups",
+    "histograms",
     "mixtures",
     "corrections",
     "verdict",
+    "statements",
+    "moved",
     "evaluate",
     "summary",
     "terminal",
@@ -46,6 +51,7 @@ BESIDE = [
     "cli_experiments",
     "cli_labels",
     "cli_rankers",
+    "cli_sql",
     "clicks",
     "datasets",
     "demo",
@@ -56,7 +62,7 @@ BESIDE = [
     "report",
     "simulate",
 ]
-HEAVY = {"lightgbm", "torch", "matplotlib", "pandas", "sklearn", "pyarrow", "polars"}
+HEAVY = {"lightgbm", "torch", "matplotlib", "pandas", "sklearn", "pyarrow", "polars", "pyspark", "psycopg", "sqlglot"}
 
 
 def stage(module: Path) -> str:

@@ -255,6 +255,23 @@ class TestChecks:
         assert set(made) == split_below(cells, relevance)
         assert sum(row[1] for row in made) > 0
 
+    @pytest.mark.parametrize("ids", [int, str], ids=["numbers", "texts"])
+    def test_a_long_log_is_looked_at_in_a_sample_of_whole_queries(
+        self, ids: type, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        queries, positions, cells = 1_000, 4, 1_000
+        monkeypatch.setattr("clickmix.corrections.checks.LOOK_CELLS", cells)
+        query, position = np.divmod(np.arange(queries * positions), positions)
+        clicks = np.random.default_rng(13).binomial(50, np.where(query % 7 == 0, 0.5, 0.1))
+        names = [ids(q) for q in query.tolist()]
+        counts = cm.Counts.from_arrays(names, names, 1 + position, np.full(len(query), 50), clicks)
+        groups = cm.MixtureCorrection().fit(counts).groups
+        rows = np.array(counts.engine.rows(split_query(groups, counts)))
+        sampled = [int(rows[rows[:, 0] == k, 4].sum()) for k in range(1, positions + 1)]
+        share = cells / (queries * positions)
+        assert len(set(sampled)) == 1
+        assert abs(sampled[0] - queries * share) < BOUND * np.sqrt(queries * share * (1 - share))
+
     @pytest.mark.parametrize("mixture_name", ["gaussian", "nonparametric"])
     def test_nothing_is_looked_for_in_other_mixtures(self, mixture_name: str) -> None:
         fitted = labelled(position_based(1, queries=200), mixture_name)[0]

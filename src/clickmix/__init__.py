@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         wrong_parameters,
     )
     from clickmix.counts import Counts, count
-    from clickmix.errors import ClickmixError, FormatError, InputError, SettingError
+    from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
     from clickmix.mixtures import (
         Mixture,
         Observations,
@@ -84,6 +84,7 @@ _MODULES = {
     "debias": "clickmix.pipeline",
     "ClickmixError": "clickmix.errors",
     "InputError": "clickmix.errors",
+    "EngineError": "clickmix.errors",
     "FormatError": "clickmix.errors",
     "SettingError": "clickmix.errors",
 }
@@ -95,6 +96,7 @@ __all__ = [
     "ClickmixError",
     "ClicksOverExpected",
     "Counts",
+    "EngineError",
     "Explanation",
     "FormatError",
     "Group",

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 import clickmix
-from clickmix import cli_experiments, cli_labels, cli_rankers
+from clickmix import cli_experiments, cli_labels, cli_rankers, cli_sql
 from clickmix.errors import ClickmixError, printable
 from clickmix.terminal import print_fit, say, stages
 
@@ -80,6 +80,7 @@ for _command in (
     cli_labels.fit,
     cli_labels.label,
     cli_labels.inspect,
+    cli_sql.sql,
     simulate,
     demo,
     cli_rankers.train,

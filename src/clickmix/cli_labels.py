@@ -13,13 +13,21 @@ from clickmix.terminal import print_fit, progress_bar, say, stages
 
 if TYPE_CHECKING:
     from clickmix.counts import Counts
+    from clickmix.engines.choose import Engines
 
-Log = Annotated[list[str], typer.Argument(help="Files, folders or globs: Parquet, CSV, NDJSON, gzipped or not.")]
-Output = Annotated[Path, typer.Option("-o", "--output", help="The file to write; its name says the format.")]
+Log = Annotated[
+    list[str], typer.Argument(help="Files, folders or globs: Parquet, CSV, NDJSON, gzipped or not; or tables.")
+]
+Output = Annotated[str, typer.Option("-o", "--output", help="The file to write; its name says the format. Or a table.")]
+ModelOutput = Annotated[Path, typer.Option("-o", "--output", help="The model file to write.")]
 Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_term,doc_id=sku.")]
 Context = Annotated[str, typer.Option(help="Columns that change what is examined: device,layout.")]
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
 Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
+Engine = Annotated[
+    str, typer.Option(help="Who runs the SQL: duckdb, spark, a Spark master, or postgresql://user@host/database.")
+]
+Since = Annotated[str | None, typer.Option(help="Labels written before; says how they moved. May be the output.")]
 CorrectionName = Literal["mixture", "none", "affine", "ips", "coec", "coec-best-position", "plain-em", "regression-em"]
 RegressionName = Literal["dnn-sigmoid", "dnn-soft-min-max", "lambdamart-sigmoid", "lambdamart-soft-min-max"]
 Mixture = Annotated[
@@ -52,9 +60,11 @@ def debias(
     context: Context = "",
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a report here: one HTML file.")] = None,
+    since: Since = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
+    engine: Engine = "duckdb",
 ) -> None:
     """From a click log to relevance labels: counts, fit and label in one."""
     from clickmix.choices import FITTING, Options
@@ -67,12 +77,12 @@ def debias(
         raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
     if report is not None:
         _check_report(report)
-    inputs = [*log, *(str(path) for path in (parameters, features) if path is not None)]
-    _check_outputs(inputs, tables=[output], others=[path for path in (model, report) if path])
-    counts = _count(log, columns, context, bad_rows, memory, lists=needs_lists(correction, examination))
+    opened, read = _open(engine, memory), [path for path in (parameters, features) if path]
+    _check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
+    counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
-    _write_labels(fit, counts, output)
+    _write_labels(fit, counts, output, since)
     if isinstance(fit, MixtureFit):
         if model is not None:
             fit.write(model)
@@ -87,23 +97,29 @@ def debias(
 
 def counts(
     log: Log,
-    output: Output,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="The file or table to write.")] = None,
+    merge: Annotated[
+        Path | None, typer.Option(help="A counts file (Parquet) to add the log to, instead of writing a new one.")
+    ] = None,
     lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
     context: Context = "",
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
+    engine: Engine = "duckdb",
 ) -> None:
     """Count a log once; counts files are logs too, and several of them add up."""
-    _check_outputs(log, tables=[output])
-    counted = _count(log, columns, context, bad_rows, memory, lists=lists)
-    rows = counted.write(output)
-    say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {output}.")
+    opened = _open(engine, memory)
+    target = _counts_target(output, merge, engine)
+    _check_outputs(log, opened, table=target)
+    counted = _count([*([str(merge)] if merge else []), *log], opened, columns, context, bad_rows, lists=lists)
+    rows = counted.write(target)
+    say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
 
 
 def fit(
     log: Log,
-    output: Output,
+    output: ModelOutput,
     mixture: Mixture = "auto",
     prior: Prior = "position",
     examination: Examination = "pbm",
@@ -111,14 +127,25 @@ def fit(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
+    engine: Engine = "duckdb",
 ) -> None:
-    """Fit the correction and write it as a model file."""
+    """Fit the correction to a log, or to a histogram made elsewhere, and write it as a model file."""
     from clickmix.corrections import MixtureCorrection
+    from clickmix.corrections.mixture import MOVING_FROM
+    from clickmix.engines.duckdb import DuckDB
+    from clickmix.histograms import is_histogram, read_downloaded
 
-    _check_outputs(log, others=[output])
-    counted = _count(log, columns, context, bad_rows, memory, lists=examination != "pbm")
-    with progress_bar("fitting") as progress:
-        fitted = MixtureCorrection(mixture, prior, examination=examination).fit(counted, progress=progress)
+    opened, correction = _open(engine, memory), MixtureCorrection(mixture, prior, examination=examination)
+    _check_outputs(log, opened, others=[output])
+    if isinstance(opened, DuckDB) and not columns and is_histogram(log):
+        histogram, moving = read_downloaded(log, context=words(context))
+        fitted = correction.fit_histogram(histogram, moving=moving)
+        if moving >= MOVING_FROM:
+            say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
+    else:
+        counted = _count(log, opened, columns, context, bad_rows, lists=examination != "pbm")
+        with progress_bar("fitting") as progress:
+            fitted = correction.fit(counted, progress=progress)
     fitted.write(output)
     say(f"Model in {output}.")
     print_fit(fitted)
@@ -128,21 +155,23 @@ def label(
     log: Log,
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
+    since: Since = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
+    engine: Engine = "duckdb",
 ) -> None:
     """Label a log with a model that was fitted before."""
     from clickmix.corrections import MixtureFit
 
     fitted = MixtureFit.read(model)
-    _check_outputs([*log, str(model)], tables=[output])
-    context = "" if fitted.steps else ",".join(fitted.context)
-    counted = _count(log, columns, context, bad_rows, memory, lists=bool(fitted.steps))
+    opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
+    _check_outputs(log, opened, table=output, read=[model])
+    counted = _count(log, opened, columns, context, bad_rows, lists=bool(fitted.steps))
     unseen = fitted.unseen(counted)
     if unseen:
         say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
-    _write_labels(fitted, counted, output)
+    _write_labels(fitted, counted, output, since)
 
 
 def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> None:
@@ -152,12 +181,31 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
     print_fit(MixtureFit.read(model))
 
 
+def _counts_target(output: str | None, merge: Path | None, engine: str) -> str:
+    """Where counts go: to a new file or table, or to the counts file that the log is added to."""
+    if (output is None) == (merge is None):
+        raise SettingError("counts: say where they go, either -o counts.parquet or --merge counts.parquet.")
+    if merge is None:
+        return str(output)
+    if engine != "duckdb":
+        raise SettingError("--merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.")
+    if merge.suffix != ".parquet":
+        raise SettingError(f"--merge {merge}: only Parquet has room for the record of counted files.")
+    return str(merge)
+
+
+def _open(engine: str, memory: str | None) -> Engines:
+    from clickmix.engines.choose import choose_engine
+
+    return choose_engine(engine, memory=memory)
+
+
 def _count(
     log: list[str],
+    engine: Engines,
     columns: str,
     context: str,
     bad_rows: Literal["fail", "skip"],
-    memory: str | None,
     *,
     lists: bool = False,
 ) -> Counts:
@@ -166,11 +214,11 @@ def _count(
     with progress_bar("reading") as progress:
         counted = count(
             log,
-            columns=_pairs(columns),
-            context=_words(context),
+            columns=pairs(columns),
+            context=words(context),
             bad_rows=bad_rows,
-            memory=memory,
             lists=lists,
+            engine=engine,
             progress=progress,
         )
     impressions, clicks = counted.totals()
@@ -180,10 +228,16 @@ def _count(
     return counted
 
 
-def _write_labels(fitted: Any, counted: Counts, output: Path) -> None:
+def _write_labels(fitted: Any, counted: Counts, output: str, since: str | None) -> None:
+    from clickmix.moved import labels_moved
+
+    labels = fitted.label(counted)
+    moved = labels_moved(labels, since) if since else None  # before writing: it may be the file to be replaced
     with progress_bar("labelling") as progress:
-        rows = fitted.label(counted).write(output, progress=progress)
+        rows = labels.write(output, progress=progress)
     say(f"{rows:,} labels in {output}.")
+    for sentence in moved.sentences() if moved else ():
+        say(sentence)
 
 
 def _check_report(path: Path) -> None:
@@ -204,30 +258,42 @@ def _write_report(path: Path, counted: Counts, fitted: Any, log: list[str], corr
     say(f"Report, for a browser: {path}")
 
 
-def _check_outputs(inputs: list[str], *, tables: Sequence[Path] = (), others: Sequence[Path] = ()) -> None:
+def _check_outputs(
+    log: list[str],
+    engine: Engines,
+    *,
+    table: str | None = None,
+    others: Sequence[Path] = (),
+    read: Sequence[Path] = (),
+) -> None:
     """Before any work: outputs have names that can be written, and none of them is an input or the other output."""
-    from clickmix.engines.duckdb import output_options
+    from clickmix.engines.duckdb import DuckDB
     from clickmix.files import check_writable
     from clickmix.paths import find_files
 
-    for table in tables:
-        output_options(table)
-    taken = {file.resolve(): "a file that is read" for file in find_files(inputs)}
-    for output in (*tables, *others):
+    if table is not None:
+        engine.check_target(table)
+        if not isinstance(engine, DuckDB) and table in log:
+            raise InputError(f"{table}: would replace a table of the log. Choose another name for the output.")
+    files = find_files([*(log if isinstance(engine, DuckDB) else []), *map(str, read)])
+    taken = {file.resolve(): "a file that is read" for file in files}
+    written = [Path(table)] if table is not None and isinstance(engine, DuckDB) else []
+    for output in (*written, *others):
         check_writable(output)
         if output.resolve() in taken:
             raise InputError(f"{output}: would replace {taken[output.resolve()]}. Choose another name for the output.")
         taken[output.resolve()] = "the other output"
 
 
-def _pairs(text: str) -> dict[str, str]:
+def pairs(text: str) -> dict[str, str]:
     """query_id=a,doc_id=b as a dictionary."""
-    parts = _words(text)
+    parts = words(text)
     for part in parts:
         if "=" not in part:
             raise SettingError(f"--columns {part!r}: expected name=column, for instance query_id=search_term.")
     return dict(part.split("=", 1) for part in parts)
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
+    """a,b as a list."""
     return [word.strip() for word in text.split(",") if word.strip()]

@@ -6,7 +6,6 @@ stages take from them is small: a histogram of (impressions, clicks), or the doc
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +14,13 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
-from clickmix.engines.duckdb import Columns, DuckDB, Progress
+from clickmix.engines.choose import Engines, choose_engine, embedded
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import InputError, SettingError
 from clickmix.lists import list_counting_query
-from clickmix.log import Log, open_log
+from clickmix.log import Log, is_counted, open_log
+from clickmix.record import record_of, record_text
 from clickmix.refused import Refused, any_rejected_line, find_refused
 from clickmix.rows import counting_query
 from clickmix.sources import Source, kind_of, unreadable
@@ -27,7 +29,7 @@ from clickmix.sql import listed, name
 BadRows = Literal["fail", "skip"]
 LARGEST_TOTAL = 2**63 - 1
 CANONICAL_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
-_table_numbers = itertools.count(1)
+GOOD_KEY = "query_id IS NOT NULL AND doc_id IS NOT NULL AND position >= 1"  # NULL is not 1 or more
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,12 @@ class Counts:
     If result lists were kept apart, `by_list` is a second table: the same per query, list, document and position.
     """
 
-    engine: DuckDB = field(repr=False)
+    engine: Engines = field(repr=False)
     table: str
     context: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
     by_list: str | None = None
+    sources: tuple[Source, ...] = field(default=(), repr=False)
 
     @classmethod
     def from_arrays(
@@ -88,8 +91,14 @@ class Counts:
         return impressions, clicks
 
     def write(self, path: str | Path) -> int:
-        """Write a counts file, which is itself a log, list by list if lists are kept; says how many cells it has."""
-        return self.engine.write(self.query() if self.by_list is None else self.list_query(), path)
+        """Write a counts file, which is itself a log, list by list if lists are kept; says how many cells it has.
+
+        In Parquet it carries the record of the files that were counted, so that none is counted twice.
+        """
+        files = [source for source in self.sources if source.files]
+        note = record_text(record_of(files, self.engine)) if files and isinstance(self.engine, DuckDB) else ""
+        query = self.query() if self.by_list is None else self.list_query()
+        return self.engine.write(query, str(path), note=note)
 
 
 def count(
@@ -100,49 +109,58 @@ def count(
     bad_rows: BadRows = "fail",
     memory: str | None = None,
     lists: bool = False,
+    engine: object = None,
     progress: Progress | None = None,
 ) -> Counts:
-    """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow or DuckDB.
+    """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow, DuckDB or Spark.
 
-    With `lists`, result lists are kept apart; that needs session_id, or counts that were made so.
+    With `lists`, result lists are kept apart; that needs session_id, or counts that were made so. `engine` says who
+    counts: DuckDB by default, "spark", a SparkSession, or "postgresql://...", whose tables are logs.
     """
     if bad_rows not in ("fail", "skip"):
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
-    engine = DuckDB(memory=memory)
-    opened = open_log(log, engine=engine, columns=columns, context=context, lists=lists)
-    return _scanned(opened, engine, bad_rows=bad_rows, progress=progress)
+    chosen = choose_engine(engine, log=log, memory=memory)
+    if lists:
+        embedded(chosen, of="keeping result lists apart (dcm, ubm)")
+    opened = open_log(log, engine=chosen, columns=columns, context=context, lists=lists)
+    if isinstance(chosen, DuckDB) and any(is_counted(source, opened) for source in opened.sources):
+        record_of([source for source in opened.sources if source.files], chosen)  # counts that overlap are refused
+    return _scanned(opened, chosen, bad_rows=bad_rows, progress=progress)
 
 
-def _scanned(log: Log, engine: DuckDB, *, bad_rows: BadRows, progress: Progress | None) -> Counts:
-    counts = Counts(engine, f"cells_{next(_table_numbers)}", log.context)
+def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress | None) -> Counts:
     skip = bad_rows == "skip"
     try:
-        engine.run(f"CREATE TEMP TABLE {counts.table} AS {_scan(log, skip=skip)}", progress=progress)
-        refused = _refuse(counts, log, skip=skip)
+        table = engine.keep(_scan(log, skip=skip), progress=progress)
+        seen = _look(log, engine, table)
+        refused = _refuse(log, engine, seen, skip=skip)
     except duckdb.Error as error:
         raise _unscannable(log, engine, error) from None
-    engine.run(f"DELETE FROM {counts.table} WHERE impressions = 0")
-    if not engine.rows(f"SELECT 1 FROM {counts.table} LIMIT 1"):
+    if not seen.impressions:
         every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
         raise InputError(
             f"{', '.join(map(str, log.sources))}: the log is empty.{every} Expected one row per impression."
         )
-    _check_total(counts, log)
-    _restore_integers(counts, log)
-    return _apart(counts, refused) if log.lists else Counts(engine, counts.table, log.context, refused)
+    if seen.impressions > LARGEST_TOTAL:  # no sum of a later stage can overflow: clicks are never more
+        raise InputError(
+            f"{', '.join(map(str, log.sources))}: the impressions add up to {seen.impressions}, more than "
+            f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
+        )
+    cleaned = _cleaned(log, engine, table, seen)
+    if not log.lists:
+        return Counts(engine, cleaned, log.context, refused, sources=log.sources)
+    return Counts(engine, _added_up(engine, cleaned), (), refused, cleaned, log.sources)
 
 
-def _apart(lists: Counts, refused: tuple[Refused, ...]) -> Counts:
-    """Counts with a table by list: what every correction needs is added up from it."""
-    table, sums = f"cells_{next(_table_numbers)}", "sum(impressions) AS BIGINT) AS impressions, CAST(sum(clicks)"
-    lists.engine.run(
-        f"CREATE TEMP TABLE {table} AS SELECT query_id, doc_id, position, CAST({sums} AS BIGINT) AS clicks "
-        f"FROM {lists.table} GROUP BY query_id, doc_id, position"
+def _added_up(engine: Engines, by_list: str) -> str:
+    """What every correction needs of a table by list."""
+    return engine.keep(
+        "SELECT query_id, doc_id, position, CAST(sum(impressions) AS BIGINT) AS impressions, "
+        f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {by_list} GROUP BY query_id, doc_id, position"
     )
-    return Counts(lists.engine, table, (), refused, lists.table)
 
 
-def _unscannable(log: Log, engine: DuckDB, error: duckdb.Error) -> InputError:
+def _unscannable(log: Log, engine: Engines, error: duckdb.Error) -> InputError:
     """Why a log could not be read: lines that cannot be cut into columns, or what the reader said."""
     try:
         refused = find_refused(log, engine) if isinstance(error, duckdb.InvalidInputException) else []
@@ -151,18 +169,40 @@ def _unscannable(log: Log, engine: DuckDB, error: duckdb.Error) -> InputError:
     return _refusal(refused) if refused else unreadable(", ".join(map(str, log.sources)), error)
 
 
-def _check_total(counts: Counts, log: Log) -> None:
-    """No sum of a later stage can overflow: clicks are never more than impressions, and these add up to an int64."""
-    ((impressions,),) = counts.engine.rows(f"SELECT sum(impressions) FROM {counts.table}")
-    if impressions > LARGEST_TOTAL:
-        raise InputError(
-            f"{', '.join(map(str, log.sources))}: the impressions add up to {int(impressions)}, more than "
-            f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
-        )
-    types = counts.engine.types(counts.table)
-    for column in ("impressions", "clicks"):
-        if types[column] != "BIGINT":  # sums are wider
-            counts.engine.run(f"ALTER TABLE {counts.table} ALTER {column} TYPE BIGINT")
+@dataclass(frozen=True)
+class _Seen:
+    """What one look at the counted table tells: impressions in all, cells that say nothing, rows that are bad."""
+
+    impressions: int
+    empty: bool
+    bad: bool
+
+
+def _look(log: Log, engine: Engines, table: str) -> _Seen:
+    ((impressions, fewest, bad),) = engine.rows(
+        f"SELECT sum(CASE WHEN {_good_key(log)} THEN impressions END), min(impressions), "
+        f"max(CASE WHEN {_good_key(log)} AND refused = 0 THEN 0 ELSE 1 END) FROM {table}"
+    )
+    return _Seen(int(impressions or 0), fewest == 0, bad == 1)
+
+
+def _good_key(log: Log) -> str:
+    return f"{GOOD_KEY} AND list IS NOT NULL" if log.lists else GOOD_KEY
+
+
+def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
+    """The table as later stages want it: no bad or empty cells, plain integers. Most logs are so already."""
+    types = engine.types(table)
+    whole = [role for role in ("query_id", "doc_id") if _was_whole(log, engine, table, role, types[role])]
+    whole += [column for column in ("impressions", "clicks") if types[column] != "BIGINT"]  # sums are wider
+    if not (whole or seen.empty or seen.bad):
+        return table
+    more = ["list"] if log.lists else map(name, log.context)
+    columns = ["query_id", "doc_id", "position", *more, "impressions", "clicks"]
+    selected = (f"CAST({column} AS BIGINT) AS {column}" if column in whole else column for column in columns)
+    cleaned = engine.keep(f"SELECT {listed(selected)} FROM {table} WHERE {_good_key(log)} AND impressions > 0")
+    engine.forget(table)
+    return cleaned
 
 
 def _scan(log: Log, *, skip: bool) -> str:
@@ -186,18 +226,14 @@ def _union(queries: Sequence[str]) -> str:
     return " UNION ALL ".join(f"({query})" for query in queries)
 
 
-def _refuse(counts: Counts, log: Log, *, skip: bool) -> tuple[Refused, ...]:
-    """Look for refused rows in the counted table; only when there are some, read the log again to name them."""
-    bad_key = "query_id IS NULL OR doc_id IS NULL OR position IS NULL OR position < 1"
-    bad_key += " OR list IS NULL" if log.lists else ""
-    any_bad = counts.engine.rows(f"SELECT 1 FROM {counts.table} WHERE refused > 0 OR {bad_key} LIMIT 1")
-    any_cut = skip and any_rejected_line(counts.engine)
-    if not any_bad and not any_cut:
+def _refuse(log: Log, engine: Engines, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
+    """Only when there are refused rows, read the log again to name them."""
+    cut = skip and isinstance(engine, DuckDB) and any_rejected_line(engine)
+    if not seen.bad and not cut:
         return ()
-    refused = find_refused(log, counts.engine)
+    refused = find_refused(log, engine)
     if not skip:
         raise _refusal(refused)
-    counts.engine.run(f"DELETE FROM {counts.table} WHERE {bad_key}")
     return tuple(refused)
 
 
@@ -212,22 +248,13 @@ def _refusal(refused: Sequence[Refused]) -> InputError:
     )
 
 
-def _restore_integers(counts: Counts, log: Log) -> None:
-    """Ids from text formats become integers again when every one of them is written as a plain integer.
+def _was_whole(log: Log, engine: Engines, table: str, role: str, stored: str) -> bool:
+    """Whether ids from CSV become integers again: when every one of them is written as a plain integer.
 
     Only then does nothing get lost: 007 or +7 would not come back as they were.
     """
-    for role in ("query_id", "doc_id"):
-        types = [source.types[log.column(role)] for source in log.sources]
-        could_be = all(
-            kind_of(type) == "integer" or source.format == "csv"
-            for source, type in zip(log.sources, types, strict=True)
-        )
-        stored = counts.engine.types(counts.table)[role]
-        if could_be and stored == "VARCHAR" and _all_match(counts, role):
-            counts.engine.run(f"ALTER TABLE {counts.table} ALTER {role} TYPE BIGINT")
-
-
-def _all_match(counts: Counts, column: str) -> bool:
-    query = f"SELECT 1 FROM {counts.table} WHERE NOT regexp_matches({column}, '{CANONICAL_INTEGER}') LIMIT 1"
-    return not counts.engine.rows(query)
+    could_be = all(source.untyped or kind_of(source.types[log.column(role)]) == "integer" for source in log.sources)
+    if not could_be or stored != "VARCHAR":
+        return False
+    query = f"SELECT 1 FROM {table} WHERE {GOOD_KEY} AND NOT regexp_matches({role}, '{CANONICAL_INTEGER}') LIMIT 1"
+    return not engine.rows(query)

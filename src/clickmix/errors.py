@@ -20,6 +20,10 @@ class SettingError(ClickmixError, ValueError):
     """An argument outside what it may be."""
 
 
+class EngineError(ClickmixError):
+    """An engine that cannot be reached, refuses, or went away in the middle of the work."""
+
+
 def printable(text: str) -> str:
     r"""A text of a log as it can be shown: control characters escaped, so that it cannot paint the user's screen.
 

@@ -13,11 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clickmix.counts import Counts
+from clickmix.sources import kind_of
 from clickmix.sql import listed, name
 
 SMALLEST_GROUP = 30  # documents
 LOOK_CELLS = 50_000  # what tells whether documents move
 SAMPLE_CELLS = 400_000  # what fixes a few hundred parameters well; all labels are still computed from all cells
+
+HASHED_TO = 2**31 - 1  # a prime
+# A prime times the golden ratio, and times the root of two less one: what differs by one ends up far apart.
+SPREAD = (1_327_217_885, 889_516_852)
 
 Ints = np.ndarray[Any, Any]
 
@@ -47,6 +52,7 @@ class Histogram:
     impressions: Ints
     clicks: Ints
     documents: Ints
+    context: tuple[str, ...] = ()
 
     def total(self, column: Ints) -> Ints:
         """Sums per place, each row as often as it has documents."""
@@ -72,8 +78,15 @@ def read_histogram(counts: Counts) -> Histogram:
         f"SELECT {keys}, impressions, clicks, count(*) AS documents FROM {counts.table} "
         f"GROUP BY {keys}, impressions, clicks ORDER BY {keys}, impressions, clicks"
     )
-    places, place = _places(columns, counts.context)
-    return Histogram(places, place, columns["impressions"], columns["clicks"], columns["documents"])
+    return make_histogram(columns, counts.context)
+
+
+def make_histogram(columns: dict[str, Ints], context: Sequence[str]) -> Histogram:
+    """From columns position, impressions, clicks, documents and those of the context, in order."""
+    places, place = _places(columns, context)
+    return Histogram(
+        places, place, columns["impressions"], columns["clicks"], columns["documents"], context=tuple(context)
+    )
 
 
 def read_moving(counts: Counts, histogram: Histogram) -> float:
@@ -88,7 +101,28 @@ def read_moving(counts: Counts, histogram: Histogram) -> float:
 def _sampled(counts: Counts, histogram: Histogram, cells: int) -> str:
     """SQL that keeps a sample of documents with about so many cells, the same ones every time."""
     share = min(1.0, cells / int(histogram.documents.sum()))
-    return "" if share == 1.0 else f"WHERE {counts.engine.sample('query_id, doc_id', share)}"
+    return "" if share == 1.0 else f"WHERE {_chosen(counts, share)}"
+
+
+def _chosen(counts: Counts, share: float) -> str:
+    """SQL that is true for about this share of the documents, the same ones on every engine.
+
+    Whole numbers are spread by multiplication; texts by MD5, which every engine knows.
+    """
+    types = counts.engine.types(counts.table)
+    if all(kind_of(types[key]) == "integer" for key in ("query_id", "doc_id")):
+        query, document = (f"CAST({key} % {HASHED_TO} AS BIGINT)" for key in ("query_id", "doc_id"))
+        spread = f"{query} * {SPREAD[0]} + {document} * {SPREAD[1]}"
+        return f"abs({spread}) % {HASHED_TO} < {round(share * HASHED_TO)}"
+    texts = "concat(CAST(query_id AS VARCHAR), '/', CAST(doc_id AS VARCHAR))"
+    return f"left(md5({texts}), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
+
+
+def chosen_queries(counts: Counts, share: float) -> str:
+    """SQL that is true for about this share of the queries, the same ones on every engine."""
+    if kind_of(counts.engine.types(counts.table)["query_id"]) == "integer":
+        return f"abs(CAST(query_id % {HASHED_TO} AS BIGINT) * {SPREAD[0]}) % {HASHED_TO} < {round(share * HASHED_TO)}"
+    return f"left(md5(CAST(query_id AS VARCHAR)), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
 
 
 def read_sample(counts: Counts, histogram: Histogram) -> Sample:

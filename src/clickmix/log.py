@@ -10,10 +10,11 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from clickmix.engines.choose import Engines
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError, SettingError
 from clickmix.paths import are_paths, find_files
-from clickmix.sources import Source, file_sources, frame_source, kind_of
+from clickmix.sources import Source, file_sources, frame_source, kind_of, table_source
 
 KEYS = ("query_id", "doc_id", "position")
 RAW = ("clicked",)
@@ -40,20 +41,27 @@ class Log:
 def open_log(
     log: object,
     *,
-    engine: DuckDB,
+    engine: Engines,
     columns: Mapping[str, str] | None = None,
     context: Sequence[str] = (),
     lists: bool = False,
 ) -> Log:
-    """Find the files or take the frame, look at their columns, and say what is missing."""
+    """Find the files, tables or the frame, look at their columns, and say what is missing."""
     columns = _checked_columns(columns or {})
     if lists and context:
         raise SettingError(f"context {context[0]!r}: result lists are kept without context columns. Leave one out.")
-    sources = file_sources(find_files(log), engine) if are_paths(log) else (frame_source(log, engine),)
+    sources = find_sources(log, engine)
     opened = Log(sources, columns, tuple(context), lists)
     for source in sources:
         _check_columns(source, opened)
     return opened
+
+
+def find_sources(log: object, engine: Engines) -> tuple[Source, ...]:
+    """What a log is read from: DuckDB reads files and frames, the other engines what they call tables."""
+    if not isinstance(engine, DuckDB):
+        return tuple(table_source(table) for table in engine.tables(log))
+    return file_sources(find_files(log), engine) if are_paths(log) else (frame_source(log, engine),)
 
 
 def _checked_columns(columns: Mapping[str, str]) -> dict[str, str]:

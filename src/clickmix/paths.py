@@ -10,7 +10,7 @@ from typing import Literal
 
 from clickmix.errors import InputError
 
-Format = Literal["parquet", "csv", "ndjson", "frame"]
+Format = Literal["parquet", "csv", "ndjson", "frame", "table"]
 FORMATS: Mapping[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",

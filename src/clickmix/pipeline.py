@@ -34,14 +34,15 @@ def debias(
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
     memory: str | None = None,
+    engine: object = None,
 ) -> Any:
-    """Relevance labels for a click log: `Labels` for paths and counts, for a frame the same kind of frame."""
+    """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame."""
     options = Options(parameters, clip, features, regression, trust, iterations, seed)
     chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
     if isinstance(log, Counts):
         return chosen.fit(log).label(log)
     lists = needs_lists(correction, examination)
-    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory, lists=lists)
+    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory, engine=engine, lists=lists)
     labels = chosen.fit(counts).label(counts)
     return labels if are_paths(log) else labels.like(log)
 

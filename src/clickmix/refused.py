@@ -2,7 +2,8 @@
 
 Rows are numbered from 1 in every format: the first row after a header is row 1, lines that cannot be cut into columns
 count as rows, blank lines do not. (In a CSV file that has both blank lines and lines that cannot be cut, a number can
-be off by as many rows as there are blank lines before it.)
+be off by as many rows as there are blank lines before it.) The rows of another engine's table have no number: there,
+the row's key is told.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from clickmix.engines.choose import Engines
 from clickmix.engines.duckdb import DuckDB
 from clickmix.log import ROLES, Log, is_counted
 from clickmix.rows import flags, whole
@@ -31,15 +34,16 @@ LINE_REASONS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Example:
-    """A refused row: where it stands and what stood there; `column` is empty when the whole line is bad."""
+    """A refused row: where it stands (its number, or its key) and what stood there; no `column`: the whole line."""
 
     where: str
-    row: int
+    row: int | str
     column: str
     text: str | None
 
     def __str__(self) -> str:
-        place = f"{self.where}, row {self.row}" + (f", column {self.column!r}" if self.column else "")
+        row = f"row {self.row}" if isinstance(self.row, int) else self.row
+        place = f"{self.where}, {row}" + (f", column {self.column!r}" if self.column else "")
         if self.text is None:
             return f"{place}: nothing" if self.column else place
         return f"{place}: {self.text[:LONGEST_EXAMPLE]!r}"
@@ -63,10 +67,14 @@ class _Problem:
     reason: str
 
 
-def find_refused(log: Log, engine: DuckDB) -> list[Refused]:
+def find_refused(log: Log, engine: Engines) -> list[Refused]:
     """Read a log again to say which rows were refused, and why: one row, one reason."""
     found: list[Refused] = []
     for source in log.sources:
+        if not isinstance(engine, DuckDB):
+            problems = _problems(source, log)
+            found += _by_kind(source, problems, engine.rows(_query(source, log, problems, None)), [])
+            continue
         for file in source.files if source.format in ("csv", "ndjson") else [None]:
             found += _refused_in(source, log, engine, file)
     return _merged(found)
@@ -80,15 +88,36 @@ def _refused_in(source: Source, log: Log, engine: DuckDB, file: str | None) -> l
         rows = engine.rows(_query(source, log, problems, file))
     lines, cut = _rejected_lines(source, engine, file) if source.format == "csv" and file else ([], [])
     before = [row - 1 - i for i, row in enumerate(cut)]  # good rows before each line that could not be cut
+    return [*lines, *_by_kind(source, problems, rows, before)]
+
+
+def _by_kind(
+    source: Source, problems: Sequence[_Problem], rows: Sequence[tuple[Any, ...]], before: Sequence[int]
+) -> list[Refused]:
+    """The rows of `_query`, kind by kind; `before` tells how many good rows stand before each line that is no row."""
     refused = []
     for i, problem in enumerate(problems):
         mine = [row for row in rows if row[0] == i]
         examples = (
-            Example(source.shown(where), row + bisect_left(before, row), problem.column, text)
+            Example(
+                source.shown(where),
+                row if isinstance(row, str) else row + bisect_left(before, row),
+                problem.column,
+                text,
+            )
             for _, where, row, text, _ in mine
         )
         refused += [Refused(problem.reason, mine[0][4], tuple(examples))] if mine else []
-    return [*lines, *refused]
+    return refused
+
+
+def kinds_query(source: Source, log: Log) -> str:
+    """SQL for how many rows of which kind are refused."""
+    reasons = " ".join(f"WHEN {problem.bad} THEN {literal(problem.reason)}" for problem in _problems(source, log))
+    return (
+        f"SELECT reason, count(*) AS refused FROM (SELECT CASE {reasons} END AS reason FROM {source.table()}) "
+        "WHERE reason IS NOT NULL GROUP BY reason ORDER BY reason"
+    )
 
 
 def _query(source: Source, log: Log, problems: Sequence[_Problem], file: str | None) -> str:
@@ -96,22 +125,35 @@ def _query(source: Source, log: Log, problems: Sequence[_Problem], file: str | N
     kind = " ".join(f"WHEN {problem.bad} THEN {i}" for i, problem in enumerate(problems))
     values = [f"CAST({name(p.column)} AS VARCHAR)" if p.column else "NULL" for p in problems]
     # The last one is never shown: with it the reader judges the same columns as when it counted.
-    values.append(f"concat({listed(['NULL', *map(name, log.context)])})")
+    if source.format != "table":
+        values.append(f"concat({listed(['NULL', *map(name, log.context)])})")
     selected = listed(f"{value} AS v{i}" for i, value in enumerate(values))
     text = " ".join(f"WHEN {i} THEN left(v{i}, {LONGEST_EXAMPLE})" for i in range(len(values)))
     if source.format == "parquet":
         where, row = '"file read"', "file_row_number + 1"
+    elif source.format == "table":
+        where, row = literal(str(source)), _key(log)
     else:
         where, row = literal(file or str(source)), "row_number() OVER ()"
     table = _json_lines(source, log, file) if source.format == "ndjson" else None
     return f"""
-        SELECT kind, place, row, text, total FROM (
-            SELECT kind, place, row, CASE kind {text} END AS text, count(*) OVER (PARTITION BY kind) AS total,
-                   row_number() OVER (PARTITION BY kind ORDER BY place, row) AS nth
-            FROM (SELECT {where} AS place, {row} AS row, CASE {kind} END AS kind, {selected}
+        SELECT kind, place, at_row, text, total FROM (
+            SELECT kind, place, at_row, CASE kind {text} END AS text, count(*) OVER (PARTITION BY kind) AS total,
+                   row_number() OVER (PARTITION BY kind ORDER BY place, at_row) AS nth
+            FROM (SELECT {where} AS place, {row} AS at_row, CASE {kind} END AS kind, {selected}
                   FROM {table or source.table(skip=True, file=file, numbered=True)})
             WHERE kind IS NOT NULL)
         WHERE nth <= {EXAMPLES_PER_KIND} ORDER BY kind, nth"""
+
+
+def _key(log: Log) -> str:
+    """SQL for what tells a row of a table that has no row numbers."""
+    words = (("query ", "query_id"), (", document ", "doc_id"), (", position ", "position"))
+    parts = (
+        f"{literal(word)}, coalesce(left(CAST({name(log.column(role))} AS VARCHAR), {LONGEST_EXAMPLE}), 'missing')"
+        for word, role in words
+    )
+    return f"concat({listed(parts)})"
 
 
 def _json_lines(source: Source, log: Log, file: str | None) -> str:
@@ -158,6 +200,9 @@ def _problems(source: Source, log: Log) -> list[_Problem]:
     query, document, position = (log.column(role) for role in ("query_id", "doc_id", "position"))
     at = whole(source, position)
     problems = [_Problem("", '"no object"', "the line is not a JSON object")] if source.format == "ndjson" else []
+    if source.of and source.of.broken:
+        broken = name(source.of.broken)
+        problems = [_Problem(source.of.broken, f"{broken} IS NOT NULL", "the line cannot be cut into columns")]
     problems += [
         _Problem(query, f"{name(query)} IS NULL", "query_id is missing"),
         _Problem(document, f"{name(document)} IS NULL", "doc_id is missing"),

@@ -36,14 +36,15 @@ def counting_query(
     table = table or source.table(skip=skip)
     if is_counted(source, log):
         n, c = (whole(source, log.column(role)) for role in ("impressions", "clicks"))
-        good = "n >= 0 AND c >= 0 AND c <= n"
+        good = f"n >= 0 AND c >= 0 AND c <= n{_unbroken(source, 'broken')}"
+        broken = f", {name(source.of.broken)} AS broken" if source.of and source.of.broken else ""
         return (
             f"SELECT {renamed}, sum(CASE WHEN {good} THEN n ELSE 0 END) AS impressions, "
             f"sum(CASE WHEN {good} THEN c ELSE 0 END) AS clicks, "
             f"count(CASE WHEN {good} THEN NULL ELSE 1 END) AS refused "
-            f"FROM (SELECT {selected}, {n} AS n, {c} AS c FROM {table}) GROUP BY {ordinals}"
+            f"FROM (SELECT {selected}, {n} AS n, {c} AS c{broken} FROM {table}) GROUP BY {ordinals}"
         )
-    clicked, skipped = flags(source, log)
+    clicked, skipped = (f"{flag}{_unbroken(source)}" for flag in flags(source, log))
     # Three plain counts are the cheapest way to check and count at once (measured: as fast as count and sum alone).
     return (
         f"SELECT {renamed}, clicks + skips AS impressions, clicks, all_rows - clicks - skips AS refused FROM ("
@@ -82,6 +83,8 @@ def flags(source: Source, log: Log) -> tuple[str, str]:
         return value, f"NOT {value}"
     if kind in ("integer", "real"):
         return f"{value} = 1", f"{value} = 0"
+    if kind == "other":  # a statement for a warehouse, whose column may hold numbers or truth values
+        return f"CAST({value} AS INTEGER) = 1", f"CAST({value} AS INTEGER) = 0"
     return f"lower({value}) IN ('1', 'true', '1.0')", f"lower({value}) IN ('0', 'false', '0.0')"
 
 
@@ -94,8 +97,15 @@ def _id(source: Source, log: Log, role: str, *, as_text: bool) -> str:
     column = log.column(role)
     type = source.types[column]
     numpy_has_it = type == "UBIGINT" or not is_wide(type)
-    plain = (_kind(source, column) == "integer" and numpy_has_it) or type == "VARCHAR"
+    # Another engine's texts are cast, so that its order of them is ours.
+    plain = (_kind(source, column) == "integer" and numpy_has_it) or (type == "VARCHAR" and source.format != "table")
     return name(column) if plain and not as_text else f"CAST({name(column)} AS VARCHAR)"
+
+
+def _unbroken(source: Source, column: str = "") -> str:
+    """Further condition for a row to count: its line could be cut into columns."""
+    broken = source.of.broken if source.of else ""
+    return f" AND {column or name(broken)} IS NULL" if broken else ""
 
 
 def _context(column: str) -> str:

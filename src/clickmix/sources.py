@@ -1,4 +1,4 @@
-"""Files of one format with the same columns, or a frame -> a source: a SQL table with known columns.   paths -> log"""
+"""Files with the same columns, a frame, an engine's table -> a source: SQL with known columns.   paths -> log"""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 
 from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import Table
 from clickmix.errors import InputError
 from clickmix.files import unpack
 from clickmix.paths import Format, format_of, is_gzipped, partitions
@@ -27,7 +28,7 @@ FIRST_OBJECTS = 20_000
 
 @dataclass(frozen=True)
 class Source:
-    """Files of one format with the same columns, or one frame, readable as one SQL table."""
+    """Files of one format with the same columns, one frame or one table of an engine, readable as one SQL table."""
 
     format: Format
     files: tuple[str, ...]
@@ -39,8 +40,17 @@ class Source:
     partitions: tuple[str, ...] = ()
     # Where a file that had to be unpacked came from.
     origin: Mapping[str, str] = field(default_factory=dict)
+    # Of a table of an engine: what the user calls it, and what else the engine knows of it.
+    of: Table | None = None
+
+    @property
+    def untyped(self) -> bool:
+        """Whether it is read from CSV, where everything is text."""
+        return self.format == "csv" or (self.of is not None and self.of.untyped)
 
     def __str__(self) -> str:
+        if self.of is not None:
+            return self.of.shown
         if not self.files:
             return "the frame"
         first = self.shown(self.files[0])
@@ -52,6 +62,8 @@ class Source:
 
     def table(self, *, skip: bool = False, file: str | None = None, numbered: bool = False) -> str:
         """The SQL table: all its files or one of them, with the row number where that costs nothing extra."""
+        if self.of is not None:
+            return self.of.name
         if self.format == "frame":
             return name(self.frame)
         files = self.reader_arguments(file)
@@ -158,12 +170,16 @@ def _json_columns(file: Path, engine: DuckDB) -> dict[str, str]:
     }
 
 
+def file_list(files: Sequence[str]) -> str:
+    """A SQL list of these very files: nothing in their names is a glob."""
+    return "[" + listed(literal("".join(f"[{c}]" if c in "*?[" else c for c in file)) for file in files) + "]"
+
+
 def _reading(files: Sequence[str], *, partitioned: bool = False, gzipped: bool | None = None) -> str:
     """The first arguments of a SQL reader: these very files (no globs), and whether folders carry columns."""
-    listing = listed(literal("".join(f"[{c}]" if c in "*?[" else c for c in file)) for file in files)
     folders = "true, hive_types_autocast = false" if partitioned else "false"
     packing = "" if gzipped is None else f", compression = '{'gzip' if gzipped else 'uncompressed'}'"
-    return f"[{listing}], hive_partitioning = {folders}{packing}"
+    return f"{file_list(files)}, hive_partitioning = {folders}{packing}"
 
 
 def unreadable(where: str, error: duckdb.Error) -> InputError:
@@ -173,6 +189,11 @@ def unreadable(where: str, error: duckdb.Error) -> InputError:
         lines = ["some lines end in another way than the first one, or a quotation mark stands in the wrong place"]
     reason = lines[0].split("Error: ", 1)[-1].rstrip(".") if lines else type(error).__name__
     return InputError(f"{where}: cannot be read: {reason}. The file may be damaged or cut off; write it again.")
+
+
+def table_source(table: Table) -> Source:
+    """A table of an engine as a source."""
+    return Source("table", (), table.types, of=table)
 
 
 class _Stream:

@@ -22,7 +22,9 @@ from clickmix.clicks.sessions import (
     sessions_from_columns,
 )
 from clickmix.counts import count
-from clickmix.engines.duckdb import DuckDB, Progress
+from clickmix.engines.choose import choose_engine, embedded
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import Progress
 from clickmix.errors import InputError
 from clickmix.log import Log, is_counted, open_log
 from clickmix.rows import flags, whole
@@ -61,7 +63,8 @@ def write_sessions(
 
 def read_sessions(log: object, *, columns: Mapping[str, str] | None = None) -> SessionLog:
     """The sessions of a click log with a session_id column (files or a frame), in memory; bad rows are refused."""
-    engine = count(log, columns=columns).engine
+    engine = embedded(choose_engine(log=log), of="reading sessions")
+    count(log, columns=columns, engine=engine)  # refuses bad rows
     opened = open_log(log, engine=engine, columns=columns)
     fetched = [engine.fetch(_impressions(source, opened)) for source in opened.sources]
     names = ("query_id", "doc_id", "position", "clicked", "session_id")

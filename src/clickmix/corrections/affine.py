@@ -13,7 +13,7 @@ from clickmix.corrections.clipping import Clip, checked_clip, clip_title, releva
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import BiasParameters, check_fits
 from clickmix.counts import Counts
-from clickmix.engines.duckdb import Progress
+from clickmix.engines.engine import Progress
 from clickmix.sql import listed
 
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from clickmix.corrections.correction import check_positions_only
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
 from clickmix.counts import Counts
+from clickmix.engines.choose import embedded
 from clickmix.errors import InputError
 
 Integers = NDArray[np.int64]
@@ -82,6 +83,7 @@ class Cells:
 def read_cells(counts: Counts, *, correction: str) -> Cells:
     """All cells of a log; `correction` names in messages what needs them."""
     check_positions_only(counts, correction=correction)
+    embedded(counts.engine, of=correction)
     columns = counts.cells()
     query, doc = columns["query_id"], columns["doc_id"]
     new = np.ones(len(query), dtype=np.bool_)

@@ -18,7 +18,7 @@ from scipy.stats import chi2
 from clickmix.corrections.group import Group
 from clickmix.corrections.label_sql import labels_query
 from clickmix.counts import Counts
-from clickmix.groups import SMALLEST_GROUP, Place, read_histogram
+from clickmix.groups import SMALLEST_GROUP, Histogram, Place, chosen_queries
 from clickmix.mixtures import Observations
 from clickmix.mixtures.halves import RateGap, compare_rates
 from clickmix.mixtures.misfit import Misfit, find_misfits
@@ -56,21 +56,20 @@ class Check:
 
 
 def check_log(
-    groups: Sequence[Group], counts: Counts, *, bics: Mapping[int, float], jointly: bool
+    groups: Sequence[Group], histogram: Histogram, counts: Counts | None, *, bics: Mapping[int, float]
 ) -> tuple[Check, ...]:
-    """All that can be looked for in these groups; what stands above a document is known only where lists stay."""
+    """All that can be looked for in these groups; `counts` are given where lists stay and tell who is above."""
     checks = [
-        check_rising(groups, counts.context),
+        check_rising(groups, histogram.context),
         check_grades(bics, len(groups[0].prior)),
-        None if jointly else check_cascade(groups, counts),
-        *check_rates(groups, _observations(groups, counts), counts.context),
+        None if counts is None else check_cascade(groups, counts),
+        *check_rates(groups, _observations(groups, histogram), histogram.context),
     ]
     return tuple(check for check in checks if check is not None)
 
 
-def _observations(groups: Sequence[Group], counts: Counts) -> list[Observations]:
+def _observations(groups: Sequence[Group], histogram: Histogram) -> list[Observations]:
     """The histogram of each group."""
-    histogram = read_histogram(counts)
     of_place = {seen.place: g for g, group in enumerate(groups) for seen in group.places}
     member_of = np.array([of_place[place] for place in histogram.places])[histogram.place]
     columns = (histogram.impressions, histogram.clicks, histogram.documents)
@@ -204,7 +203,7 @@ def split_query(groups: Sequence[Group], counts: Counts) -> str:
     """The histogram of each place in two parts, `below` 0 or 1, of a sample of whole queries."""
     cells = sum(group.documents for group in groups)
     share = min(1.0, LOOK_CELLS / cells)
-    where = "" if share == 1.0 else f" WHERE {counts.engine.sample('query_id', share)}"
+    where = "" if share == 1.0 else f" WHERE {chosen_queries(counts, share)}"
     sampled = f"(SELECT * FROM {counts.table}{where}) AS sampled"
     labels = labels_query({p.place: g for g in groups for p in g.places}, sampled, counts.keys, stay=False)
     keys = listed(map(name, counts.keys))

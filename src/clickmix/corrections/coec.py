@@ -17,7 +17,7 @@ from clickmix.corrections.clipping import Clip, checked_clip, clip_title, releva
 from clickmix.corrections.correction import check_positions_only
 from clickmix.corrections.labels import Labels
 from clickmix.counts import Counts
-from clickmix.engines.duckdb import Progress
+from clickmix.engines.engine import Progress
 from clickmix.errors import InputError, SettingError
 from clickmix.sql import listed
 

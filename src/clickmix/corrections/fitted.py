@@ -243,6 +243,21 @@ class MixtureFit:
         places = list(self._known)
         return self._known[places[nearest(place, places)]]
 
+    def statement(self, table: str) -> str:
+        """SQL for the labels of a table of counts that lives elsewhere.
+
+        Positions that the fit has not seen are read as the nearest it has; contexts that it has not seen are left out.
+        """
+        if self.steps:
+            raise SettingError("a model of dcm or ubm walks down result lists, which no single statement does.")
+        last = max(place.position for place in self._known)
+        contexts = dict.fromkeys(place.context for place in self._known)
+        places = (Place(position, context) for context in contexts for position in range(1, last + 1))
+        keys = ("position", *self.context)
+        columns = listed(["query_id", "doc_id", f"least(position, {last}) AS position", *map(name, self.context)])
+        cells = f"(SELECT {columns}, impressions, clicks FROM {table})"
+        return labels_query({place: self._standing_for(place)[0] for place in places}, cells, keys, stay=False)
+
     def _query(self, counts: Counts) -> str:
         places = {place: self._standing_for(place)[0] for place in read_places(counts)}
         return labels_query(places, counts.table, counts.keys, stay=self._all_stay(counts))

@@ -31,11 +31,11 @@ def labels_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str],
     relevance = " + ".join(f"e_{k} * {k / (grades - 1)!r}" for k in range(1, grades))
     low, high = (_quantile(share, total, grades) for share in ((1 - SURE) / 2, (1 + SURE) / 2))
     return (
-        f"WITH {_numbers_table(groups, keys, grades)}, {_odds_table(groups, table, keys, grades, stay=stay)} "
+        f"WITH {_numbers_table(groups, keys, grades)}, {_odds_table(groups, table, keys, grades, stay=stay)}, "
+        f"logs AS (SELECT *, greatest({listed(logs)}) AS l_highest FROM odds), "
+        f"powers AS (SELECT query_id, doc_id, impressions, clicks, {listed(powers)} FROM logs) "
         f"SELECT query_id, doc_id, ({relevance}) / ({total}) AS relevance, "
-        f"impressions, clicks, {low} AS low, {high} AS high "
-        f"FROM (SELECT query_id, doc_id, impressions, clicks, {listed(powers)} "
-        f"FROM (SELECT *, greatest({listed(logs)}) AS l_highest FROM odds) AS logs) AS powers ORDER BY query_id, doc_id"
+        f"impressions, clicks, {low} AS low, {high} AS high FROM powers ORDER BY query_id, doc_id"
     )
 
 
@@ -43,7 +43,7 @@ def _quantile(share: float, total: str, grades: int) -> str:
     """The lowest grade up to which more than this share of the probability lies."""
     sums = [" + ".join(f"e_{j}" for j in range(k + 1)) for k in range(grades - 1)]
     whens = [f"WHEN {upto} > {share!r} * ({total}) THEN {k / (grades - 1)!r}" for k, upto in enumerate(sums)]
-    return f"CASE {' '.join(whens)} ELSE 1.0 END"
+    return f"CAST(CASE {' '.join(whens)} ELSE 1 END AS DOUBLE)"
 
 
 def _numbers_table(groups: Mapping[Place, Group], keys: Sequence[str], grades: int) -> str:

@@ -12,7 +12,8 @@ import narwhals as nw
 import numpy as np
 
 from clickmix.counts import Counts
-from clickmix.engines.duckdb import Columns, Progress
+from clickmix.engines.engine import Columns, Progress
+from clickmix.engines.spark import Spark, is_spark_frame
 from clickmix.sql import listed
 
 Array = np.ndarray[Any, Any]
@@ -71,7 +72,7 @@ class Labels:
 
     def write(self, path: str | Path, *, progress: Progress | None = None) -> int:
         """Write a labels file: Parquet, CSV or NDJSON by its name, whole or not at all; says how many labels."""
-        return self.counts.engine.write(self.query, path, progress=progress)
+        return self.counts.engine.write(self.query, str(path), progress=progress)
 
     def to_pandas(self) -> Any:
         """As a pandas frame."""
@@ -86,7 +87,9 @@ class Labels:
         return self._to("pyarrow")
 
     def like(self, frame: Any) -> Any:
-        """As the same kind of frame as `frame`; a DuckDB relation comes back on its own connection."""
+        """As the same kind of frame as `frame`; a relation of DuckDB or a frame of Spark stays in its session."""
+        if is_spark_frame(frame) and isinstance(self.counts.engine, Spark):
+            return self.counts.engine.frame(self.query)
         if isinstance(frame, duckdb.DuckDBPyRelation):
             # DuckDB finds it by this name, unless the caller has a table of that name: hence no plain word.
             _clickmix_labels = dict(self.columns)

@@ -16,7 +16,7 @@ from clickmix.corrections.checks import check_log
 from clickmix.corrections.fitted import EXAMINATIONS, MIXTURES, MixtureFit
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.counts import Counts
-from clickmix.engines.duckdb import Progress
+from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
 from clickmix.groups import Histogram, Place, Sample, join_small, nearest, read_histogram, read_moving, read_sample
 from clickmix.mixtures import Mixture, Observations, can_share, fit_examined, fit_group, fit_jointly, fit_neighbours
@@ -61,18 +61,31 @@ class MixtureCorrection:
         """Fit every group by itself or with its neighbours, or all together where documents move between them."""
         if self.examination != "pbm":
             return fit_cascade(counts, self._of_groups, examination=self.examination, moving_from=MOVING_FROM)
-        fitted = self._fit(counts, progress)
+        histogram = read_histogram(counts)
+        return self._checked(self._of_counts(counts, histogram, progress), histogram, counts)
+
+    def _checked(self, fitted: MixtureFit, histogram: Histogram, counts: Counts | None) -> MixtureFit:
         if self.mixture in ("gaussian", "nonparametric"):
             return fitted
-        return replace(fitted, checks=check_log(fitted.groups, counts, bics=fitted.bics, jointly=fitted.jointly))
+        stable = None if fitted.jointly else counts
+        return replace(fitted, checks=check_log(fitted.groups, histogram, stable, bics=fitted.bics))
 
-    def _fit(self, counts: Counts, progress: Progress | None = None) -> MixtureFit:
-        histogram = read_histogram(counts)
+    def _of_counts(self, counts: Counts, histogram: Histogram, progress: Progress | None = None) -> MixtureFit:
         moving = read_moving(counts, histogram)
         # A distribution without a shape is fitted group by group always: jointly it would have too many parameters.
         jointly = moving >= MOVING_FROM and self.mixture != "nonparametric"
-        if jointly:
-            sample = read_sample(counts, histogram)
+        return self._fit(histogram, moving, read_sample(counts, histogram) if jointly else None, progress)
+
+    def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:
+        """Fit from a histogram that was made elsewhere, never jointly; `moving` is told with the fit."""
+        if self.examination != "pbm":
+            raise SettingError(
+                f"examination {self.examination!r}: a histogram does not tell what stood above. Fit a log."
+            )
+        return self._checked(self._fit(histogram, moving, None, None), histogram, None)
+
+    def _fit(self, histogram: Histogram, moving: float, sample: Sample | None, progress: Progress | None) -> MixtureFit:
+        if sample is not None:
             # Groups must be large enough in what is fitted: the sample.
             sizes = np.bincount(sample.place, minlength=len(histogram.places))
             group = np.array(join_small(histogram.places, sizes.tolist()))
@@ -80,17 +93,10 @@ class MixtureCorrection:
         else:
             group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
             fitted = self._separately(histogram, group, progress)
-        return self._fit_of(counts, histogram, group, fitted, moving, jointly=jointly)
+        return self._fit_of(histogram, group, fitted, moving, jointly=sample is not None)
 
     def _fit_of(
-        self,
-        counts: Counts,
-        histogram: Histogram,
-        group: Ints,
-        fitted: _Fitted,
-        moving: float,
-        *,
-        jointly: bool = False,
+        self, histogram: Histogram, group: Ints, fitted: _Fitted, moving: float, *, jointly: bool = False
     ) -> MixtureFit:
         priors = _filled(fitted, histogram, group)
         groups = tuple(
@@ -100,7 +106,7 @@ class MixtureCorrection:
         return MixtureFit(
             self.mixture,
             self.prior,
-            counts.context,
+            histogram.context,
             groups,
             jointly,
             moving,
@@ -119,14 +125,14 @@ class MixtureCorrection:
         if grades is not None and self.mixture == "auto":
             plain = replace(plain, mixture="graded", grades=grades)
         if not alike or plain.mixture not in ("binomial", "graded"):
-            return plain._fit(counts)
+            return plain._of_counts(counts, read_histogram(counts))
         histogram = read_histogram(counts)
         moving, group = read_moving(counts, histogram), np.arange(len(histogram.places))
         if moving >= MOVING_FROM:
-            return plain._fit(counts)
+            return plain._of_counts(counts, histogram)
         mixtures = fit_examined(_observations(histogram, group), grades=plain._grades)
         priors = [np.array(mixture.weights) if mixture.informative else None for mixture in mixtures]
-        return plain._fit_of(counts, histogram, group, _Fitted(mixtures, priors, plain._grades, ()), moving)
+        return plain._fit_of(histogram, group, _Fitted(mixtures, priors, plain._grades, ()), moving)
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
         """From the histogram of each group, with what its neighbours say where there are enough of them.

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from clickmix.corrections.labels import Labels
 from clickmix.counts import Counts
-from clickmix.engines.duckdb import Columns, Progress
+from clickmix.engines.choose import embedded
+from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import InputError
 from clickmix.sources import kind_of
 
@@ -50,7 +51,7 @@ class Oracle:
     def label(self, counts: Counts) -> Labels:
         """The true relevance of every document of the log; each must have one."""
         table = f"truth_{next(_table_numbers)}"
-        counts.engine.register(table, self.truth)
+        embedded(counts.engine, of="oracle").register(table, self.truth)
         self._check_types(counts, table)
         joined = f"{counts.table} AS cells LEFT JOIN {table} AS truth USING (query_id, doc_id)"
         self._check_complete(counts, table, joined)

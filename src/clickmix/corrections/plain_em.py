@@ -25,7 +25,7 @@ from clickmix.corrections.clipping import Clip, checked_clip, clip_title
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
 from clickmix.counts import Counts
-from clickmix.engines.duckdb import Progress
+from clickmix.engines.engine import Progress
 from clickmix.errors import InputError, SettingError
 
 FARTHEST = 20.0  # log-odds: a leap never ends on 0 or 1, where EM could not leave again

@@ -32,7 +32,7 @@ from clickmix.corrections.clipping import Clip, checked_clip, clip_title
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
 from clickmix.counts import Counts
-from clickmix.engines.duckdb import Progress
+from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
 
 ROUNDS = 2  # of E and M to one regression, as the paper's authors have it

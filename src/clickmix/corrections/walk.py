@@ -15,6 +15,8 @@ import numpy as np
 
 from clickmix.corrections.patterns import LEVELS, Floats, Step, expected_clicks, form_step, score_sql
 from clickmix.counts import Counts
+from clickmix.engines.choose import embedded
+from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError
 from clickmix.groups import SAMPLE_CELLS, Place, join_small
 from clickmix.sql import listed
@@ -43,7 +45,7 @@ class Ground:
         """The ground before the first step: no cell yet, and nothing above anything."""
         number = next(_walk_numbers)
         ground = cls(counts, f"pages_{number}", f"walked_{number}", tuple(positions))
-        run = counts.engine.run
+        run = _engine(counts).run
         run(f"CREATE TEMP TABLE {ground.pages} AS SELECT DISTINCT query_id, list, '' AS pattern FROM {counts.by_list}")
         run(
             f"CREATE TEMP TABLE {ground.cells} AS SELECT query_id, doc_id, position, '' AS {ABOVE}, impressions, "
@@ -66,7 +68,7 @@ class Ground:
 
     def enter(self, step: Step) -> Counts:
         """Put the cells of a position into their groups; gives all cells so far of the documents shown there."""
-        run, recent = self.counts.engine.run, f"{self.cells}_recent"
+        run, recent = _engine(self.counts).run, f"{self.cells}_recent"
         run(
             f"INSERT INTO {self.cells} SELECT query_id, doc_id, {step.position}, {ABOVE}, "
             "CAST(sum(impressions) AS BIGINT), CAST(sum(clicks) AS BIGINT) FROM "
@@ -81,7 +83,7 @@ class Ground:
 
     def leave(self, position: int, labels: str) -> None:
         """Write the digit of a position to the patterns; where two documents share it, that of the better one."""
-        run, following = self.counts.engine.run, f"{self.pages}_next"
+        run, following = _engine(self.counts).run, f"{self.pages}_next"
         digit = f"CAST(round({LEVELS} * relevance) AS INTEGER)"
         run(
             f"CREATE TEMP TABLE {following} AS SELECT query_id, list, concat(pattern, coalesce(digit, 0)) AS pattern "
@@ -105,7 +107,7 @@ def walk(counts: Counts, positions: Sequence[int], *, rule: Rule, relevance: Rel
         if position != positions[-1]:
             ground.leave(position, labels)
     for table in (ground.pages, f"{ground.cells}_recent"):
-        counts.engine.run(f"DROP TABLE {table}")
+        _engine(counts).run(f"DROP TABLE {table}")
     return Counts(counts.engine, ground.cells, (ABOVE,)), steps
 
 
@@ -118,6 +120,11 @@ def walk_again(counts: Counts, steps: Sequence[Step], labels: Callable[[Counts],
         rule=lambda _, position: known[position],
         relevance=lambda recent, _: labels(recent),
     )[0]
+
+
+def _engine(counts: Counts) -> DuckDB:
+    """Lists are kept apart by DuckDB only."""
+    return embedded(counts.engine, of="walking down result lists (dcm, ubm)")
 
 
 def check_lists(counts: Counts, examination: str) -> None:

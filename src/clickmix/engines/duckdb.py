@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import re
 import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 
+from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import SettingError
-from clickmix.files import replacing
+from clickmix.files import check_writable, replacing
 from clickmix.sql import literal
 
-Columns = dict[str, np.ndarray[Any, Any]]
-Progress = Callable[[float], None]
-
+NOTE = "clickmix"
 # By the name of the file to be written: what COPY must be told.
 OUTPUT_OPTIONS: Mapping[str, str] = {
     ".parquet": "FORMAT parquet, ROW_GROUP_SIZE 122880",
@@ -34,13 +33,14 @@ OUTPUT_OPTIONS: Mapping[str, str] = {
 
 
 class DuckDB:
-    """One embedded database; tables larger than `memory` go to a temporary folder by themselves."""
+    """An `Engine`: one embedded database; tables larger than `memory` go to a temporary folder by themselves."""
 
     def __init__(self, *, memory: str | None = None, threads: int | None = None) -> None:
         # For what does not fit in memory, and for unpacked files; gone with the engine.
         self.folder = Path(tempfile.mkdtemp(prefix="clickmix-"))
         self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._connection = duckdb.connect()
+        self._numbers = itertools.count(1)
         self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
         # DuckDB draws a bar of its own in some sessions; ours is drawn by whoever asks for progress.
         self._connection.execute("SET enable_progress_bar = false")
@@ -59,6 +59,16 @@ class DuckDB:
             else:
                 self._run_watched(statement, progress)
 
+    def keep(self, query: str, *, progress: Progress | None = None) -> str:
+        """Compute a result of any size and keep it in a temporary table; says its name."""
+        table = f"kept_{next(self._numbers)}"
+        self.run(f"CREATE TEMP TABLE {table} AS {query}", progress=progress)
+        return table
+
+    def forget(self, table: str) -> None:
+        """Drop what was kept."""
+        self.run(f"DROP TABLE {table}")
+
     def fetch(self, query: str) -> Columns:
         """A result small enough for memory, as numpy columns; missing texts are None, missing numbers masked."""
         with _in_memory():
@@ -69,9 +79,19 @@ class DuckDB:
         with _in_memory():
             return self._connection.execute(query).fetchall()
 
-    def write(self, query: str, path: str | Path, *, progress: Progress | None = None) -> int:
-        """Write a result of any size to a file, whole or not at all, and say how many rows it has."""
+    def check_target(self, target: str) -> None:
+        """Complain when a file cannot be written, or its name tells no format."""
+        output_options(target)
+        check_writable(target)
+
+    def write(self, query: str, path: str | Path, *, progress: Progress | None = None, note: str = "") -> int:
+        """Write a result of any size to a file, whole or not at all, and say how many rows it has.
+
+        Parquet has a place for `note`, other formats have none.
+        """
         options = output_options(path)
+        if note and "parquet" in options:
+            options += f", KV_METADATA {{{NOTE}: {literal(note)}}}"
         with replacing(path) as temporary:
             try:
                 # Several threads would cut the rows into files and row groups differently from run to run.
@@ -99,9 +119,12 @@ class DuckDB:
         """The columns of a table expression with their SQL types."""
         return {row[0]: str(row[1]) for row in self.rows(f"DESCRIBE SELECT * FROM {table}")}
 
-    def sample(self, columns: str, share: float) -> str:
-        """SQL that is true for about this share of the columns' values, the same ones every time."""
-        return f"hash({columns}) % 1000000 < {round(share * 1_000_000)}"
+    def notes(self, files: str) -> list[tuple[str, str]]:
+        """The notes of Parquet files, given as a reader's first argument: (file, note) where there is one."""
+        found = self.rows(
+            f"SELECT file_name, decode(value) FROM parquet_kv_metadata({files}) WHERE decode(key) = {literal(NOTE)}"
+        )
+        return [(str(file), str(note)) for file, note in found]
 
     def close(self) -> None:
         """Give memory and temporary files back."""

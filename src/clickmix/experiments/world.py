@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from clickmix.clicks import ListCounts, PositionBased, User
 from clickmix.counts import Counts, count
 from clickmix.datasets import Collection, Split, binarized, graded, production_ranker
+from clickmix.engines.choose import embedded
 from clickmix.experiments.study import Setting, Study
 from clickmix.files import write_atomically
 
@@ -52,7 +53,7 @@ class Shown:
         }
         with duckdb.connect(config={"threads": 1}) as database:
             counts = count(database.register("columns", columns).table("columns"), lists=True)
-        counts.engine.run("SET threads = 1")  # other processes have the other cores
+        embedded(counts.engine, of="an experiment").run("SET threads = 1")  # other processes have the other cores
         return counts
 
     @property

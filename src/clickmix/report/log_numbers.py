@@ -6,7 +6,6 @@ counts, labels -> report
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +14,13 @@ import numpy as np
 
 from clickmix.corrections import Labels
 from clickmix.counts import Counts
-from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import Engine
 
 BINS = 20  # of labels and click-through rates between 0 and 1
 EXAMPLES = 5
 LEAST_MOVE = 0.2  # between click-through rate and label, to be worth showing
 DOUBT = 10  # impressions without a click, added so that one click of one impression is not a rate of 100 %
 
-_table_numbers = itertools.count(1)
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -31,7 +29,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 class LabelTable:
     """Labels in a table of the engine, and whether they have intervals."""
 
-    engine: DuckDB
+    engine: Engine
     name: str
     intervals: bool
 
@@ -74,13 +72,13 @@ def count_queries(counts: Counts) -> int:
 @contextlib.contextmanager
 def labels_at_hand(labels: Labels) -> Iterator[LabelTable]:
     """The labels in a table of the engine, for as long as they are looked at: computed once."""
-    engine, table = labels.counts.engine, f"labels_{next(_table_numbers)}"
+    engine = labels.counts.engine
     # Labels come in order; whoever adds them up need not wait for that.
-    engine.run(f"CREATE TEMP TABLE {table} AS {labels.query.removesuffix(' ORDER BY query_id, doc_id')}")
+    table = engine.keep(labels.query.removesuffix(" ORDER BY query_id, doc_id"))
     try:
         yield LabelTable(engine, table, "low" in engine.types(table))
     finally:
-        engine.run(f"DROP TABLE {table}")
+        engine.forget(table)
 
 
 def read_label_bins(labels: LabelTable) -> LabelBins:
@@ -111,7 +109,8 @@ def _most(labels: LabelTable, moved: str) -> list[Moved]:
     ends = "low, high" if labels.intervals else "NULL, NULL"
     rows = labels.engine.rows(
         f"SELECT query_id, doc_id, relevance, impressions, clicks, {ends} FROM {labels.name} "
-        f"WHERE {moved} >= {LEAST_MOVE} ORDER BY round({moved}, 6) DESC, query_id, doc_id LIMIT {EXAMPLES}"
+        f"WHERE {moved} >= {LEAST_MOVE} ORDER BY round(CAST({moved} AS DECIMAL(38, 12)), 6) DESC, query_id, doc_id "
+        f"LIMIT {EXAMPLES}"
     )
     return [
         Moved(query, doc, float(relevance), int(n), int(c), None if low is None else (float(low), float(high)))

@@ -1,0 +1,46 @@
+"""The command that prints statements for warehouses: sql. Parse, call, print; `cli` takes it in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from clickmix.cli_labels import Columns, Context, pairs, words
+from clickmix.dialects import DIALECTS
+from clickmix.errors import SettingError
+
+Statement = Annotated[
+    Literal["counts", "refused", "histogram", "labels"], typer.Argument(help="Which statement of the log stage.")
+]
+
+
+def sql(
+    statement: Statement,
+    dialect: Annotated[str, typer.Option(help=f"One of {', '.join(DIALECTS)}.")],
+    table: Annotated[
+        str | None, typer.Option(help="The table to read: a log (clicks), for histogram and labels counts (counts).")
+    ] = None,
+    model: Annotated[Path | None, typer.Option(help="For labels: the model file.")] = None,
+    columns: Columns = "",
+    context: Context = "",
+) -> None:
+    """Print a statement to run in a warehouse, or to put into dbt."""
+    from clickmix import statements
+    from clickmix.corrections import MixtureFit
+
+    if (statement == "labels") != (model is not None):
+        raise SettingError("labels need a model, and nothing else does: clickmix sql labels --model model.json.")
+    if statement == "counts":
+        text = statements.counts_statement(
+            dialect, table=table or "clicks", columns=pairs(columns), context=words(context)
+        )
+    elif statement == "refused":
+        text = statements.refused_statement(dialect, table=table or "clicks", columns=pairs(columns))
+    elif statement == "histogram":
+        text = statements.histogram_statement(dialect, table=table or "counts", context=words(context))
+    else:
+        fitted = MixtureFit.read(str(model))
+        text = statements.labels_statement(dialect, fitted, table=table or "counts")
+    typer.echo(text, nl=False)

@@ -1,0 +1,196 @@
+"""PostgreSQL: tables are logs, statements run in the server, labels become a table in one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clickmix.dialects import translated
+from clickmix.engines.engine import SAME_COLUMNS, Columns, Progress, Table
+from clickmix.errors import EngineError, InputError, SettingError
+from clickmix.sql import name
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Cursor
+
+# PostgreSQL's types by the name of their number, as DuckDB calls what they hold; others hold nothing a log has.
+TYPES = {
+    "bool": "BOOLEAN",
+    "int2": "SMALLINT",
+    "int4": "INTEGER",
+    "int8": "BIGINT",
+    "float4": "FLOAT",
+    "float8": "DOUBLE",
+    "numeric": "DECIMAL",
+    "text": "VARCHAR",
+    "varchar": "VARCHAR",
+    "bpchar": "VARCHAR",
+    "uuid": "VARCHAR",
+}
+
+
+class Postgres:
+    """An `Engine`: one connection; what is kept is in temporary tables, gone with the connection."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            import psycopg
+        except ModuleNotFoundError:
+            raise SettingError("PostgreSQL needs psycopg. Install it: pip install 'clickmix[postgres]'.") from None
+        self._error: type[Exception] = psycopg.Error
+        try:
+            self._connection: Connection[Any] = psycopg.connect(
+                address, autocommit=True, application_name="clickmix", connect_timeout=10
+            )
+        except psycopg.Error as error:
+            raise EngineError(
+                f"PostgreSQL cannot be reached: {_first_line(error)}. Check the address, postgresql://user@host/database."
+            ) from None
+        self._close = weakref.finalize(self, self._connection.close)
+
+    def tables(self, log: object) -> tuple[Table, ...]:
+        """The tables (or views) of a log, by name, with or without schema."""
+        names = [log] if isinstance(log, str) else log
+        if not isinstance(names, (list, tuple)) or not all(isinstance(part, str) for part in names):
+            raise InputError(f"a {type(log).__name__} is no log in PostgreSQL. Give the name of a table, or a list.")
+        found = [self._find(part) for part in names]
+        for i, table in enumerate(found):
+            if table is None:
+                raise InputError(f"{names[i]}: no such table in the database. Give the name as SQL does: schema.table.")
+            if table in found[:i]:
+                raise InputError(f"{names[i]}: given twice. Its clicks would be counted twice; name it once.")
+        return tuple(
+            Table(f"table {part}", str(table), self.types(str(table))) for part, table in zip(names, found, strict=True)
+        )
+
+    def keep(self, query: str, *, progress: Progress | None = None) -> str:
+        """Compute a result of any size and keep it in a temporary table; says its name."""
+        table = f"clickmix_{secrets.token_hex(6)}"
+        self._run(f"CREATE TEMP TABLE {table} AS {query}")
+        self._run(f"ANALYZE {table}", translate=False)
+        return table
+
+    def forget(self, table: str) -> None:
+        """Drop what was kept."""
+        self._run(f"DROP TABLE {table}")
+
+    def fetch(self, query: str) -> Columns:
+        """A result small enough for memory, as numpy columns."""
+        with self._asking():
+            cursor = self._connection.execute(translated(query, "postgres").encode())
+            columns = (
+                zip(*cursor.fetchall(), strict=True) if cursor.rowcount else [() for _ in cursor.description or ()]
+            )
+            described = cursor.description or ()
+        return {
+            column.name: np.array(values, dtype=_numpy_type(self._type(column)))
+            for column, values in zip(described, columns, strict=True)
+        }
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """A very small result, as rows."""
+        return self._run(query).fetchall()
+
+    def types(self, table: str) -> dict[str, str]:
+        """The columns of a table, with DuckDB's names of their types."""
+        described = self._run(f"SELECT * FROM {table} LIMIT 0").description or ()
+        return {column.name: self._type(column) for column in described}
+
+    def check_target(self, target: str) -> None:
+        """Complain when a table cannot be made, or what stands there is no table that clickmix wrote."""
+        if not target or target.endswith((".parquet", ".csv", ".gz", ".ndjson")) or "/" in target:
+            raise SettingError(f"{target}: PostgreSQL writes tables. Give the name of a table, for instance labels.")
+        schema, _ = self._place(target)
+        if not self._ask("SELECT has_schema_privilege(to_regnamespace(%s), 'CREATE')", schema)[0]:
+            raise EngineError(f"{target}: no permission to create tables in schema {schema}. Nothing was written.")
+
+    def write(self, query: str, target: str, *, progress: Progress | None = None, note: str = "") -> int:
+        """Write a result of any size as a table, in one transaction: the old table is replaced whole, or stays."""
+        self.check_target(target)
+        schema, table = self._place(target)
+        temporary = f"clickmix_{secrets.token_hex(6)}"
+        with self._asking(), self._connection.transaction():
+            rows = self._run(f"CREATE TABLE {schema}.{temporary} AS {query}").rowcount
+            # Two runs at once: one after the other from here on, and the last one's labels stay.
+            self._ask("SELECT pg_advisory_xact_lock(hashtext(%s))", f"clickmix {schema}.{table}")
+            self._drop_old(target, f"{schema}.{temporary}")
+            self._run(f"ALTER TABLE {schema}.{temporary} RENAME TO {table}", translate=False)
+        return int(rows)
+
+    def close(self) -> None:
+        """Close the connection; the server drops its temporary tables."""
+        self._close()
+
+    def _drop_old(self, target: str, new: str) -> None:
+        old = self._find(target)
+        if old is None:
+            return
+        if list(self.types(old))[:SAME_COLUMNS] != list(self.types(new))[:SAME_COLUMNS]:
+            raise InputError(
+                f"{target}: stands there with other columns ({', '.join(self.types(old))}) and would be lost. "
+                "Drop it first, or choose another name. Nothing was written."
+            )
+        self._run(f"DROP TABLE {old}", translate=False)
+
+    def _find(self, table: str) -> str | None:
+        """A table's full name, quoted as SQL wants it, or nothing if there is none."""
+        (found,) = self._ask(
+            "SELECT max(quote_ident(nspname) || '.' || quote_ident(relname)) FROM pg_class "
+            "JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE pg_class.oid = to_regclass(%s)",
+            table,
+        )
+        return None if found is None else str(found)
+
+    def _place(self, target: str) -> tuple[str, str]:
+        """The schema that a new table goes to, and its name there, both quoted as SQL wants them."""
+        (parts,) = self._ask("SELECT parse_ident(%s)", target)
+        named = name(parts[-2]) if len(parts) > 1 else None
+        (schema,) = self._ask("SELECT coalesce(to_regnamespace(%s)::text, quote_ident(current_schema()))", named)
+        if schema is None or (named and schema not in (named, parts[-2])):
+            raise InputError(f"{target}: no such schema in the database. Make it first, or choose another name.")
+        return schema, name(parts[-1])
+
+    def _ask(self, query: str, *values: object) -> tuple[Any, ...]:
+        """One row of the server's own knowledge."""
+        with self._asking():
+            found = self._connection.execute(query.encode(), values).fetchone()
+        return tuple(found or ())
+
+    def _type(self, column: Any) -> str:
+        known = self._connection.adapters.types.get(column.type_code)
+        if known is None or known.array_oid == column.type_code:
+            return "OTHER"
+        type = TYPES.get(known.name, known.name.upper())
+        return f"DECIMAL({column.precision},{column.scale})" if type == "DECIMAL" and column.precision else type
+
+    def _run(self, statement: str, *, translate: bool = True) -> Cursor[Any]:
+        with self._asking():
+            text = translated(statement, "postgres") if translate else statement
+            return self._connection.execute(text.encode())
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        """What the server says in its own words becomes a message of ours."""
+        try:
+            yield
+        except self._error as error:
+            if self._connection.closed or self._connection.broken:
+                raise EngineError(
+                    f"PostgreSQL: the connection was lost: {_first_line(error)}. Nothing was written; run it again."
+                ) from None
+            raise EngineError(f"PostgreSQL: {_first_line(error)}. Nothing was written.") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _numpy_type(type: str) -> Any:
+    if type in ("SMALLINT", "INTEGER", "BIGINT"):
+        return np.int64
+    return np.float64 if type in ("FLOAT", "DOUBLE") or type.startswith("DECIMAL") else object

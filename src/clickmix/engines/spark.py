@@ -1,0 +1,245 @@
+"""Apache Spark: tables, files and data frames are logs, statements run in the cluster, labels are written there."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clickmix.dialects import translated
+from clickmix.engines.engine import Columns, Progress, Table
+from clickmix.engines.spark_write import spark_errors, write_folder, write_table
+from clickmix.errors import EngineError, InputError, SettingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MASTERS = ("local", "yarn", "spark://", "k8s://")
+# Spark's types, as DuckDB calls what they hold; others hold nothing a log has.
+TYPES = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+}
+# By the end of a path: Spark's name of the format.
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".ndjson": "json",
+    ".jsonl": "json",
+    ".json": "json",
+    ".orc": "orc",
+}
+BROKEN = "_clickmix_broken"
+
+
+def is_master(engine: object) -> bool:
+    """Whether a text names Spark: by its name, or by a master."""
+    return isinstance(engine, str) and (engine == "spark" or engine.startswith(MASTERS))
+
+
+def is_spark_session(engine: object) -> bool:
+    """Whether something is a session; Spark is not loaded to find out."""
+    return type(engine).__module__.startswith("pyspark.sql") and type(engine).__name__ == "SparkSession"
+
+
+def is_spark_frame(frame: object) -> bool:
+    """Whether something is a data frame of Spark's; Spark is not loaded to find out."""
+    return type(frame).__module__.startswith("pyspark.sql") and type(frame).__name__ == "DataFrame"
+
+
+class Spark:
+    """An `Engine`: a session; what is kept is cached in the cluster until the engine is gone."""
+
+    def __init__(self, session: object = "spark") -> None:
+        self.session: SparkSession = _started(session) if isinstance(session, str) else session
+        self._kept: dict[str, DataFrame] = {}
+        self._clean = weakref.finalize(self, _drop, self.session, self._kept)
+
+    def tables(self, log: object) -> tuple[Table, ...]:
+        """A data frame; or tables of the catalog and files that Spark can read, by name."""
+        if is_spark_frame(log):
+            return (self._table("the frame", log),)
+        names = [log] if isinstance(log, str) or not isinstance(log, (list, tuple)) else list(log)
+        shown = [str(part) for part in names]
+        for i, part in enumerate(shown):
+            if part in shown[:i]:
+                raise InputError(f"{part}: given twice. Its clicks would be counted twice; name it once.")
+        with self._asking():
+            tables = [part for part in shown if self._is_table(part)]
+            found = [self._table(f"table {part}", self.session.table(part)) for part in tables]
+            for format in dict.fromkeys(map(_format, (part for part in shown if part not in tables))):
+                paths = [part for part in shown if part not in tables and _format(part) == format]
+                found.append(self._read(format, paths))
+        return tuple(found)
+
+    def keep(self, query: str, *, progress: Progress | None = None) -> str:
+        """Compute a result of any size and keep it in the cluster; says the name of its view."""
+        with self._asking():
+            frame = self._sql(query).persist()
+            table = self._view(frame)
+            frame.count()  # computes it
+        return table
+
+    def forget(self, table: str) -> None:
+        """Drop what was kept."""
+        with self._asking():
+            self.session.catalog.dropTempView(table)
+            self._kept.pop(table).unpersist()
+
+    def fetch(self, query: str) -> Columns:
+        """A result small enough for memory, as numpy columns."""
+        with self._asking():
+            frame = self._sql(query)
+            rows = frame.collect()
+        columns = zip(*rows, strict=True) if rows else [() for _ in frame.columns]
+        return {
+            key: np.array(values, dtype=_numpy_type(type))
+            for (key, type), values in zip(frame.dtypes, columns, strict=True)
+        }
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """A very small result, as rows."""
+        with self._asking():
+            return [tuple(row) for row in self._sql(query).collect()]
+
+    def types(self, table: str) -> dict[str, str]:
+        """The columns of a table, with DuckDB's names of their types."""
+        with self._asking():
+            return _types(self.session.table(table))
+
+    def frame(self, query: str) -> DataFrame:
+        """A result of any size as a data frame, computed when it is asked for."""
+        with self._asking():
+            frame = self._sql(query)
+        frame._clickmix_engine = self  # what is kept stays while the frame lives
+        return frame
+
+    def check_target(self, target: str) -> None:
+        """Complain when the name tells neither a table nor a kind of file that Spark writes."""
+        if not target or "'" in target or "`" in target:
+            raise SettingError(f"{target!r}: no name of a table or a folder. Choose another.")
+        if _is_path(target) and not hasattr(self.session, "_jvm"):
+            raise SettingError(f"{target}: Spark Connect cannot rename folders. Give the name of a table.")
+
+    def write(self, query: str, target: str, *, progress: Progress | None = None, note: str = "") -> int:
+        """Write a result of any size: to a folder of files for a path, else to a table of the catalog.
+
+        Written under another name first and renamed when it is whole: the old one stays until then.
+        """
+        self.check_target(target)
+        with self._asking():
+            frame = self._sql(query)
+            return (
+                write_folder(frame, target, format=_format(target)) if _is_path(target) else write_table(frame, target)
+            )
+
+    def close(self) -> None:
+        """Give back what is cached; the session stays, others may use it."""
+        self._clean()
+
+    def _sql(self, query: str) -> DataFrame:
+        return self.session.sql(translated(query, "spark"))
+
+    def _is_table(self, text: str) -> bool:
+        return not _is_path(text) and self.session.catalog.tableExists(text)
+
+    def _read(self, format: str, paths: Sequence[str]) -> Table:
+        """Files as a table. CSV is all text; lines that cannot be cut into columns are marked, not guessed."""
+        reader = self.session.read.option("columnNameOfCorruptRecord", BROKEN)
+        if format == "csv":
+            from pyspark.sql.types import StringType
+
+            separator = "\t" if ".tsv" in paths[0].lower() else ","
+            reader = reader.options(header=True, sep=separator, quote='"', escape='"', enforceSchema=False)
+            schema = reader.csv(list(paths)).schema
+            frame = reader.schema(schema.add(BROKEN, StringType())).csv(list(paths))
+        else:
+            frame = reader.format(format).load(list(paths))
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        return self._table(f"{paths[0]}{more}", frame, untyped=format == "csv")
+
+    def _table(self, shown: str, frame: Any, *, untyped: bool = False) -> Table:
+        types = _types(frame)
+        broken = BROKEN if types.pop(BROKEN, None) else ""
+        return Table(shown, self._view(frame), types, untyped, broken)
+
+    def _view(self, frame: DataFrame) -> str:
+        table = f"clickmix_{secrets.token_hex(6)}"
+        frame.createOrReplaceTempView(table)
+        self._kept[table] = frame
+        return table
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        """What Spark says in its own words becomes a message of ours."""
+        try:
+            yield
+        except spark_errors() as error:
+            raise EngineError(f"Spark: {_first_line(error)}. Nothing was written.") from None
+
+
+def _started(master: str) -> SparkSession:
+    """A session with the settings that Spark finds (SPARK_*, spark-defaults, spark-submit); a running one if any."""
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError:
+        raise SettingError("Spark needs pyspark. Install it: pip install 'clickmix[spark]'.") from None
+    builder = SparkSession.builder.appName("clickmix")
+    if master != "spark":
+        builder = builder.master(master)
+    try:
+        return SparkSession.getActiveSession() or builder.getOrCreate()
+    except spark_errors() as error:
+        raise EngineError(
+            f"Spark did not start: {_first_line(error)}. It needs Java 17 or later; check JAVA_HOME and the master."
+        ) from None
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].split(" SQLSTATE:")[0].rstrip(".")
+
+
+def _drop(session: SparkSession, kept: dict[str, DataFrame]) -> None:
+    """Views and what is cached; a session that is gone has none."""
+    with contextlib.suppress(*spark_errors()):
+        for table, frame in kept.items():
+            session.catalog.dropTempView(table)
+            frame.unpersist()
+    kept.clear()
+
+
+def _is_path(text: str) -> bool:
+    """Whether a name is a path: it has a slash, or ends as a kind of file does."""
+    return "/" in text or _ending(text) in FORMATS
+
+
+def _ending(text: str) -> str:
+    return "." + text.lower().rstrip("/").removesuffix(".gz").rpartition(".")[2]
+
+
+def _format(path: str) -> str:
+    """Spark's name of a path's format; Parquet where the name does not say."""
+    return FORMATS.get(_ending(path), "parquet")
+
+
+def _types(frame: Any) -> dict[str, str]:
+    return {key: TYPES.get(type, type.upper()) for key, type in frame.dtypes}
+
+
+def _numpy_type(type: str) -> Any:
+    if type in ("tinyint", "smallint", "int", "bigint"):
+        return np.int64
+    return np.float64 if type in ("float", "double") or type.startswith("decimal") else object

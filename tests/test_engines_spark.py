@@ -1,0 +1,202 @@
+"""Spark: files, tables and frames as logs; labels as frames, folders and tables; what goes wrong."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clickmix as cm
+from clickmix.engines.choose import choose_engine
+from clickmix.engines.engine import Engine
+from logs import cells, counted, csv_text, small_log, write
+from servers import SPARK_SETTINGS
+
+pytestmark = pytest.mark.xdist_group("engines")
+LOG = small_log(rows=600)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> cm.Labels:
+    """Labels by DuckDB."""
+    found = cm.debias(write(tmp_path_factory.mktemp("log") / "log.parquet", LOG), correction="none")
+    assert isinstance(found, cm.Labels)
+    return found
+
+
+def labels(spark: Any, log: Any) -> Any:
+    return cm.debias(log, engine=spark, correction="none")
+
+
+@pytest.mark.parametrize("name", ["log.parquet", "log.csv", "log.tsv.gz", "log.ndjson"])
+def test_files(spark: Any, tmp_path: Path, expected: cm.Labels, name: str) -> None:
+    found = labels(spark, str(write(tmp_path / name, LOG)))
+    assert found.relevance.tolist() == expected.relevance.tolist()
+    assert found.doc_id.tolist() == expected.doc_id.tolist()
+
+
+def test_tables_and_files_of_several_formats_together(spark: Any, tmp_path: Path) -> None:
+    spark.createDataFrame([("q", "d", 1, 1)], "query_id string, doc_id string, position int, clicked int").write.mode(
+        "overwrite"
+    ).saveAsTable("monday")
+    (tmp_path / "tuesday.csv").write_text("query_id,doc_id,position,clicked\nq,d,1,0\nq,e,2,1\n")
+    log = ["monday", str(tmp_path / "tuesday.csv")]
+    assert cells(cm.count(log, engine=spark)) == [("q", "d", 1, 2, 1), ("q", "e", 2, 1, 1)]
+
+
+def test_a_frame_gives_a_frame(spark: Any, tmp_path: Path, expected: cm.Labels) -> None:
+    frame = spark.read.parquet(str(write(tmp_path / "log.parquet", LOG)))
+    found = cm.debias(frame, correction="none")
+    assert type(found) is type(frame)
+    assert [row.relevance for row in found.collect()] == expected.relevance.tolist()
+
+
+def test_lines_that_cannot_be_cut_are_refused(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("query_id,doc_id,position,clicked\nq,d,1,1\nq,d,1\nq,d,1,0,9\nq,d,1,0\n")
+    counts = cm.count(str(tmp_path / "log.csv"), engine=spark, bad_rows="skip")
+    assert cells(counts) == [("q", "d", 1, 2, 1)]
+    assert [(kind.reason, kind.rows) for kind in counts.refused] == [("the line cannot be cut into columns", 2)]
+    (tmp_path / "log.ndjson").write_text('{"query_id": "q", "doc_id": "d", "position": 1, "clicked": 1}\n{"query_id"\n')
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(str(tmp_path / "log.ndjson"), engine=spark)
+    assert str(caught.value) == (
+        f"{tmp_path}/log.ndjson, query missing, document missing, position missing, column '_clickmix_broken': "
+        "'{\"query_id\"': the line cannot be cut into columns. Mend the log, or leave bad rows out with --bad-rows "
+        "skip (in Python bad_rows='skip')."
+    )
+
+
+def test_folders_replace_the_old_ones(spark: Any, tmp_path: Path, expected: cm.Labels) -> None:
+    found = labels(spark, str(write(tmp_path / "log.parquet", LOG)))
+    for name in ("labels.parquet", "labels.csv", "labels.parquet"):
+        assert found.write(tmp_path / name) == len(expected)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["labels.csv", "labels.parquet", "log.parquet"]
+    assert spark.read.csv(str(tmp_path / "labels.csv"), header=True).columns == list(expected.columns)
+    again = spark.read.parquet(str(tmp_path / "labels.parquet")).orderBy("query_id", "doc_id").collect()
+    np.testing.assert_array_equal([row.relevance for row in again], expected.relevance)
+
+
+def test_tables_replace_the_old_ones(spark: Any, tmp_path: Path, expected: cm.Labels) -> None:
+    found = labels(spark, str(write(tmp_path / "log.parquet", LOG)))
+    assert [found.write("labels"), found.write("labels")] == [len(expected)] * 2
+    assert spark.table("labels").count() == len(expected)
+    assert kept_tables(spark) == ["labels"]
+    spark.sql("DROP TABLE labels")
+
+
+def kept_tables(spark: Any) -> list[str]:
+    """The tables of the catalog that labels could have been left in."""
+    known = (row.tableName for row in spark.sql("SHOW TABLES").collect() if not row.isTemporary)
+    return sorted(name for name in known if name not in ("monday", "crossed"))
+
+
+def test_a_table_with_other_columns_is_not_replaced(spark: Any, tmp_path: Path) -> None:
+    spark.sql("CREATE OR REPLACE TEMP VIEW one AS SELECT 1 AS a")
+    spark.table("one").write.mode("overwrite").saveAsTable("mine")
+    with pytest.raises(cm.InputError) as caught:
+        labels(spark, str(write(tmp_path / "log.parquet", LOG))).write("mine")
+    assert str(caught.value) == (
+        "mine: stands there with other columns (a) and would be lost. Drop it first, or choose another name. "
+        "Nothing was written."
+    )
+    assert kept_tables(spark) == ["mine"]
+    spark.sql("DROP TABLE mine")
+
+
+@pytest.mark.parametrize("target", ["labels.parquet", "labels"])
+def test_a_job_that_fails_leaves_the_old_labels(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    engine = choose_engine(spark)
+    name = str(tmp_path / target) if "." in target else target
+    engine.write("SELECT 1 AS a", name)
+    with pytest.raises(cm.EngineError, match=r"^Spark: \[DIVIDE_BY_ZERO\].*Nothing was written\.$"):
+        engine.write("SELECT CAST(1 AS BIGINT) // a AS a FROM (VALUES (1), (0)) AS t(a)", name)
+    assert engine.rows(f"SELECT a FROM {read_back(engine, name)}") == [(1,)]
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+    assert kept_tables(spark) == [name] * ("." not in target)
+    spark.sql("DROP TABLE IF EXISTS labels")
+
+
+def read_back(engine: Any, name: str) -> str:
+    return str(engine.tables(name)[0].name)
+
+
+def test_what_was_kept_goes_with_the_engine(spark: Any, tmp_path: Path) -> None:
+    gc.collect()
+    before = spark.sql("SHOW TABLES").collect()
+    found = labels(spark, str(write(tmp_path / "log.parquet", LOG)))
+    assert len(spark.sql("SHOW TABLES").collect()) > len(before)
+    del found
+    gc.collect()
+    assert spark.sql("SHOW TABLES").collect() == before
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
+def test_a_log_that_is_not_there(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(
+        cm.EngineError, match=r"^Spark: \[PATH_NOT_FOUND\] Path does not exist: .*/none.parquet\. Nothing"
+    ):
+        cm.count(str(tmp_path / "none.parquet"), engine=spark)
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(["a.parquet", "a.parquet"], engine=spark)
+    assert str(caught.value) == "a.parquet: given twice. Its clicks would be counted twice; name it once."
+
+
+def test_a_counted_log_with_columns_of_other_names(spark: Any, tmp_path: Path) -> None:
+    table = counted(LOG)
+    table["shown"] = table.pop("impressions")
+    (tmp_path / "log.csv").write_text(csv_text(table))
+    counts = cm.count(str(tmp_path / "log.csv"), engine=spark, columns={"impressions": "shown"})
+    assert counts.totals() == (600, sum(LOG["clicked"]))
+
+
+PROGRAM = """
+    import os, signal, sys, warnings
+    warnings.simplefilter("ignore")
+    sys.path[:0] = {path!r}
+    from clickmix.cli import main
+    from clickmix.engines import spark
+    keep = spark.Spark.keep
+    def dying(engine, query, **settings):
+        table = keep(engine, query, **settings)
+        os.kill(engine.session.sparkContext._gateway.proc.pid, signal.SIGKILL)
+        return table
+    spark.Spark.keep = dying
+    sys.argv = ["clickmix", "debias", "log.parquet", "-o", "labels.parquet", "--engine", "local[1]"]
+    main()
+"""
+
+
+def test_spark_dies_in_the_middle(spark: Any, tmp_path: Path) -> None:
+    """In a process of its own: the command ends with a clear message and the old labels are there."""
+    write(tmp_path / "log.parquet", LOG)
+    (tmp_path / "labels.parquet").write_bytes(b"old")
+    (tmp_path / "conf").mkdir()
+    settings = "".join(f"{key} {value}\n" for key, value in SPARK_SETTINGS.items())
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(settings)
+    program = textwrap.dedent(PROGRAM).format(path=sys.path)
+    environment = os.environ | {"SPARK_CONF_DIR": str(tmp_path / "conf")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    told = [line for line in done.stderr.splitlines() if line.startswith("clickmix: ")]  # among Spark's own lines
+    assert [line.startswith("clickmix: Spark: ") and line.endswith(". Nothing was written.") for line in told] == [True]
+    assert (tmp_path / "labels.parquet").read_bytes() == b"old"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["conf", "labels.parquet", "log.parquet"]
+
+
+def test_an_engine_has_what_the_log_stage_asks_for(spark: Any) -> None:
+    engine: Engine = choose_engine(spark)
+    with pytest.raises(cm.SettingError) as caught:
+        engine.check_target("`x`")
+    assert str(caught.value) == "'`x`': no name of a table or a folder. Choose another."

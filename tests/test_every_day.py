@@ -1,0 +1,165 @@
+"""Counting day by day: merged counts, a window of days, files that were counted before, how labels moved."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+import clickmix as cm
+from clickmix import cli
+from clickmix.moved import Moved, labels_moved
+from clickmix.record import fingerprint
+from logs import cells, small_log, write
+from test_cli import failure
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with the logs of three days."""
+    monkeypatch.chdir(tmp_path)
+    for day in (1, 2, 3):
+        write(tmp_path / f"{day}.parquet", small_log(rows=6_000, seed=day))
+    return tmp_path
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(cli.app, words, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_merging_day_by_day_is_counting_all_days(folder: Path) -> None:
+    run("counts", "1.parquet", "-o", "counts.parquet")
+    run("counts", "--merge", "counts.parquet", "2.parquet")
+    run("counts", "--merge", "counts.parquet", "3.parquet")
+    assert cells(cm.count("counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet", "3.parquet"]))
+
+
+def test_a_window_is_the_counts_of_its_days(folder: Path) -> None:
+    for day in (1, 2, 3):
+        run("counts", f"{day}.parquet", "-o", f"counts-{day}.parquet")
+    run("debias", "counts-2.parquet", "counts-3.parquet", "-o", "window.parquet")
+    run("debias", "2.parquet", "3.parquet", "-o", "together.parquet")
+    assert Path("window.parquet").read_bytes() == Path("together.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("again", ["2.parquet", "copy/renamed.parquet", "counts-2.parquet"])
+def test_a_file_is_not_counted_twice(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    run("counts", "1.parquet", "2.parquet", "-o", "counts.parquet")
+    run("counts", "2.parquet", "-o", "counts-2.parquet")
+    Path("copy").mkdir()
+    shutil.copy("2.parquet", "copy/renamed.parquet")
+    before = Path("counts.parquet").read_bytes()
+    known = Path(again).name if again != "counts-2.parquet" else "2.parquet"
+    assert failure(capsys, monkeypatch, "counts", "--merge", "counts.parquet", "3.parquet", again) == (
+        f"clickmix: {again}: {known!r} was counted already, in counts.parquet. Its clicks would be counted twice; "
+        "leave it out.\n"
+    )
+    assert Path("counts.parquet").read_bytes() == before
+
+
+def test_overlapping_counts_are_no_log(folder: Path) -> None:
+    cm.count(["1.parquet", "2.parquet"]).write("a.parquet")
+    cm.count(["2.parquet", "3.parquet"]).write("b.parquet")
+    with pytest.raises(cm.InputError, match=r"^b\.parquet: '2\.parquet' was counted already, in a\.parquet\."):
+        cm.debias(["a.parquet", "b.parquet"])
+
+
+def test_a_record_that_cannot_be_read(folder: Path) -> None:
+    duckdb.sql(
+        "COPY (SELECT 'q' AS query_id, 'd' AS doc_id, 1 AS position, 5 AS impressions, 2 AS clicks) "
+        "TO 'counts.parquet' (FORMAT parquet, KV_METADATA {clickmix: 'x'})"
+    )
+    with pytest.raises(cm.FormatError) as caught:
+        cm.count("counts.parquet")
+    assert str(caught.value) == "counts.parquet: the record of counted files cannot be read. Count the log again."
+
+
+def test_small_files_may_be_equal_by_chance(folder: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        Path(name).write_text("query_id,doc_id,position,clicked\nq,d,1,1\n")
+    cm.count(["a.csv", "b.csv"]).write("counts.parquet")
+    assert cells(cm.count("counts.parquet")) == [("q", "d", 1, 2, 2)]
+
+
+@pytest.mark.parametrize("changed", [0, 20_000, 39_999])
+def test_fingerprints_tell_files_apart(tmp_path: Path, changed: int) -> None:
+    data = bytearray(40_000)
+    (tmp_path / "a").write_bytes(data)
+    data[changed] = 1
+    (tmp_path / "b").write_bytes(data)
+    assert fingerprint(tmp_path / "a") != fingerprint(tmp_path / "b")
+
+
+SETTINGS = [
+    (["counts", "1.parquet"], "counts: say where they go, either -o counts.parquet or --merge counts.parquet."),
+    (
+        ["counts", "1.parquet", "-o", "a.parquet", "--merge", "b.parquet"],
+        "counts: say where they go, either -o counts.parquet or --merge counts.parquet.",
+    ),
+    (
+        ["counts", "1.parquet", "--merge", "b.csv"],
+        "--merge b.csv: only Parquet has room for the record of counted files.",
+    ),
+    (
+        ["counts", "1.parquet", "--merge", "none.parquet"],
+        "none.parquet: no such file. Check the path; folders and globs such as 'logs/*.parquet' work too.",
+    ),
+    (
+        ["counts", "clicks", "--merge", "b.parquet", "--engine", "spark"],
+        "--merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), SETTINGS)
+def test_merge_settings(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    assert failure(capsys, monkeypatch, *words) == f"clickmix: {message}\n"
+
+
+def test_how_labels_moved(folder: Path) -> None:
+    counts = cm.Counts.from_arrays(["q"] * 4, ["a", "b", "c", "d"], [1] * 4, [100] * 4, [90, 50, 10, 5])
+    Path("before.csv").write_text(
+        "query_id,doc_id,relevance,impressions,clicks\nq,a,0.4,1,1\nq,b,0.5,1,1\nq,c,0.09,1,1\nq,z,0.9,1,1\n"
+    )
+    moved = labels_moved(cm.debias(counts, correction="none"), "before.csv")
+    assert (moved.both, moved.new, moved.gone, moved.far) == (3, 1, 1, 1)
+    assert moved.mean_move == pytest.approx((0.5 + 0.0 + 0.01) / 3)
+    assert moved.furthest == (("q", "a", 0.4, 0.9), ("q", "c", 0.09, 0.1))
+    assert moved.sentences() == [
+        "Against the labels before: 3 documents in both, 1 new, 1 gone; they moved by 0.1700 on average, 1 of them by "
+        "more than 0.1.",
+        "Moved most: query 'q', document 'a' from 0.400 to 0.900.",
+        "Moved most: query 'q', document 'c' from 0.090 to 0.100.",
+    ]
+
+
+def test_labels_tell_how_they_moved_even_from_the_file_they_replace(folder: Path) -> None:
+    run("debias", "1.parquet", "-o", "labels.parquet", "--correction", "none")
+    same = run("debias", "1.parquet", "-o", "labels.parquet", "--correction", "none", "--since", "labels.parquet")
+    other = run("debias", "2.parquet", "-o", "labels.parquet", "--correction", "none", "--since", "labels.parquet")
+    assert "they moved by 0.0000 on average, 0 of them by more than 0.1.\n" in same
+    assert "Moved most: query 'query " in other
+
+
+def test_labels_before_that_are_none(folder: Path) -> None:
+    with pytest.raises(cm.InputError) as caught:
+        labels_moved(cm.debias("1.parquet"), "2.parquet")
+    assert str(caught.value) == (
+        "2.parquet: no labels. Expected one file or table with query_id, doc_id and relevance."
+    )
+
+
+def test_nothing_to_compare() -> None:
+    assert Moved(0, 2, 0, 0.0, 0, ()).sentences() == [
+        "Against the labels before: 0 documents in both, 2 new, 0 gone; they moved by 0.0000 on average, 0 of them by "
+        "more than 0.1."
+    ]

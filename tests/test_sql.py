@@ -1,0 +1,252 @@
+"""Statements for warehouses: they parse in their dialect, and translated back they give the labels of `debias`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import clickmix as cm
+from clickmix import cli
+from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.group import Group, PlaceCounts
+from clickmix.dialects import DIALECTS
+from clickmix.groups import Place
+from clickmix.mixtures import Mixture, Verdict
+from logs import Table, count_slowly, csv_text, small_log, write
+from test_cli import failure
+
+sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed: pip install 'clickmix[sql]'")
+
+GOLDEN = Path(__file__).parent / "golden"
+LOG = small_log(rows=4_000)
+# Types that hold more than any of DuckDB's: BigQuery's and Redshift's widest.
+WIDER = {"BIGNUMERIC": "DECIMAL(38, 12)", "VARCHAR(MAX)": "VARCHAR"}
+
+
+def group(position: int, device: str, rates: tuple[float, ...], prior: tuple[float, ...]) -> Group:
+    """A group of one place with numbers that anybody can check."""
+    place = PlaceCounts(Place(position, (device,)), documents=100, impressions=1_000, clicks=100)
+    return Group((place,), Mixture("binomial", Verdict.SEPARATED, prior, rates), prior)
+
+
+FIT = MixtureFit(
+    "binomial",
+    "position",
+    ("device",),
+    (
+        group(1, "mobile", (0.125, 0.25, 0.5), (0.5, 0.25, 0.25)),
+        group(3, "mobile", (0.0625, 0.125, 0.25), (0.5, 0.25, 0.25)),
+        group(1, "it's", (0.25, 0.25, 0.25), (0.25, 0.5, 0.25)),
+    ),
+    jointly=False,
+    moving=0.0,
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(cli.app, words, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def execute(statement: str, dialect: str, **tables: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Run a statement of a dialect in DuckDB, after translation back."""
+    connection = duckdb.connect()
+    for name, table in tables.items():
+        columns = {key: np.array(values) for key, values in table.items()}
+        connection.register("given", columns)
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+    for wide, known in WIDER.items():
+        statement = statement.replace(wide, known)
+    (translated,) = sqlglot.transpile(statement, read=dialect, write="duckdb")
+    return connection.execute(translated).fetchall()
+
+
+def counts_table(counts: cm.Counts) -> Table:
+    return {key: values.tolist() for key, values in counts.cells().items()}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_statements_are_those_on_file(folder: Path, dialect: str) -> None:
+    """A change of any printed statement shows here; `python tests/test_sql.py` writes the files anew."""
+    FIT.write("model.json")
+    assert statements(dialect) == (GOLDEN / f"{dialect}.sql").read_text(encoding="utf-8")
+
+
+def statements(dialect: str) -> str:
+    """All statements of a dialect, with a context and a column of another name."""
+    named = ("--dialect", dialect, "--columns", "doc_id=order")
+    return "\n".join(
+        [
+            run("sql", "counts", *named, "--table", "shop.Clicks", "--context", "device"),
+            run("sql", "refused", *named, "--table", "shop.Clicks"),
+            run("sql", "histogram", "--dialect", dialect, "--context", "device"),
+            run("sql", "labels", "--dialect", dialect, "--model", "model.json"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_statements_parse_in_their_dialect(dialect: str) -> None:
+    text = (GOLDEN / f"{dialect}.sql").read_text(encoding="utf-8")
+    trees = sqlglot.parse(text, read=dialect, error_level=sqlglot.ErrorLevel.RAISE)
+    assert len([tree for tree in trees if tree is not None]) == 4
+    # What is printed is already in the dialect's own words.
+    assert not any(tree.find(sqlglot.exp.Command, sqlglot.exp.Anonymous) for tree in trees if tree is not None)
+
+
+@pytest.fixture(scope="module", params=["auto", "gaussian"])
+def fitted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Table, list[Any]]:
+    """A model file, the counts it was fitted to, and the labels that debias gives."""
+    made = tmp_path_factory.mktemp("fitted")
+    counts = cm.count(write(made / "log.parquet", LOG), context=["device"])
+    fit = cm.MixtureCorrection(request.param).fit(counts)
+    fit.write(made / "model.json")
+    return made / "model.json", counts_table(counts), counts.engine.rows(fit.label(counts).query)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_labels_are_those_of_debias(fitted: tuple[Path, Table, list[Any]], dialect: str) -> None:
+    model, counts, expected = fitted
+    found = execute(run("sql", "labels", "--dialect", dialect, "--model", str(model)), dialect, counts=counts)
+    assert [row[:2] + row[3:5] for row in found] == [row[:2] + row[3:5] for row in expected]
+    np.testing.assert_allclose(
+        [[row[2], *row[5:]] for row in found], [[row[2], *row[5:]] for row in expected], rtol=0, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("clicked", [int, bool])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_counts_are_those_of_count(folder: Path, dialect: str, clicked: type) -> None:
+    table = LOG | {"clicked": [clicked(value) for value in LOG["clicked"]]}
+    statement = run("sql", "counts", "--dialect", dialect, "--context", "device")
+    assert sorted(execute(statement, dialect, clicks=table)) == count_slowly(LOG, ["device"])
+
+
+BAD = {"query_id": ["q", "q", "q", "q"], "doc_id": ["d"] * 4, "position": [1, 0, 1, -1], "clicked": [1, 1, 2, 1]}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_refused_rows_are_left_out_and_counted(folder: Path, dialect: str) -> None:
+    assert execute(run("sql", "counts", "--dialect", dialect), dialect, clicks=BAD) == [("q", "d", 1, 1, 1)]
+    assert execute(run("sql", "refused", "--dialect", dialect), dialect, clicks=BAD) == [
+        ("clicked is neither 0 nor 1", 1),
+        ("position is not a whole number from 1 on", 2),
+    ]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_histograms_are_those_of_the_fit(dialect: str) -> None:
+    counts = cm.Counts.from_arrays(["q"] * 4, ["a", "a", "b", "c"], [1, 2, 1, 1], [5, 5, 5, 3], [2, 2, 2, 0])
+    found = execute(run("sql", "histogram", "--dialect", dialect), dialect, counts=counts_table(counts))
+    assert found == [(1, 3, 0, 1, 0), (1, 5, 2, 2, 1), (2, 5, 2, 1, 1)]
+
+
+def test_a_fit_to_the_histogram_is_the_fit_to_the_counts(folder: Path) -> None:
+    """Where documents stay; downloaded as CSV."""
+    write(folder / "log.parquet", LOG | {"position": [1 + document % 4 for document in LOG["doc_id"]]})
+    download_histogram(cm.count("log.parquet"))
+    run("fit", "log.parquet", "-o", "counts.json")
+    run("fit", "histogram.csv", "-o", "histogram.json")
+    assert Path("histogram.json").read_bytes() == Path("counts.json").read_bytes()
+
+
+def download_histogram(counts: cm.Counts) -> None:
+    """What a warehouse would give for the printed statement, as histogram.csv."""
+    rows = execute(run("sql", "histogram", "--dialect", "duckdb"), "duckdb", counts=counts_table(counts))
+    names = ("position", "impressions", "clicks", "documents", "moving")
+    Path("histogram.csv").write_text(csv_text(dict(zip(names, zip(*rows, strict=True), strict=True))))
+
+
+def test_positions_that_the_fit_has_not_seen_take_the_nearest(folder: Path) -> None:
+    FIT.write("model.json")
+    table: Table = {"query_id": ["q"] * 4, "doc_id": ["a", "b", "c", "d"], "position": [1, 2, 3, 9]}
+    table |= {"device": ["mobile"] * 4, "impressions": [10] * 4, "clicks": [5] * 4}
+    found = execute(run("sql", "labels", "--dialect", "trino", "--model", "model.json"), "trino", counts=table)
+    first, second, third, ninth = (row[2] for row in found)
+    assert (first, third) == (second, ninth)
+    assert first != third
+    counts = cm.Counts.from_arrays(
+        table["query_id"],
+        table["doc_id"],
+        table["position"],
+        table["impressions"],
+        table["clicks"],
+        device=table["device"],
+    )
+    np.testing.assert_allclose([row[2] for row in found], FIT.label(counts).relevance, rtol=0, atol=1e-12)
+
+
+def test_a_histogram_of_documents_that_move_says_so(folder: Path) -> None:
+    download_histogram(cm.count(write(folder / "log.parquet", LOG)))
+    assert run("fit", "histogram.csv", "-o", "model.json").startswith(
+        "100% of the documents are at several places, and a histogram cannot tell which: fit counts.\n"
+    )
+
+
+HISTOGRAMS = [
+    (
+        "position,impressions,clicks,documents\n1,5,2,10\n",
+        "histogram.csv: no column 'moving'. Found position, impressions, clicks, documents. Expected what the "
+        "statement of `clickmix sql histogram` gives.",
+    ),
+    (
+        "position,impressions,clicks,documents,moving\n1,5,6,10,0\n1,5,2,10,0\n",
+        "histogram.csv: 1 of 2 rows are no part of a histogram. Expected position from 1 on, impressions from 1 on, "
+        "clicks up to impressions, documents, and moving up to documents, as whole numbers.",
+    ),
+    (
+        "position,impressions,clicks,documents,moving\n",
+        "histogram.csv: 0 of 0 rows are no part of a histogram. Expected position from 1 on, impressions from 1 on, "
+        "clicks up to impressions, documents, and moving up to documents, as whole numbers.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), HISTOGRAMS)
+def test_a_histogram_that_is_none(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    (folder / "histogram.csv").write_text(text)
+    assert failure(capsys, monkeypatch, "fit", "histogram.csv", "-o", "model.json") == f"clickmix: {message}\n"
+
+
+SETTINGS = [
+    (
+        ["sql", "labels", "--dialect", "duckdb"],
+        "labels need a model, and nothing else does: clickmix sql labels --model model.json.",
+    ),
+    (
+        ["sql", "counts", "--dialect", "cobol"],
+        "dialect 'cobol': expected one of bigquery, clickhouse, databricks, duckdb, postgres, redshift, snowflake, "
+        "spark, trino.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), SETTINGS)
+def test_sql_settings(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    assert failure(capsys, monkeypatch, *words) == f"clickmix: {message}\n"
+
+
+if __name__ == "__main__":
+    FIT.write("model.json")
+    for name in DIALECTS:
+        (GOLDEN / f"{name}.sql").write_text(statements(name), encoding="utf-8")
+    Path("model.json").unlink()
+    sys.exit(0)
