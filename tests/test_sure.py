@@ -209,7 +209,7 @@ class TestChecks:
         fitted = labelled(PLANTED[kind](seed), mixture_for(kind))[0]
         verdict = cm.judge(fitted)
         assert verdict.judgement is cm.Judgement.VIOLATES
-        assert NAMED[kind] in {check.violation for check in verdict.found}
+        assert NAMED[kind] & {check.violation for check in verdict.found}
 
     def test_both_rates_must_rise_beyond_their_errors(self) -> None:
         groups = [place_of(1, (0.10, 0.40), (0.05, 0.05)), place_of(2, (0.14, 0.50), (0.05, 0.05))]
@@ -282,13 +282,13 @@ class TestChecks:
 
 
 NAMED = {
-    "rates that rise": cm.Violation.RISING,
-    "five grades read as two": cm.Violation.GRADES,
-    "dcm": cm.Violation.CASCADE,
-    "ubm": cm.Violation.CASCADE,
-    "robots": cm.Violation.BEYOND,
-    "overdispersion": cm.Violation.BEYOND,
-    "mixed examination": cm.Violation.BETWEEN,
+    "rates that rise": {cm.Violation.RISING},
+    "five grades read as two": {cm.Violation.GRADES},
+    "dcm": {cm.Violation.CASCADE},
+    "ubm": {cm.Violation.CASCADE},
+    "robots": {cm.Violation.BEYOND, cm.Violation.CASCADE, cm.Violation.GRADES},  # each in some logs only
+    "overdispersion": {cm.Violation.BEYOND},
+    "mixed examination": {cm.Violation.BETWEEN},
 }
 
 
