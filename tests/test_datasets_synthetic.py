@@ -30,6 +30,10 @@ def digest_in_a_process(*, threads: str) -> bytes:
     return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
 
 
+# The collection is made once, so its tests stay together.
+pytestmark = pytest.mark.xdist_group("synthetic")
+
+
 @pytest.fixture(scope="module")
 def collection() -> Collection:
     return synthetic_collection(queries=1000, rng=np.random.default_rng(7))
