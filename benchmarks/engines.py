@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,4 +112,4 @@ if __name__ == "__main__":
     parser.add_argument("--spark-rows", type=int, nargs="*", default=[10_000_000, 100_000_000])
     chosen = parser.parse_args()
     figures = measure(rows=tuple(chosen.rows), spark=tuple(chosen.spark_rows))
-    write_result("engines", "python benchmarks/engines.py", figures)
+    write_result("engines", " ".join(["python benchmarks/engines.py", *sys.argv[1:]]), figures)
