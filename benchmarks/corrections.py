@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,10 +32,10 @@ from clickmix.counts import Counts
 from clickmix.datasets import binarized, production_ranker, synthetic_collection
 from clickmix.datasets.collection import Split
 from clickmix.regressions import REGRESSIONS, TreeRegression, choose_regression
-from measuring import write_result
+from measuring import least_seconds, write_result
 from simulation import rmse, simulated
 
-PAPER_QUERIES, PAPER_CLICKS, TOP, ITERATIONS, REPEATS = 18_919, 8_000_000, 20, 30, 5
+PAPER_QUERIES, PAPER_CLICKS, TOP, ITERATIONS = 18_919, 8_000_000, 20, 30
 MBC = MixtureCorrection("binomial")  # as the paper has it
 
 
@@ -84,7 +82,7 @@ def measure(*, queries: int | None = None) -> dict[str, Any]:
 
 
 def _compared(log: Log) -> dict[str, Any]:
-    mixture = _seconds(lambda: _labels(MBC, log.counts))
+    mixture = least_seconds(lambda: _labels(MBC, log.counts))
     figures: dict[str, Any] = {
         "mixture_seconds": round(mixture, 3),
         "rmse": {
@@ -146,12 +144,14 @@ def _steps() -> dict[str, Any]:
         found, _ = regression_em._steps(cells, relevance, start)
         log_likelihood(cells, relevance, found)
 
-    one = _seconds(iteration)
-    mixture = _seconds(lambda: _labels(MBC, counts))
+    one = least_seconds(iteration)
+    mixture = least_seconds(lambda: _labels(MBC, counts))
     return {
         "cells": len(cells.clicks),
         "milliseconds_of_an_iteration_apart_from_the_regression": round(1000 * one, 1),
-        "milliseconds_of_reading_the_cells_once": round(1000 * _seconds(lambda: read_cells(counts, correction="")), 1),
+        "milliseconds_of_reading_the_cells_once": round(
+            1000 * least_seconds(lambda: read_cells(counts, correction="")), 1
+        ),
         "mixture_seconds": round(mixture, 3),
         "30_iterations_with_a_free_regression_over_mixture": round(30 * one / mixture, 1),
     }
@@ -160,16 +160,6 @@ def _steps() -> dict[str, Any]:
 def _labels(correction: Correction, counts: Counts) -> None:
     """All labels in memory."""
     _ = correction.fit(counts).label(counts).relevance
-
-
-def _seconds(action: Callable[[], Any]) -> float:
-    """The least of some runs: the rest is what else the machine was doing."""
-    runs = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        action()
-        runs.append(time.perf_counter() - start)
-    return min(runs)
 
 
 def _gpu() -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from clickmix.corrections import MixtureCorrection
-from measuring import write_result
+from measuring import least_seconds, write_result
 from simulation import simulated
-
-REPEATS = 5
 
 
 def measure(*, clicks: int = 8_000_000) -> dict[str, Any]:
@@ -23,9 +19,9 @@ def measure(*, clicks: int = 8_000_000) -> dict[str, Any]:
         log = simulated(eta=eta, clicks=clicks, seed=0)
         counts = log.counts()
         rates = log.clicks / np.maximum(log.impressions, 1)
-        theirs = _seconds(partial(_scikit_learn, rates))
+        theirs = least_seconds(partial(_scikit_learn, rates))
         for mixture in ("binomial", "gaussian"):
-            seconds = _seconds(partial(MixtureCorrection(mixture).fit, counts))
+            seconds = least_seconds(partial(MixtureCorrection(mixture).fit, counts))
             figures[f"eta_{eta}_{mixture}_seconds"] = round(seconds, 3)
             figures[f"eta_{eta}_{mixture}_times_faster_than_scikit_learn"] = round(theirs / seconds, 1)
     return figures
@@ -36,16 +32,6 @@ def _scikit_learn(rates: np.ndarray[Any, Any]) -> None:
 
     for k in range(rates.shape[1]):
         GaussianMixture(2, random_state=0).fit(rates[:, k : k + 1])
-
-
-def _seconds(action: Callable[[], Any]) -> float:
-    """The least of some runs: the rest is what else the machine was doing."""
-    runs = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        action()
-        runs.append(time.perf_counter() - start)
-    return min(runs)
 
 
 if __name__ == "__main__":

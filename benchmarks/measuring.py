@@ -8,7 +8,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,16 @@ def run(command: Sequence[str]) -> tuple[float, float]:
     if status:
         raise SystemExit(f"{' '.join(command)} failed")
     return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def least_seconds(action: Callable[[], Any], *, repeats: int = 5) -> float:
+    """The least of some runs: the rest is what else the machine was doing."""
+    runs = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        runs.append(time.perf_counter() - start)
+    return min(runs)
 
 
 def clickmix(*arguments: str) -> list[str]:

@@ -24,7 +24,6 @@ from typing import Any
 
 import lightgbm
 import numpy as np
-from scipy.special import softmax, xlog1py, xlogy
 
 from clickmix.clicks import PositionBased
 from clickmix.corrections import AffineCorrection, BiasParameters, Correction, MixtureCorrection
@@ -33,6 +32,7 @@ from clickmix.datasets import Collection, Split, binarized, graded, load_collect
 from clickmix.datasets.production import top_rows
 from clickmix.datasets.synthetic import synthetic_collection
 from clickmix.evaluate import evaluate
+from clickmix.experiments.labels import bayes_labels
 from clickmix.rankers import FittedLambdaMART, LambdaMART, make_examples
 from clickmix.rankers.weighting import WEIGHTINGS, Weighting
 from measuring import SCRATCH, write_result
@@ -103,7 +103,9 @@ def label_makers(relevance: str) -> dict[str, Callable[[World], Array]]:
             AffineCorrection(BiasParameters(world.user.alpha, world.user.beta)), world
         ),
         "mixture": lambda world: labels_by(MixtureCorrection(), world),
-        "bayes, true parameters": bayes_labels,
+        "bayes, true parameters": lambda world: bayes_labels(
+            world.user, world.relevance, world.clicks, world.impressions
+        ),
         "true relevance": lambda world: world.relevance,
         "mixture, flat prior": lambda world: labels_by(MixtureCorrection(prior="flat"), world),
     }
@@ -135,21 +137,6 @@ def labels_by(correction: Correction, world: World) -> Array:
     by_row = np.full(world.collection.train.documents, np.nan)
     by_row[labels.doc_id] = labels.relevance
     return by_row[world.rows]
-
-
-def bayes_labels(world: World) -> Array:
-    """The mean of relevance r given c clicks of n impressions: P(r | c) ~ P(r) p^c (1 - p)^(n - c), p = alpha r + beta.
-
-    P(r) is the share of documents with relevance r at the position. Nothing that must estimate these
-    parameters can know more.
-    """
-    n, c = world.impressions[..., None], world.clicks[..., None]
-    r = np.unique(world.relevance[world.shown])
-    p = world.user.alpha[:, None] * r + world.user.beta[:, None]
-    same = (world.relevance[..., None] == r) & world.shown[..., None]
-    with np.errstate(divide="ignore"):  # a relevance that does not occur at a position has no probability there
-        prior = np.log(same.sum(axis=0) / world.shown.sum(axis=0)[:, None])
-    return np.asarray(softmax(prior + xlogy(c, p) + xlog1py(n - c, -p), axis=-1) @ r)
 
 
 def collection_of(data: Path | None, *, queries: int, run: int) -> Collection:

@@ -87,7 +87,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def same_labels(labels: Any, expected: Any) -> None:
+def assert_same_labels(labels: Any, expected: Any) -> None:
     """The same rows in the same order; relevance to 1e-9."""
     for column in ("query_id", "doc_id", "impressions", "clicks"):
         assert getattr(labels, column).tolist() == getattr(expected, column).tolist()
@@ -104,7 +104,7 @@ def test_every_engine_gives_the_same_labels(
     monkeypatch.setattr(groups, "SAMPLE_CELLS", 600)  # of about 1,200: the sample must be the same documents
     name, engine = load(LOGS[log])
     expected = cm.debias(write(tmp_path / "log.parquet", LOGS[log]), **settings)
-    same_labels(cm.debias(name, engine=engine, **settings), expected)
+    assert_same_labels(cm.debias(name, engine=engine, **settings), expected)
 
 
 @pytest.mark.parametrize("correction", ["plain-em", "oracle"])
@@ -141,7 +141,7 @@ def test_context_and_other_names(load: Load, tmp_path: Path) -> None:
     table["order"][5] = None
     settings: dict[str, Any] = {"columns": {"query_id": "Search Term"}, "context": ["order"]}
     name, engine = load(table)
-    same_labels(
+    assert_same_labels(
         cm.debias(name, engine=engine, **settings), cm.debias(write(tmp_path / "log.parquet", table), **settings)
     )
 

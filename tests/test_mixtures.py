@@ -19,6 +19,15 @@ from oracles_mixtures import enumerated
 from simulation import PRIORS, simulated
 
 Array = np.ndarray[Any, Any]
+FEW_CELLS = [[(0, 5, 1)], [(0, 9, 4), (1, 3, 2)], [(1, 40, 2)]]  # by document: group, impressions, clicks
+FEW = Observations(
+    np.array([0, 1, 1, 2]),
+    np.array([0, 0, 1, 1]),
+    np.array([5.0, 9.0, 3.0, 40.0]),
+    np.array([1.0, 4.0, 2.0, 2.0]),
+    np.ones(3),
+    2,
+)
 FAMILIES: list[Family] = [Binomial(), Binomial(5), Gaussian()]
 
 
@@ -62,38 +71,20 @@ def some_posterior(grades: int, documents: int) -> Array:
 
 class TestExpectation:
     def test_equals_the_sum_over_all_assignments(self) -> None:
-        cells = [[(0, 5, 1)], [(0, 9, 4), (1, 3, 2)], [(1, 40, 2)]]
         rates = [(0.1, 0.6), (0.05, 0.4)]
-        seen = Observations(
-            np.array([0, 1, 1, 2]),
-            np.array([0, 0, 1, 1]),
-            np.array([5.0, 9.0, 3.0, 40.0]),
-            np.array([1.0, 4.0, 2.0, 2.0]),
-            np.ones(3),
-            2,
-        )
-        problem = Problem(seen, family_of("binomial"))
+        problem = Problem(FEW, family_of("binomial"))
         value, posterior = problem.expect(np.array([[logit(0.2)]]), np.array([np.array(rates).T]))
-        expected_value, expected = enumerated(cells, (0.8, 0.2), rates)
+        expected_value, expected = enumerated(FEW_CELLS, (0.8, 0.2), rates)
         assert value == pytest.approx(expected_value, abs=1e-12)
         assert posterior == pytest.approx(expected, abs=1e-12)
 
     def test_of_grades_equals_the_sum_over_all_assignments(self) -> None:
-        cells = [[(0, 5, 1)], [(0, 9, 4), (1, 3, 2)], [(1, 40, 2)]]
         ends = np.array([[0.1, 0.05], [0.6, 0.4]])
-        seen = Observations(
-            np.array([0, 1, 1, 2]),
-            np.array([0, 0, 1, 1]),
-            np.array([5.0, 9.0, 3.0, 40.0]),
-            np.array([1.0, 4.0, 2.0, 2.0]),
-            np.ones(3),
-            2,
-        )
         prior = np.array([0.4, 0.3, 0.2, 0.1])
-        problem = Problem(seen, Binomial(4))
+        problem = Problem(FEW, Binomial(4))
         value, posterior = problem.expect(np.log(prior[None, 1:] / prior[0]), ends[None])
         rates = [tuple(np.linspace(low, high, 4)) for low, high in ends.T]
-        expected_value, expected = enumerated(cells, prior.tolist(), rates)
+        expected_value, expected = enumerated(FEW_CELLS, prior.tolist(), rates)
         assert value == pytest.approx(expected_value, abs=1e-12)
         assert posterior == pytest.approx(expected, abs=1e-12)
 

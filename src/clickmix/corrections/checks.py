@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logit
-from scipy.stats import chi2
+from scipy.special import chdtri, logit
 
-from clickmix.corrections.group import Group
+from clickmix.corrections.group import Group, observations_of
 from clickmix.corrections.label_sql import labels_query
 from clickmix.counts import Counts
-from clickmix.groups import SMALLEST_GROUP, Histogram, Place, chosen_queries
+from clickmix.groups import SMALLEST_GROUP, Histogram, Ints, Place, chosen_queries
 from clickmix.mixtures import Observations
 from clickmix.mixtures.halves import RateGap, compare_rates
 from clickmix.mixtures.misfit import Misfit, find_misfits
@@ -63,17 +62,15 @@ def check_log(
         check_rising(groups, histogram.context),
         check_grades(bics, len(groups[0].prior)),
         None if counts is None else check_cascade(groups, counts),
-        *check_rates(groups, _observations(groups, histogram), histogram.context),
+        *check_rates(groups, observations_of(histogram, _member_of(groups, histogram.places)), histogram.context),
     ]
     return tuple(check for check in checks if check is not None)
 
 
-def _observations(groups: Sequence[Group], histogram: Histogram) -> list[Observations]:
-    """The histogram of each group."""
+def _member_of(groups: Sequence[Group], places: Iterable[Place]) -> Ints:
+    """The number of the group of each place."""
     of_place = {seen.place: g for g, group in enumerate(groups) for seen in group.places}
-    member_of = np.array([of_place[place] for place in histogram.places])[histogram.place]
-    columns = (histogram.impressions, histogram.clicks, histogram.documents)
-    return [Observations.histogram(*(column[member_of == g] for column in columns)) for g in range(len(groups))]
+    return np.array([of_place[place] for place in places])
 
 
 def check_rising(groups: Sequence[Group], context: Sequence[str]) -> Check | None:
@@ -174,7 +171,7 @@ def check_cascade(groups: Sequence[Group], counts: Counts) -> Check | None:
         f"Below a document labelled relevant, documents of the same grade are clicked {_ratio(gaps):.2f} times as "
         "often as elsewhere at the same place: a cascade, or queries with users of their own"
     )
-    return Check(Violation.CASCADE, statistic, float(chi2.isf(RARELY, 2 * len(gaps))), evidence)
+    return Check(Violation.CASCADE, statistic, float(chdtri(2 * len(gaps), RARELY)), evidence)
 
 
 def _ratio(gaps: Sequence[RateGap]) -> float:
@@ -187,11 +184,10 @@ def _below_and_not(
     groups: Sequence[Group], counts: Counts
 ) -> Iterator[tuple[Group, tuple[Observations, Observations]]]:
     """Informative groups, their documents split: no relevant document above in the same query and context, or one."""
-    of_place = {seen.place: g for g, group in enumerate(groups) for seen in group.places}
     rows = counts.engine.fetch(split_query(groups, counts))
     contexts = zip(*(rows[key].astype(str) for key in counts.context), strict=True) if counts.context else None
     places = zip(rows["position"].tolist(), contexts or itertools.repeat(()), strict=contexts is not None)
-    member_of = np.array([of_place[Place(position, tuple(map(str, c)))] for position, c in places])
+    member_of = _member_of(groups, (Place(position, tuple(map(str, c))) for position, c in places))
     for g, group in enumerate(groups):
         if group.mixture.informative:
             parts = [(member_of == g) & (rows["below"] == below) for below in (0, 1)]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.groups import SMALLEST_GROUP, Place
-from clickmix.mixtures import Mixture, Verdict
+from clickmix.groups import SMALLEST_GROUP, Histogram, Ints, Place
+from clickmix.mixtures import Mixture, Observations, Verdict
 
 
 @dataclass(frozen=True)
@@ -71,3 +71,12 @@ class Group:
         """The verdict on one of its places: a small one was only joined."""
         small = place.documents < SMALLEST_GROUP and len(self.places) > 1
         return Verdict.TOO_FEW_DOCUMENTS if small else self.mixture.verdict
+
+
+def observations_of(histogram: Histogram, group: Ints) -> list[Observations]:
+    """The histogram's rows, group by group; `group` is the number of the group of each place."""
+    member_of = group[histogram.place]
+    columns = (histogram.impressions, histogram.clicks, histogram.documents)
+    return [
+        Observations.histogram(*(column[member_of == g] for column in columns)) for g in range(int(group.max()) + 1)
+    ]

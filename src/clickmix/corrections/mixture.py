@@ -14,7 +14,7 @@ import numpy as np
 from clickmix.corrections.cascade import fit_cascade
 from clickmix.corrections.checks import check_log
 from clickmix.corrections.fitted import EXAMINATIONS, MIXTURES, MixtureFit
-from clickmix.corrections.group import Group, PlaceCounts
+from clickmix.corrections.group import Group, PlaceCounts, observations_of
 from clickmix.counts import Counts
 from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
@@ -130,7 +130,7 @@ class MixtureCorrection:
         moving, group = read_moving(counts, histogram), np.arange(len(histogram.places))
         if moving >= MOVING_FROM:
             return plain._of_counts(counts, histogram)
-        mixtures = fit_examined(_observations(histogram, group), grades=plain._grades)
+        mixtures = fit_examined(observations_of(histogram, group), grades=plain._grades)
         priors = [np.array(mixture.weights) if mixture.informative else None for mixture in mixtures]
         return plain._fit_of(histogram, group, _Fitted(mixtures, priors, plain._grades, ()), moving)
 
@@ -139,7 +139,7 @@ class MixtureCorrection:
 
         A flat prior is the mean over groups, weighted by their documents.
         """
-        seen = _observations(histogram, group)
+        seen = observations_of(histogram, group)
         bics: Mapping[int, float] = {}
         if self.mixture in ("gaussian", "nonparametric"):
             mixtures, shared = [self._alone(observations) for observations in seen], False
@@ -237,15 +237,6 @@ def _by_themselves(seen: Sequence[Observations], grades: int | None) -> tuple[li
 
 def _bic(mixtures: Sequence[Mixture]) -> float:
     return sum(min(m.bic or 0.0, m.bic_one_rate or 0.0) for m in mixtures)
-
-
-def _observations(histogram: Histogram, group: Ints) -> list[Observations]:
-    """The histogram's rows, group by group."""
-    member_of = group[histogram.place]
-    columns = (histogram.impressions, histogram.clicks, histogram.documents)
-    return [
-        Observations.histogram(*(column[member_of == g] for column in columns)) for g in range(int(group.max()) + 1)
-    ]
 
 
 def _members(histogram: Histogram, group: Ints) -> list[tuple[PlaceCounts, ...]]:

@@ -104,18 +104,24 @@ def _position_based(log: Log) -> PositionBased:
 
 
 def _posterior_mean(log: Log) -> Callable[[Shown], Floats]:
-    """Bayes' rule with the true click rates, and the true share of each relevance at each position as prior."""
-    user, truth = _position_based(log), log.train.relevance
+    def of(shown: Shown) -> Floats:
+        seen = shown.seen
+        mean = bayes_labels(_position_based(log), log.train.relevance, seen.clicks, seen.impressions[:, None])
+        return np.where(np.isnan(shown.rates), np.nan, mean)
+
+    return of
+
+
+def bayes_labels(user: PositionBased, truth: Floats, clicks: Any, impressions: Any) -> Floats:
+    """Bayes' rule with the true click rates, and the true share of each relevance at each position as prior.
+
+    Nothing that must estimate these parameters can know more. All are (lists, positions); `truth` is NaN past the end.
+    """
     levels = np.unique(truth[~np.isnan(truth)])
     share = np.array([(truth == level).sum(axis=0) for level in levels]) + 0.5  # no share is exactly 0
     log_prior = np.log(share / share.sum(axis=0))
     rates = user.alpha * levels[:, None] + user.beta
-
-    def of(shown: Shown) -> Floats:
-        c, n = shown.seen.clicks[:, None], shown.seen.impressions[:, None, None]
-        log_posterior = log_prior + xlogy(c, rates) + xlog1py(n - c, -rates)  # lists, levels, positions
-        log_posterior -= logsumexp(log_posterior, axis=1, keepdims=True)
-        mean = np.einsum("lgk,g->lk", np.exp(log_posterior), levels)
-        return np.where(np.isnan(shown.rates), np.nan, mean)
-
-    return of
+    c, n = np.asarray(clicks)[:, None], np.asarray(impressions)[:, None]
+    log_posterior = log_prior + xlogy(c, rates) + xlog1py(n - c, -rates)  # lists, levels, positions
+    log_posterior -= logsumexp(log_posterior, axis=1, keepdims=True)
+    return np.asarray(np.einsum("lgk,g->lk", np.exp(log_posterior), levels))
