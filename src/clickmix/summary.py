@@ -86,6 +86,9 @@ def _rate(rate: float, error: float | None) -> str:
     return f"{rate:.3g}" if error is None else f"{rate:.3g} ±{1.96 * error * rate * (1 - rate):.1g}"
 
 
+NEEDED = f"needed: impressions of a document that bring the error of its label to {TARGET:g} at that place."
+
+
 def fit_sentences(fitted: MixtureFit) -> list[str]:
     """The verdict on the log with its evidence, how the fit was made, and what the verdicts on places mean."""
     judged = judge(fitted)
@@ -93,7 +96,6 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
     return [
         f"This log {'is ' if judged.judgement is Judgement.TRUSTWORTHY else ''}{judged}.",
         *judged.sentences,
-        f"needed: impressions of a document that bring the error of its label to {TARGET:g} at that place.",
         how_fitted(fitted),
         *_choice(fitted),
         f"Clicks at one place remove {fitted.separation:.0%} of the uncertainty about relevance, on average.",
