@@ -7,6 +7,8 @@ how many of 100 logs of 4,000 sessions clicks are found to depend on each other.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +22,7 @@ from measuring import write_result
 from simulation import rmse
 
 SEEDS = range(5)
+LOGS = 100
 QUERIES = 4_000
 CLICKS = 8_000_000 * QUERIES // 18_919
 MATCHING, BY_POSITION, AFFINE = "mixture, by what stands above", "mixture, by position", "AC under PBM, told"
@@ -30,20 +33,29 @@ Floats = np.ndarray[Any, Any]
 
 def measure() -> dict[str, Any]:
     """RMSE of labels for each user and kind of relevance."""
+    settings = [(user, kind) for kind in ("binarized", "graded") for user in ("dcm", "ubm")]
+    users = ("pbm-eta1", "pbm-eta2", "dcm", "ubm")
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
+        found = pool.map(errors_of, [(*setting, seed) for setting in settings for seed in SEEDS], chunksize=1)
+        depend = pool.map(depends, [(user, seed) for user in users for seed in range(LOGS)], chunksize=5)
     return {
         "queries": QUERIES,
         "clicks": CLICKS,
         "runs": len(SEEDS),
-        "rmse": [_row(user, kind) for kind in ("binarized", "graded") for user in ("dcm", "ubm")],
-        "clicks found to depend on each other, of 100": {
-            user: sum(click_dependence(simulated_sessions(user, seed=seed)).found for seed in range(100))
-            for user in ("pbm-eta1", "pbm-eta2", "dcm", "ubm")
+        "rmse": [_row(*setting, found[i * len(SEEDS) : (i + 1) * len(SEEDS)]) for i, setting in enumerate(settings)],
+        f"clicks found to depend on each other, of {LOGS}": {
+            user: sum(depend[i * LOGS : (i + 1) * LOGS]) for i, user in enumerate(users)
         },
     }
 
 
-def _row(user: str, kind: str) -> dict[str, Any]:
-    runs = [_errors(cascade(user, queries=QUERIES, clicks=CLICKS, seed=seed, kind=kind), user, kind) for seed in SEEDS]
+def depends(job: tuple[str, int]) -> bool:
+    """Whether the clicks of a small simulated log are found to depend on each other."""
+    user, seed = job
+    return click_dependence(simulated_sessions(user, seed=seed)).found
+
+
+def _row(user: str, kind: str, runs: list[Mapping[str, float]]) -> dict[str, Any]:
     errors = {name: np.array([run[name] for run in runs]) for name in runs[0]}
     return {
         "user": user,
@@ -55,7 +67,10 @@ def _row(user: str, kind: str) -> dict[str, Any]:
     }
 
 
-def _errors(log: Cascade, user: str, kind: str) -> Mapping[str, float]:
+def errors_of(job: tuple[str, str, int]) -> Mapping[str, float]:
+    """RMSE of each kind of labels on one simulated log."""
+    user, kind, seed = job
+    log = cascade(user, queries=QUERIES, clicks=CLICKS, seed=seed, kind=kind)
     counts = log.counts()
     return {
         "click-through rate": log.rmse(cm.debias(counts, correction="none")),

@@ -43,7 +43,8 @@ def generate(rows: int) -> Path:
 
 def _write(file: Path, start: int, stop: int) -> None:
     connection = duckdb.connect()
-    connection.execute("SET threads = 2; SET memory_limit = '2GB'; SELECT setseed(0.5)")
+    seed = start // SESSIONS_PER_FILE / 1000  # other people in every file
+    connection.execute(f"SET threads = 2; SET memory_limit = '2GB'; SELECT setseed({seed})")
     connection.execute(
         f"""
         COPY (

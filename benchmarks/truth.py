@@ -7,6 +7,8 @@ prior to the limit.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,13 @@ from clickmix.corrections import MixtureCorrection, NoCorrection
 from measuring import write_result
 from simulation import Simulated, rmse, simulated, spread
 
-SEEDS = range(5)
+SEEDS = range(2000, 2005)  # which nothing was chosen on
+SETTINGS = [
+    (clicks, eta, relevance)
+    for clicks in (200_000, 2_000_000, 8_000_000)
+    for eta in (1, 2)
+    for relevance in ("binarized", "graded")
+]
 CORRECTIONS = {
     "click-through rate": NoCorrection(),
     "gaussian": MixtureCorrection("gaussian"),
@@ -44,35 +52,42 @@ def affine_labels(log: Simulated) -> np.ndarray[Any, Any]:
 
 def measure() -> dict[str, Any]:
     """Medians over five seeds."""
-    rows = [
-        _row(clicks, eta, relevance)
-        for clicks in (200_000, 2_000_000, 8_000_000)
-        for eta in (1, 2)
-        for relevance in ("binarized", "graded")
-    ]
+    jobs = [(*setting, seed) for setting in SETTINGS for seed in SEEDS]
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
+        found = pool.map(errors_of, jobs, chunksize=1)
+    rows = [_row(setting, found[i * len(SEEDS) : (i + 1) * len(SEEDS)]) for i, setting in enumerate(SETTINGS)]
     return {"seeds": len(SEEDS), "rmse": rows, "documents_that_move": _moving()}
 
 
-def _row(clicks: int, eta: int, relevance: str) -> dict[str, Any]:
-    found: dict[str, list[float]] = {}
-    chosen = []
-    for seed in SEEDS:
-        log = simulated(eta=eta, clicks=clicks, seed=seed, relevance=relevance)
-        errors = {
-            "affine, true parameters": rmse(affine_labels(log), log.relevance),
-            "limit": rmse(log.limit, log.relevance),
-            "prior only": rmse(log.prior_only, log.relevance),
-        }
-        for name, correction in CORRECTIONS.items():
-            labels, grades = labels_of(correction, log)
-            errors[name] = rmse(labels, log.relevance)
-        chosen.append(grades)
-        errors["auto / limit"] = errors["auto"] / errors["limit"]
-        errors["way of auto"] = (errors["prior only"] - errors["auto"]) / (errors["prior only"] - errors["limit"])
-        for name, error in errors.items():
-            found.setdefault(name, []).append(error)
-    medians = {name: round(float(np.median(values)), 4) for name, values in found.items()}
-    return {"clicks": clicks, "eta": eta, "relevance": relevance, **medians, "grades chosen": chosen}
+def errors_of(job: tuple[int, int, str, int]) -> tuple[dict[str, float], int]:
+    """RMSE of every correction on one simulated log, and how many grades auto chose."""
+    clicks, eta, relevance, seed = job
+    log = simulated(eta=eta, clicks=clicks, seed=seed, relevance=relevance)
+    errors = {
+        "affine, true parameters": rmse(affine_labels(log), log.relevance),
+        "limit": rmse(log.limit, log.relevance),
+        "prior only": rmse(log.prior_only, log.relevance),
+    }
+    chosen = 0
+    for name, correction in CORRECTIONS.items():
+        labels, grades = labels_of(correction, log)
+        errors[name] = rmse(labels, log.relevance)
+        chosen = grades if name == "auto" else chosen
+    errors["auto / limit"] = errors["auto"] / errors["limit"]
+    errors["way of auto"] = (errors["prior only"] - errors["auto"]) / (errors["prior only"] - errors["limit"])
+    return errors, chosen
+
+
+def _row(setting: tuple[int, int, str], found: list[tuple[dict[str, float], int]]) -> dict[str, Any]:
+    clicks, eta, relevance = setting
+    medians = {name: round(float(np.median([errors[name] for errors, _ in found])), 4) for name in found[0][0]}
+    return {
+        "clicks": clicks,
+        "eta": eta,
+        "relevance": relevance,
+        **medians,
+        "grades chosen": [chosen for _, chosen in found],
+    }
 
 
 def _moving() -> dict[str, float]:

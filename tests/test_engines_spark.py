@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,36 @@ def test_a_job_that_fails_leaves_the_old_labels(
     with pytest.raises(cm.EngineError, match=r"^Spark: \[DIVIDE_BY_ZERO\].*Nothing was written\.$"):
         engine.write("SELECT CAST(1 AS BIGINT) // a AS a FROM (VALUES (1), (0)) AS t(a)", name)
     assert engine.rows(f"SELECT a FROM {read_back(engine, name)}") == [(1,)]
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+    assert kept_tables(spark) == [name] * ("." not in target)
+    spark.sql("DROP TABLE IF EXISTS labels")
+
+
+@pytest.mark.parametrize("target", ["labels.parquet", "labels"])
+def test_several_runs_at_once(spark: Any, tmp_path: Path, target: str) -> None:
+    """Somebody's labels are there in the end, whole; who was in somebody's way is told so; nothing else is left."""
+    name = str(tmp_path / target) if "." in target else target
+    choose_engine(spark).write("SELECT 0 AS a, 0 AS b", name)
+    told: list[str] = []
+
+    def write(number: int) -> None:
+        engine = choose_engine(spark)
+        for _ in range(3):
+            try:
+                assert engine.write(f"SELECT {number} AS a, {number} AS b FROM range(3)", name) == 3
+            except cm.EngineError as error:
+                told.append(str(error))
+
+    writers = [threading.Thread(target=write, args=[number]) for number in (1, 2, 3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    engine = choose_engine(spark)
+    found = engine.rows(f"SELECT DISTINCT a, b FROM {read_back(engine, name)}")
+    assert found in ([(1, 1)], [(2, 2)], [(3, 3)])
+    assert len(told) < 9
+    assert all(message.endswith(("Nothing was written.", "What was there stays.")) for message in told)
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
     assert kept_tables(spark) == [name] * ("." not in target)
     spark.sql("DROP TABLE IF EXISTS labels")

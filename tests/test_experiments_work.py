@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +113,35 @@ def test_the_command_makes_figure_1_and_says_where_it_is(tmp_path: Path) -> None
     document = json.loads((tmp_path / "results" / "figure1.json").read_text())
     assert document["settings"]["collection"] == "synthetic, 20 training queries"
     assert next(iter(document["results"])) == ESTIMATE.key
+
+
+def test_a_command_that_was_killed_twice_ends_with_the_bytes_of_an_undisturbed_one(tmp_path: Path) -> None:
+    def started(folder: str) -> subprocess.Popen[bytes]:
+        words = ["reproduce", "figure2", "--scale", "0.005", "--runs", "1", "--workers", "2"]
+        return subprocess.Popen([*COMMAND, *words, "-o", str(tmp_path / folder)], env=ENVIRONMENT, stdout=-3)
+
+    def results(folder: str) -> int:
+        journal = tmp_path / folder / "figure2.jsonl"
+        return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+    def outputs(folder: str) -> dict[str, bytes]:
+        files = (tmp_path / folder).iterdir()
+        return {file.name: file.read_bytes() for file in files if file.suffix != ".jsonl"}  # which has times in it
+
+    undisturbed = started("undisturbed")
+    rng = np.random.default_rng()
+    for _ in range(2):
+        process, before = started("killed"), results("killed")
+        while process.poll() is None and results("killed") < before + 5:
+            time.sleep(0.01)
+        time.sleep(float(rng.uniform(0, 0.5)))
+        process.kill()
+        process.wait()
+    assert undisturbed.wait(timeout=300) == 0
+    assert 10 <= results("killed") < results("undisturbed")  # killed on the way, and nothing was lost
+    assert started("killed").wait(timeout=300) == 0
+    assert outputs("killed") == outputs("undisturbed")
+    assert results("killed") == results("undisturbed")  # nothing was done twice
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from scipy.optimize import brentq
+
 from clickmix.corrections.checks import Check
 from clickmix.corrections.fitted import MixtureFit
 from clickmix.corrections.group import Group
 from clickmix.mixtures.needed import MOST, TARGET, expected_error
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
-LEAST_DATA = 1e-3  # times the impressions: where the search begins
+LEAST_DATA = 1e-3  # times the impressions: where the search ends
 
 
 class Judgement(enum.StrEnum):
@@ -102,15 +104,20 @@ def _squared_error(group: Group, times: float) -> float:
 
 def _solve(squared_error: Callable[[float], float], goal: float) -> float | None:
     """The number of times at which a falling squared error reaches a goal, to a thousandth."""
-    low, high = math.log(LEAST_DATA), math.log(LEAST_DATA) + 1
-    while squared_error(math.exp(high)) > goal:
+
+    def above(log_times: float) -> float:
+        return squared_error(math.exp(log_times)) - goal
+
+    low, high = -1.0, 0.0  # up to as much data as there is
+    while above(high) > 0:
         low, high = high, high + 1
         if high > math.log(MOST):
             return None
-    while high - low > 1e-3:
-        middle = (low + high) / 2
-        low, high = (middle, high) if squared_error(math.exp(middle)) > goal else (low, middle)
-    return math.exp(high)
+    while above(low) <= 0:
+        low, high = low - 1, low
+        if low < math.log(LEAST_DATA):
+            return math.exp(high)
+    return math.exp(brentq(above, low, high, xtol=1e-3))
 
 
 def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doubt: bool) -> list[str]:

@@ -13,6 +13,8 @@ from clickmix.errors import EngineError, InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+SWAPS = 10  # tries to put a folder in place while other runs do the same
+
 
 def spark_errors() -> tuple[type[BaseException], ...]:
     """All that Spark raises; nothing if it was never loaded."""
@@ -43,10 +45,11 @@ def write_table(frame: DataFrame, target: str) -> int:
         try:
             session.sql(f"ALTER TABLE {temporary} RENAME TO {target}")
         except BaseException:
-            if exists:
+            if exists and not session.catalog.tableExists(target):  # else another run put its labels there meanwhile
                 session.sql(f"ALTER TABLE {old} RENAME TO {target}")
             raise
-        session.sql(f"DROP TABLE IF EXISTS {old}")
+        finally:
+            session.sql(f"DROP TABLE IF EXISTS {old}")
     except BaseException:
         with contextlib.suppress(*spark_errors()):
             session.sql(f"DROP TABLE IF EXISTS {temporary}")
@@ -60,23 +63,46 @@ def write_folder(frame: DataFrame, target: str, *, format: str) -> int:
     given = _path(session, target.rstrip("/"))
     files = given.getFileSystem(session._jsc.hadoopConfiguration())
     path = files.makeQualified(given)
-    token, parent, last = secrets.token_hex(6), path.getParent(), path.getName()
-    temporary, old = (_path(session, f"{parent}/.{last}.{token}.{end}") for end in ("tmp", "old"))
+    temporary = _hidden(session, path, "tmp")
     observed, counted = _counting(frame)
     try:
         options = {"header": "true", "quote": '"', "escape": '"'} if format == "csv" else {}
         counted.write.format(format).options(**options).save(temporary.toString())
-        if files.exists(path) and not files.rename(path, old):
-            raise EngineError(f"{target}: cannot be replaced. Nothing was written.")
-        if not files.rename(temporary, path):
-            files.rename(old, path)
-            raise EngineError(f"{target}: cannot be written. What was there stays.")
-        files.delete(old, True)
+        if not any(_put_in_place(session, files, temporary, path) for _ in range(SWAPS)):
+            raise EngineError(f"{target}: cannot be replaced. What was there stays.")
     except BaseException:
         with contextlib.suppress(*spark_errors()):
             files.delete(temporary, True)
         raise
     return int(observed.get["rows"])
+
+
+def _put_in_place(session: SparkSession, files: Any, made: Any, path: Any) -> bool:
+    """Give a folder the name of another one, which goes; whether it worked. Another run may be doing the same."""
+    old = _hidden(session, path, "old")
+    moved = files.exists(path) and _renamed(files, path, old)
+    if not files.exists(path) and _renamed(files, made, path):
+        inside = session._jvm.org.apache.hadoop.fs.Path(path, made.getName())
+        if not files.exists(inside):
+            files.delete(old, True)
+            return True
+        _renamed(files, inside, made)  # the other run was faster by a hair: ours was moved into its folder
+    if moved and files.exists(path):
+        files.delete(old, True)  # the other run's labels are newer
+    elif moved:
+        _renamed(files, old, path)
+    return False
+
+
+def _renamed(files: Any, one: Any, other: Any) -> bool:
+    with contextlib.suppress(*spark_errors()):  # it was there a moment ago
+        return bool(files.rename(one, other))
+    return False
+
+
+def _hidden(session: SparkSession, path: Any, end: str) -> Any:
+    """A name nobody has, beside a folder."""
+    return _path(session, f"{path.getParent()}/.{path.getName()}.{secrets.token_hex(6)}.{end}")
 
 
 def _path(session: SparkSession, text: str) -> Any:
