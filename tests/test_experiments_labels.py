@@ -11,7 +11,7 @@ from scipy.stats import binom
 from clickmix.clicks import ListCounts, PositionBased
 from clickmix.datasets import Split, synthetic_collection
 from clickmix.errors import SettingError
-from clickmix.experiments.labels import TITLES, label, label_error
+from clickmix.experiments.labels import TITLES, bayes_labels, label, label_error
 from clickmix.experiments.study import Setting, Study, describe
 from clickmix.experiments.world import Log, Shown, World
 from clickmix.simulate import UserName
@@ -59,6 +59,16 @@ def test_the_bayes_posterior_is_bayes_rule_document_by_document(relevance: str) 
     found = label("limit", log).vali[::37, : POSITIONS - 2]
     expected = [[posterior_mean(log, log.vali, q, k) for k in range(POSITIONS - 2)] for q in range(0, QUERIES, 37)]
     assert found == pytest.approx(np.array(expected), abs=1e-10)
+
+
+def test_the_bayes_posterior_is_never_above_1() -> None:
+    """Where clicks leave no doubt its sum may round to a hair above 1, which no ranker takes."""
+    user, rng = PositionBased.with_eta(2, positions=20), np.random.default_rng(0)
+    truth = rng.integers(0, 5, (4000, 20)) / 4
+    n = rng.integers(200, 2000, (4000, 1))
+    labels = bayes_labels(user, truth, rng.binomial(n, user.alpha * truth + user.beta), n)
+    assert labels.max() == 1.0
+    assert labels.min() >= 0.0
 
 
 def test_ideal_ac_is_unbiased_before_clipping() -> None:

@@ -124,4 +124,5 @@ def bayes_labels(user: PositionBased, truth: Floats, clicks: Any, impressions: A
     c, n = np.asarray(clicks)[:, None], np.asarray(impressions)[:, None]
     log_posterior = log_prior + xlogy(c, rates) + xlog1py(n - c, -rates)  # lists, levels, positions
     log_posterior -= logsumexp(log_posterior, axis=1, keepdims=True)
-    return np.asarray(np.einsum("lgk,g->lk", np.exp(log_posterior), levels))
+    mean = np.einsum("lgk,g->lk", np.exp(log_posterior), levels)
+    return np.clip(mean, levels[0], levels[-1])  # sums of posteriors are 1 but for rounding
