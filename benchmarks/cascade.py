@@ -16,9 +16,11 @@ import numpy as np
 from scipy import stats
 
 import clickmix as cm
-from cascades import POSITIONS, Cascade, cascade, shares, simulated_sessions
 from clickmix.dependence import click_dependence
-from measuring import write_result
+from measuring import write_result  # which makes the logs of the tests importable
+
+# isort: split
+from cascades import POSITIONS, Cascade, cascade, shares, simulated_sessions
 from simulation import rmse
 
 SEEDS = range(5)
