@@ -125,4 +125,4 @@ def bayes_labels(user: PositionBased, truth: Floats, clicks: Any, impressions: A
     log_posterior = log_prior + xlogy(c, rates) + xlog1py(n - c, -rates)  # lists, levels, positions
     log_posterior -= logsumexp(log_posterior, axis=1, keepdims=True)
     mean = np.einsum("lgk,g->lk", np.exp(log_posterior), levels)
-    return np.clip(mean, levels[0], levels[-1])  # sums of posteriors are 1 but for rounding
+    return np.asarray(np.clip(mean, levels[0], levels[-1]))  # sums of posteriors are 1 but for rounding

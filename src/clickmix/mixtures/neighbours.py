@@ -1,7 +1,7 @@
 """Fit the groups of a page with strength shared between neighbours; choose how many grades there are.   -> Neighbours
 
-    BIC = -2 log-likelihood + sum over groups of (parameters its own clicks determine) x log(documents)
-A group whose parameters its neighbours determine costs little; with many clicks it costs all its parameters.
+The number of grades is chosen by the BIC of the whole walk down the page (mixtures/sharing.py); whether a group has one
+rate only, by -2 log-likelihood + (parameters that its own clicks determine) x log(documents).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def fit_neighbours(
         problems = [Problem(group, Binomial(g)) for group in groups]
         rows = rows if g == 2 else _one_grade_more(rows)
         shared = fit_shared(problems, rows, Walk.between(positions, contexts, kinds=g + 1))
-        rows, tried[g], bics[g] = shared.parameters, (problems, shared), _bic(groups, shared)
+        rows, tried[g], bics[g] = shared.parameters, (problems, shared), shared.bic
         best = min(bics, key=lambda number: bics[number])
         if grades is None and (g >= best + 2 or bics[g] > bics[best] + DECISIVE):
             break
@@ -110,10 +110,6 @@ def _one_grade_more(rows: Floats) -> Floats:
     logits = np.hstack([np.zeros((len(rows), 1)), rows[:, :-2]])
     weights = np.exp(logits - logits.max(axis=1, keepdims=True)) @ (nearness / nearness.sum(axis=0)).T
     return np.hstack([np.log(weights[:, 1:] / weights[:, :1]), rows[:, -2:]])
-
-
-def _bic(groups: Sequence[Observations], shared: Shared) -> float:
-    return float((-2 * shared.log_likelihoods + shared.own * _log_documents(groups)).sum())
 
 
 def _one_rates(groups: Sequence[Observations], shared: Shared) -> Floats:

@@ -11,7 +11,7 @@ overrule it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from clickmix.mixtures.observations import Floats, Ints
 FIRST_DEVIATION = 0.3
 LEAST_DEVIATION = 0.02
 ROUNDS, WALK_ROUNDS, FEWEST_ROUNDS = 60, 8, 8  # Newton's steps; those after which the walk is estimated anew
+RIDGE = 1e-9
 GAIN = 0.01  # of the log-likelihood: the least a step must bring
 
 
@@ -82,12 +83,14 @@ class Walk:
 class Shared:
     """Per group a row of parameters, as its problem packs them, its log-likelihood, and how many it determines itself.
 
-    `own` counts parameters that a group's own clicks determine; the rest is known from its neighbours.
+    `own` counts parameters that a group's own clicks determine; the rest is known from its neighbours. `bic` is of all
+    groups together, to compare numbers of grades by.
     """
 
     parameters: Floats
     log_likelihoods: Floats
     own: Floats
+    bic: float
     walk: Walk
     converged: bool
 
@@ -107,7 +110,8 @@ def fit_shared(problems: Sequence[Problem], parameters: Floats, walk: Walk) -> S
             walk = walk.estimated(phi, covariance)
     inverse = _inverse(surfaces, walk, _phi(x)[1])
     own = [np.trace(inverse[g, :, g, :] @ rising(s.information)) for g, s in enumerate(surfaces)]
-    return Shared(x, np.array([s.value for s in surfaces]), np.array(own), walk, gain < GAIN)
+    values, bic = np.array([s.value for s in surfaces]), _bic(problems, surfaces, walk, x)
+    return Shared(x, values, np.array(own), bic, walk, gain < GAIN)
 
 
 def _newton(
@@ -139,18 +143,44 @@ def _phi(x: Floats) -> tuple[Floats, Floats]:
     return np.hstack([weights, log_rates]), np.hstack([np.ones_like(weights), -np.expm1(log_rates)])
 
 
-def _inverse(surfaces: Sequence[Surface], walk: Walk, step: Floats) -> Floats:
-    """Group x kind x group x kind: the covariance of x, of what the clicks and the walk say together."""
+def _precisions(surfaces: Sequence[Surface], walk: Walk, step: Floats) -> Iterator[tuple[Ints, Floats]]:
+    """Per chain of groups what clicks and walk say together: minus the second derivative in x, group after group."""
     groups, kinds = step.shape
-    precision, inverse = walk.precision(groups), np.zeros((groups, kinds, groups, kinds))
+    precision = walk.precision(groups)
     for chain in walk.chains:  # nothing links one chain with another
         total = np.zeros((len(chain), kinds, len(chain), kinds))
         for i, g in enumerate(chain):
             total[i, :, i, :] = rising(surfaces[g].information)
         for j in range(kinds):
             total[:, j, :, j] += precision[j][np.ix_(chain, chain)] * np.outer(step[chain, j], step[chain, j])
-        size, every = len(chain) * kinds, np.arange(kinds)
-        ridge = 1e-9 * np.eye(size)  # a direction in which nothing is known stays where it is
-        found = np.linalg.inv(total.reshape(size, size) + ridge).reshape(total.shape)
+        size = len(chain) * kinds
+        # The ridge: a direction in which nothing is known stays where it is.
+        yield chain, total.reshape(size, size) + RIDGE * np.eye(size)
+
+
+def _inverse(surfaces: Sequence[Surface], walk: Walk, step: Floats) -> Floats:
+    """Group x kind x group x kind: the covariance of x, of what the clicks and the walk say together."""
+    groups, kinds = step.shape
+    inverse, every = np.zeros((groups, kinds, groups, kinds)), np.arange(kinds)
+    for chain, precision in _precisions(surfaces, walk, step):
+        found = np.linalg.inv(precision).reshape(len(chain), kinds, len(chain), kinds)
         inverse[np.ix_(chain, every, chain, every)] = found
     return inverse
+
+
+def _bic(problems: Sequence[Problem], surfaces: Sequence[Surface], walk: Walk, x: Floats) -> float:
+    """-2 log of the probability of the clicks given the walk, and log(steps) for each number the walk is known by.
+
+    The groups' parameters are integrated out (Laplace). Where a chain begins is known from its documents alone: its
+    prior weighs as much as one of them (unit information), which makes of it the log(documents) of the usual BIC.
+    """
+    phi, step = _phi(x)
+    documents = np.array([problem.seen.multiplicity.sum() for problem in problems])
+    known = np.stack([np.diag(rising(s.information)) for s in surfaces]) / step**2
+    log_evidence = sum(s.value for s in surfaces) + walk.density(phi)[0]
+    log_evidence -= (np.log(walk.deviation).sum() * 2 * len(walk.span) + len(walk.drift) * np.log(walk.span).sum()) / 2
+    log_evidence += np.log(step).sum()
+    for chain, precision in _precisions(surfaces, walk, step):
+        unit = np.maximum(known[chain].sum(axis=0), RIDGE) / documents[chain].sum()
+        log_evidence += (np.log(unit).sum() - np.linalg.slogdet(precision)[1]) / 2
+    return float(-2 * log_evidence + 2 * len(walk.drift) * np.log(len(walk.span)))
