@@ -14,6 +14,7 @@ from clickmix import groups
 from clickmix.clicks.logfile import read_sessions
 from clickmix.corrections import checks
 from clickmix.engines.choose import choose_engine
+from clickmix.report import log_page, write_page
 from logs import Table, cells, counted, small_log, write
 from servers import Database
 
@@ -105,6 +106,17 @@ def test_every_engine_gives_the_same_labels(
     name, engine = load(LOGS[log])
     expected = cm.debias(write(tmp_path / "log.parquet", LOGS[log]), **settings)
     assert_same_labels(cm.debias(name, engine=engine, **settings), expected)
+
+
+def test_every_engine_gives_the_same_report(load: Load, tmp_path: Path) -> None:
+    def report(log: Any, engine: Any) -> str:
+        counts = cm.count(log, engine=engine)
+        fitted = cm.MixtureCorrection().fit(counts)
+        write_page(log_page(counts, fitted, sources=["clicks"], correction="mixture"), tmp_path / "report.html")
+        return (tmp_path / "report.html").read_text()
+
+    expected = report(write(tmp_path / "log.parquet", LOGS["staying"]), None)
+    assert report(*load(LOGS["staying"])) == expected
 
 
 @pytest.mark.parametrize("correction", ["plain-em", "oracle"])

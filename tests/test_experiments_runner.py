@@ -66,7 +66,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestInterruptions:
     def test_killed_at_random_moments_gives_the_bytes_of_an_undisturbed_run(self, whole: Path, tmp_path: Path) -> None:
         folder, rng, kills = tmp_path / "results", np.random.default_rng(7), 0
-        while kills < 4:
+        while kills < 2:
             process = started(folder)
             deadline = time.monotonic() + 30
             wanted = whole_lines(folder) + int(rng.integers(0, 8))  # kill when so many are there, and a moment later
