@@ -13,7 +13,8 @@ from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.fit import Problem
 from clickmix.mixtures.information import group_surface, surface
 from clickmix.mixtures.nonparametric import _weights, fit_nonparametric
-from clickmix.mixtures.sharing import Walk, fit_shared
+from clickmix.mixtures.sharing import Walk, _inverse, _phi, _surfaces, fit_shared
+from oracles_mixtures import log_evidence
 from simulation import Simulated, rmse, simulated
 
 Array = np.ndarray[Any, Any]
@@ -102,6 +103,33 @@ class TestWalk:
         rates = 1 / (1 + np.exp(-shared.parameters[:, -2:]))
         assert (rates[2] > rates[[1, 3]].min(axis=0) - 0.05).all()
         assert (rates[2] < rates[[1, 3]].max(axis=0) + 0.05).all()
+
+
+class TestEvidence:
+    def test_is_the_integral_over_parameters(self) -> None:
+        """Two and three grades, four positions: BIC against an integral by sampling."""
+        rng, groups = np.random.default_rng(3), []
+        for k in range(1, 5):
+            n = rng.integers(30, 34, 800)
+            c = rng.binomial(n, np.array([0.1, 0.35, 0.6])[rng.choice(3, 800, p=[0.5, 0.3, 0.2])] / k**0.5)
+            distinct, documents = np.unique(np.stack([n, c]), axis=1, return_counts=True)
+            groups.append(Observations.histogram(*distinct, documents))
+        found = []
+        for grades in (2, 3):
+            problems = [Problem(group, Binomial(grades)) for group in groups]
+            start = np.tile([*np.linspace(-0.5, -1, grades - 1), -2.2, 0.0], (4, 1))
+            walk = Walk.between([1, 2, 3, 4], [()] * 4, kinds=grades + 1)
+            shared = fit_shared(problems, start, walk)
+            phi, step = _phi(shared.parameters)
+            surfaces = _surfaces(problems, shared.parameters)
+            covariance = _inverse(surfaces, shared.walk, step) * step[:, :, None, None] * step
+            unit = sum(np.diag(s.information) / step[g] ** 2 for g, s in enumerate(surfaces)) / 3200
+            seen = [(group.impressions, group.clicks, group.multiplicity) for group in groups]
+            spread = covariance.reshape(phi.size, phi.size)
+            found.append((shared.bic, log_evidence(seen, shared.walk, phi, spread, unit, rng=rng)))
+        numbers = 2 * 3 * np.log(3), 2 * 4 * np.log(3)  # of the walk: drift and deviation of three and four kinds
+        expected = [-2 * evidence + cost for (_, evidence), cost in zip(found, numbers, strict=True)]
+        assert [bic for bic, _ in found] == pytest.approx(expected, abs=0.1)
 
 
 class TestGrades:
