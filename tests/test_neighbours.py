@@ -113,7 +113,7 @@ class TestEvidence:
             n = rng.integers(30, 34, 800)
             c = rng.binomial(n, np.array([0.1, 0.35, 0.6])[rng.choice(3, 800, p=[0.5, 0.3, 0.2])] / k**0.5)
             distinct, documents = np.unique(np.stack([n, c]), axis=1, return_counts=True)
-            groups.append(Observations.histogram(*distinct, documents))
+            groups.append(Observations.histogram(distinct[0], distinct[1], documents))
         found = []
         for grades in (2, 3):
             problems = [Problem(group, Binomial(grades)) for group in groups]
