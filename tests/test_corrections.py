@@ -97,6 +97,9 @@ class TestContract:
         assert labels.clicks.sum() == cells["clicks"].sum()
         assert list(labels.columns)[:5] == ["query_id", "doc_id", "relevance", "impressions", "clicks"]
         assert list(labels.columns)[5:] in ([["estimate"]] if name in ESTIMATING else [[], ["low", "high"]])
+        if "low" in labels.columns:
+            assert (labels.columns["low"] <= labels.relevance).all()
+            assert (labels.relevance <= labels.columns["high"]).all()
 
     @pytest.mark.parametrize("name", FAMILY)
     def test_row_order_changes_no_byte(self, name: str, tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ class TestVerdict:
         assert (str(verdict), verdict.times, verdict.found) == ("trustworthy", None, ())
         assert verdict.sentences == (
             "The error to expect of labels is 0.050 (root mean square, of relevance from 0 to 1), not above 0.1.",
-            "Looked for and not found: rates rise down the page.",
+            "No sign of these: rates rise down the page.",
         )
 
     def test_needs_more_data(self) -> None:
@@ -330,7 +330,7 @@ class TestVerdict:
             "Violated: more grades than were fitted. BIC with 3 grades is better by 20 than with 2.",
             "The error to expect of labels is 0.050, if the assumptions held (root mean square, of relevance from 0 to "
             "1), not above 0.1.",
-            "Looked for and not found: rates rise down the page.",
+            "No sign of these: rates rise down the page.",
         )
 
     def test_clicks_that_say_nothing(self) -> None:

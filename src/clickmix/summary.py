@@ -89,13 +89,16 @@ def _rate(rate: float, error: float | None) -> str:
 NEEDED = f"needed: impressions of a document that bring the error of its label to {TARGET:g} at that place."
 
 
-def fit_sentences(fitted: MixtureFit) -> list[str]:
-    """The verdict on the log with its evidence, how the fit was made, and what the verdicts on places mean."""
+def verdict_sentences(fitted: MixtureFit) -> list[str]:
+    """The verdict on the log, and its evidence."""
     judged = judge(fitted)
+    return [f"This log {'is ' if judged.judgement is Judgement.TRUSTWORTHY else ''}{judged}.", *judged.sentences]
+
+
+def fit_sentences(fitted: MixtureFit) -> list[str]:
+    """How the fit was made, and what the verdicts on places mean."""
     verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
     return [
-        f"This log {'is ' if judged.judgement is Judgement.TRUSTWORTHY else ''}{judged}.",
-        *judged.sentences,
         how_fitted(fitted),
         *_choice(fitted),
         f"Clicks at one place remove {fitted.separation:.0%} of the uncertainty about relevance, on average.",
@@ -120,5 +123,5 @@ def _choice(fitted: MixtureFit) -> list[str]:
         return []
     second = min(others, key=lambda grades: others[grades])
     ahead = others[second] - fitted.bics[fitted.grades]
-    by = f"BIC better by {ahead:,.0f} than" if ahead >= 0 else f"BIC within {-ahead:.0f} of"
+    by = f"BIC better by {ahead:,.0f} than" if ahead >= 0 else f"they are fewer, and BIC is within {-ahead:.1f} of that"
     return [f"{fitted.grades} grades of relevance were chosen: {by} with {second}."]

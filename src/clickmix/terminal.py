@@ -65,11 +65,11 @@ def print_fit(fitted: MixtureFit) -> None:
     """The table of a fit, and what to think of it."""
     from rich.console import Console
 
-    from clickmix.summary import NEEDED, fit_sentences, fit_table
+    from clickmix.summary import NEEDED, fit_sentences, fit_table, verdict_sentences
 
     console, table = Console(highlight=False), fit_table(fitted)
     needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
     console.width = max(console.width, needed)  # a cut table says less than one that runs over
     console.print(table)
-    for sentence in (*fit_sentences(fitted), NEEDED):
+    for sentence in (*verdict_sentences(fitted), *fit_sentences(fitted), NEEDED):
         console.print(printable(sentence), markup=False)

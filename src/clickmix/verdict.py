@@ -37,16 +37,19 @@ class LogVerdict:
     """A judgement with its evidence, a sentence each.
 
     `times` is how many times more data the labels need, where they need more and that can be said; `found` are the
-    violations.
+    violations, if any were `looked` for.
     """
 
     judgement: Judgement
     times: float | None
     found: tuple[Check, ...]
     sentences: tuple[str, ...]
+    looked: bool = True
 
     def __str__(self) -> str:
         """The judgement in a few words: `needs 3.4 times more data`."""
+        if self.judgement is Judgement.TRUSTWORTHY and not self.looked:
+            return f"{self.judgement} if it keeps the assumptions"
         if self.judgement is not Judgement.NEEDS_MORE:
             return str(self.judgement)
         return "needs far more data" if self.times is None else f"needs {_rounded_up(self.times)} times more data"
@@ -64,7 +67,7 @@ def judge(fitted: MixtureFit, *, target: float = TARGET) -> LogVerdict:
     judgement = Judgement.VIOLATES if found else Judgement.TRUSTWORTHY if enough else Judgement.NEEDS_MORE
     violated = [f"Violated: {check.violation}. {check.evidence}." for check in found]
     sentences = (*violated, *_on_error(fitted, times, target, in_doubt=bool(found)), *_looked_for(fitted))
-    return LogVerdict(judgement, times, found, sentences)
+    return LogVerdict(judgement, times, found, sentences, looked=bool(fitted.checks))
 
 
 def times_more_data(fitted: MixtureFit, *, target: float = TARGET) -> float | None:
@@ -147,7 +150,7 @@ def _looked_for(fitted: MixtureFit) -> list[str]:
         ]
     if not fitted.checks:
         return [f"Violations of the assumptions are not looked for in a {fitted.mixture} mixture."]
-    return [f"Looked for and not found: {'; '.join(quiet)}."] if quiet else []
+    return [f"No sign of these: {'; '.join(quiet)}."] if quiet else []
 
 
 def _rounded_up(times: float) -> str:

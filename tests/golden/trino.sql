@@ -200,40 +200,50 @@ WITH parameters AS (
     EXP(GREATEST(l_1 - l_highest, -700)) AS e_1,
     EXP(GREATEST(l_2 - l_highest, -700)) AS e_2
   FROM logs
+), labelled AS (
+  SELECT
+    query_id,
+    doc_id,
+    CAST((
+      e_1 * 0.5 + e_2 * 1.0
+    ) AS DOUBLE) / (
+      e_0 + e_1 + e_2
+    ) AS relevance,
+    impressions,
+    clicks,
+    CAST(CASE
+      WHEN e_0 > 0.025000000000000022 * (
+        e_0 + e_1 + e_2
+      )
+      THEN 0.0
+      WHEN e_0 + e_1 > 0.025000000000000022 * (
+        e_0 + e_1 + e_2
+      )
+      THEN 0.5
+      ELSE 1
+    END AS DOUBLE) AS low,
+    CAST(CASE
+      WHEN e_0 > 0.975 * (
+        e_0 + e_1 + e_2
+      )
+      THEN 0.0
+      WHEN e_0 + e_1 > 0.975 * (
+        e_0 + e_1 + e_2
+      )
+      THEN 0.5
+      ELSE 1
+    END AS DOUBLE) AS high
+  FROM powers
 )
 SELECT
   query_id,
   doc_id,
-  CAST((
-    e_1 * 0.5 + e_2 * 1.0
-  ) AS DOUBLE) / (
-    e_0 + e_1 + e_2
-  ) AS relevance,
+  relevance,
   impressions,
   clicks,
-  CAST(CASE
-    WHEN e_0 > 0.025000000000000022 * (
-      e_0 + e_1 + e_2
-    )
-    THEN 0.0
-    WHEN e_0 + e_1 > 0.025000000000000022 * (
-      e_0 + e_1 + e_2
-    )
-    THEN 0.5
-    ELSE 1
-  END AS DOUBLE) AS low,
-  CAST(CASE
-    WHEN e_0 > 0.975 * (
-      e_0 + e_1 + e_2
-    )
-    THEN 0.0
-    WHEN e_0 + e_1 > 0.975 * (
-      e_0 + e_1 + e_2
-    )
-    THEN 0.5
-    ELSE 1
-  END AS DOUBLE) AS high
-FROM powers
+  LEAST(low, relevance) AS low,
+  GREATEST(high, relevance) AS high
+FROM labelled
 ORDER BY
   query_id,
   doc_id;

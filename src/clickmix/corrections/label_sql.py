@@ -33,9 +33,12 @@ def labels_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str],
     return (
         f"WITH {_numbers_table(groups, keys, grades)}, {_odds_table(groups, table, keys, grades, stay=stay)}, "
         f"logs AS (SELECT *, greatest({listed(logs)}) AS l_highest FROM odds), "
-        f"powers AS (SELECT query_id, doc_id, impressions, clicks, {listed(powers)} FROM logs) "
-        f"SELECT query_id, doc_id, ({relevance}) / ({total}) AS relevance, "
-        f"impressions, clicks, {low} AS low, {high} AS high FROM powers ORDER BY query_id, doc_id"
+        f"powers AS (SELECT query_id, doc_id, impressions, clicks, {listed(powers)} FROM logs), "
+        f"labelled AS (SELECT query_id, doc_id, ({relevance}) / ({total}) AS relevance, "
+        f"impressions, clicks, {low} AS low, {high} AS high FROM powers) "
+        # A mean can lie a hair beyond a quantile: where a grade has 98 % of the probability, both quantiles are there.
+        "SELECT query_id, doc_id, relevance, impressions, clicks, least(low, relevance) AS low, "
+        "greatest(high, relevance) AS high FROM labelled ORDER BY query_id, doc_id"
     )
 
 

@@ -102,15 +102,15 @@ def read_moved(labels: LabelTable) -> tuple[list[Moved], list[Moved]]:
     """The documents that the correction moved most: much clicked but not relevant, and little clicked but relevant."""
     down = f"CAST(clicks AS DOUBLE) / (impressions + {DOUBT}) - relevance"
     up = "relevance - CAST(clicks AS DOUBLE) / impressions"
-    return _most(labels, down), _most(labels, up)
+    return _most(labels, down, "relevance < 0.5"), _most(labels, up, "relevance >= 0.5")
 
 
-def _most(labels: LabelTable, moved: str) -> list[Moved]:
+def _most(labels: LabelTable, moved: str, among: str) -> list[Moved]:
     ends = "low, high" if labels.intervals else "NULL, NULL"
     rows = labels.engine.rows(
         f"SELECT query_id, doc_id, relevance, impressions, clicks, {ends} FROM {labels.name} "
-        f"WHERE {moved} >= {LEAST_MOVE} ORDER BY round(CAST({moved} AS DECIMAL(38, 12)), 6) DESC, query_id, doc_id "
-        f"LIMIT {EXAMPLES}"
+        f"WHERE {among} AND {moved} >= {LEAST_MOVE} "
+        f"ORDER BY round(CAST({moved} AS DECIMAL(38, 12)), 6) DESC, query_id, doc_id LIMIT {EXAMPLES}"
     )
     return [
         Moved(query, doc, float(relevance), int(n), int(c), None if low is None else (float(low), float(high)))

@@ -19,16 +19,19 @@ from clickmix.report.log_numbers import LabelBins, count_queries, labels_at_hand
 from clickmix.report.mixture_figures import chosen_groups, group_figures, rates_figures, separation_figure
 from clickmix.report.pages import Listing, Page, Section
 from clickmix.report.words import cut
-from clickmix.summary import fit_sentences, fit_table, how_fitted
+from clickmix.summary import fit_sentences, fit_table, verdict_sentences
 
 MOST_CONTEXTS = 6
 MOST_ROWS = 200
 MOST_FILES = 5
-INTRODUCTION = (
+PROBLEM = (
     "People click what stands at the top: they look there, and they trust the engine. So a click-through rate says as "
-    "much about the position as about the document. clickmix estimates, for every position, how often relevant "
-    "documents are clicked there and how often others are. From that it computes how probably each document is "
-    "relevant: its label, between 0 and 1. A ranker trained on these labels does not learn to repeat the old order.",
+    "much about the position as about the document."
+)
+REMEDY = (
+    "clickmix estimates, for every position, how often relevant documents are clicked there and how often others are. "
+    "From that it computes how relevant each document is, as far as its clicks can tell: its label, between 0 and 1. A "
+    "ranker trained on these labels does not learn to repeat the old order."
 )
 
 
@@ -47,7 +50,7 @@ def log_page(counts: Counts, fitted: Any, *, sources: Sequence[str], correction:
         moved_section(counts, fitted, moved),
         *([_places_section(mixture)] if mixture else []),
     ]
-    return Page("Clicks and relevance", INTRODUCTION, sections)
+    return Page("Clicks and relevance", [f"{PROBLEM} {REMEDY}" if mixture else PROBLEM], sections)
 
 
 def verdict_section(fitted: MixtureFit | None, correction: str) -> Section:
@@ -55,7 +58,7 @@ def verdict_section(fitted: MixtureFit | None, correction: str) -> Section:
     if fitted is None:
         text = f"The correction is {correction}, which fits no mixture and so has no verdict on the log."
         return Section("In short", [text])
-    verdict, *evidence = fit_sentences(fitted)
+    verdict, *evidence = verdict_sentences(fitted)
     return Section("In short", [verdict], points=evidence)
 
 
@@ -144,6 +147,7 @@ def _groups_section(fitted: MixtureFit, histogram: Histogram) -> Section:
 
 
 def _labels_section(bins: LabelBins, fitted: MixtureFit | None) -> Section:
+    two = fitted is not None and fitted.grades == 2
     edges = np.linspace(0, 1, len(bins.labels) + 1)
     tenth = len(bins.labels) // 10
     low, high = bins.labels[:tenth].sum() / bins.documents, bins.labels[-tenth:].sum() / bins.documents
@@ -152,11 +156,16 @@ def _labels_section(bins: LabelBins, fitted: MixtureFit | None) -> Section:
         "Labels, and the click-through rates they replace",
         Axis("label, or click-through rate", 0, 1),
         [Panel(Axis("documents", low=0), [Bars("labels", edges, bins.labels, colour="blue"), rates])],
-        note="Sure labels are at the ends: 0 is surely not relevant, 1 surely relevant.",
+        note="Sure labels are at the ends: 0 is surely not relevant, 1 surely relevant."
+        if two
+        else "0 is not relevant, 1 most relevant.",
+    )
+    between, mean = (
+        ("; the others are unsure", ": the share of relevant documents, as far as clicks can tell") if two else ("", "")
     )
     points = [
-        f"{low:.0%} of the documents have a label below 0.1, {high:.0%} one of 0.9 or more; the others are unsure.",
-        f"The mean label is {bins.mean:.3f}: the share of relevant documents, as far as clicks can tell.",
+        f"{low:.0%} of the documents have a label below 0.1, {high:.0%} one of 0.9 or more{between}.",
+        f"The mean label is {bins.mean:.3f}{mean}.",
         *([f"The interval of a label is {bins.interval:.2f} wide on average."] if bins.interval is not None else []),
     ]
     figures = [figure, *([separation_figure(fitted)] if fitted else [])]
@@ -177,7 +186,7 @@ def _places_section(fitted: MixtureFit) -> Section:
         "'separation' the share of the uncertainty about it that clicks remove, 'error' what to expect of labels, "
         "'needed' how many impressions of a document would bring that to 0.1."
     )
-    return Section("All places", [prose, how_fitted(fitted)], tables=[listing])
+    return Section("All places", [prose], points=fit_sentences(fitted), tables=[listing])
 
 
 def _cell(shown: object) -> str:

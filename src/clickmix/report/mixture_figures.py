@@ -88,7 +88,7 @@ def _group_figure(group: Group, fitted: MixtureFit, histogram: Histogram) -> Fig
         Axis("click-through rate", 0, edges[-1], percent=True),
         [
             Panel(
-                Axis("documents (each step is ten times more)", low=FEWEST, log=True),
+                Axis("documents, logarithmic scale", low=FEWEST, log=True),
                 [Bars("seen", edges, seen), *lines],
                 height=110,
             ),
@@ -195,7 +195,7 @@ def _rates_figure(fitted: MixtureFit, context: Sequence[str], members: Sequence[
         [
             Panel(
                 Axis(
-                    "click rate (each step is ten times more)",
+                    "click rate, logarithmic scale",
                     max(LOWEST_RATE, lowest / 1.5),
                     1,
                     log=True,

@@ -43,8 +43,9 @@ def ticks(low: float, high: float, *, log: bool = False, whole: bool = False, ab
     step = _round_step((high - low) / about, whole=whole)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     found = [round(i * step, 12) for i in range(first, last + 1)]
-    if whole and (not found or found[0] - low >= 0.5 * step):
-        found.insert(0, float(low))  # lists begin with position 1, which is no multiple of 5
+    least = math.ceil(low)
+    if whole and least <= high and (not found or found[0] - least >= 0.5 * step):
+        found.insert(0, float(least))  # lists begin with position 1, which is no multiple of 5
     return found
 
 
