@@ -272,9 +272,7 @@ def _check_outputs(
     from clickmix.paths import find_files
 
     if table is not None:
-        engine.check_target(table)
-        if not isinstance(engine, DuckDB) and table in log:
-            raise InputError(f"{table}: would replace a table of the log. Choose another name for the output.")
+        engine.check_target(table, log=log)
     files = find_files([*(log if isinstance(engine, DuckDB) else []), *map(str, read)])
     taken = {file.resolve(): "a file that is read" for file in files}
     written = [Path(table)] if table is not None and isinstance(engine, DuckDB) else []
