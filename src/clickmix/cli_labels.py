@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -109,11 +110,14 @@ def counts(
     engine: Engine = "duckdb",
 ) -> None:
     """Count a log once; counts files are logs too, and several of them add up."""
-    opened = _open(engine, memory)
-    target = _counts_target(output, merge, engine)
+    from clickmix.record import merging
+
+    opened, target = _open(engine, memory), _counts_target(output, merge, engine)
     _check_outputs(log, opened, table=target)
-    counted = _count([*([str(merge)] if merge else []), *log], opened, columns, context, bad_rows, lists=lists)
-    rows = counted.write(target)
+    alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
+    with alone:
+        counted = _count([*([str(merge)] if merge else []), *log], opened, columns, context, bad_rows, lists=lists)
+        rows = counted.write(target)
     say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
 
 
@@ -189,8 +193,6 @@ def _counts_target(output: str | None, merge: Path | None, engine: str) -> str:
         return str(output)
     if engine != "duckdb":
         raise SettingError("--merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.")
-    if merge.suffix != ".parquet":
-        raise SettingError(f"--merge {merge}: only Parquet has room for the record of counted files.")
     return str(merge)
 
 
