@@ -20,7 +20,7 @@ def measure(*, clicks: int = 8_000_000) -> dict[str, Any]:
         counts = log.counts()
         rates = log.clicks / np.maximum(log.impressions, 1)
         theirs = least_seconds(partial(_scikit_learn, rates))
-        for mixture in ("binomial", "gaussian"):
+        for mixture in ("binomial", "gaussian", "auto"):
             seconds = least_seconds(partial(MixtureCorrection(mixture).fit, counts))
             figures[f"eta_{eta}_{mixture}_seconds"] = round(seconds, 3)
             figures[f"eta_{eta}_{mixture}_times_faster_than_scikit_learn"] = round(theirs / seconds, 1)
