@@ -89,7 +89,7 @@ def test_statements_are_those_on_file(folder: Path, dialect: str) -> None:
 def statements(dialect: str) -> str:
     """All statements of a dialect, with a context and a column of another name."""
     named = ("--dialect", dialect, "--columns", "doc_id=order")
-    return "\n".join(
+    return ";\n".join(
         [
             run("sql", "counts", *named, "--table", "shop.Clicks", "--context", "device"),
             run("sql", "refused", *named, "--table", "shop.Clicks"),
@@ -106,6 +106,18 @@ def test_statements_parse_in_their_dialect(dialect: str) -> None:
     assert len([tree for tree in trees if tree is not None]) == 4
     # What is printed is already in the dialect's own words.
     assert not any(tree.find(sqlglot.exp.Command, sqlglot.exp.Anonymous) for tree in trees if tree is not None)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("statement", ["counts", "refused", "histogram", "labels"])
+def test_statements_can_stand_in_brackets(folder: Path, statement: str, dialect: str) -> None:
+    """As dbt puts them: create table ... as (...)."""
+    FIT.write("model.json")
+    model = ["--model", "model.json"] if statement == "labels" else []
+    printed = run("sql", statement, "--dialect", dialect, *model)
+    assert ";" not in printed
+    (tree,) = sqlglot.parse(f"CREATE TABLE made AS (\n{printed})", read=dialect)
+    assert isinstance(tree, sqlglot.exp.Create)
 
 
 @pytest.fixture(scope="module", params=["auto", "gaussian"])

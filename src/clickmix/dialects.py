@@ -28,9 +28,9 @@ def translated(statement: str, dialect: str) -> str:
 
 
 def printed(statement: str, dialect: str) -> str:
-    """A statement for people to read and run: indented, names quoted only where they must be, no VALUES.
+    """A statement for people to read and run: indented, names quoted only where they must be, no VALUES, no semicolon.
 
-    VALUES as a table is what dialects agree on least; SELECTs one after the other mean the same everywhere.
+    dbt and CREATE TABLE ... AS (...) put a statement in brackets, where a semicolon would be an error. VALUES as a table is what dialects agree on least; SELECTs one after the other mean the same everywhere.
     """
     if dialect not in DIALECTS:
         raise SettingError(f"dialect {dialect!r}: expected one of {', '.join(DIALECTS)}.")
@@ -38,7 +38,7 @@ def printed(statement: str, dialect: str) -> str:
     if dialect == "postgres":
         tree = tree.transform(_computed_once)
     tree = _named_parts(tree.transform(_plain_name(dialect)))
-    return str(tree.sql(dialect=dialect, pretty=True, comments=False)) + ";\n"
+    return str(tree.sql(dialect=dialect, pretty=True, comments=False)) + "\n"
 
 
 def _parsed(statement: str) -> Expression:

@@ -39,8 +39,8 @@ WHERE
     doc_id IS NULL
   )
   AND position >= 1
-  AND impressions > 0;
-
+  AND impressions > 0
+;
 SELECT
   reason,
   COUNT(*) AS refused
@@ -68,8 +68,8 @@ WHERE
 GROUP BY
   reason
 ORDER BY
-  reason;
-
+  reason
+;
 SELECT
   position,
   device,
@@ -95,8 +95,8 @@ ORDER BY
   position,
   device,
   impressions,
-  clicks;
-
+  clicks
+;
 WITH parameters AS (
   SELECT
     1 AS k0,
@@ -258,4 +258,4 @@ SELECT
 FROM labelled
 ORDER BY
   query_id,
-  doc_id;
+  doc_id

@@ -32,8 +32,8 @@ FROM (
   ) AS part_2
 ) AS part_1
 WHERE
-  NOT query_id IS NULL AND NOT doc_id IS NULL AND position >= 1 AND impressions > 0;
-
+  NOT query_id IS NULL AND NOT doc_id IS NULL AND position >= 1 AND impressions > 0
+;
 SELECT
   reason,
   COUNT(*) AS refused
@@ -56,8 +56,8 @@ WHERE
 GROUP BY
   reason
 ORDER BY
-  reason NULLS LAST;
-
+  reason NULLS LAST
+;
 SELECT
   position,
   device,
@@ -83,8 +83,8 @@ ORDER BY
   position NULLS LAST,
   device NULLS LAST,
   impressions NULLS LAST,
-  clicks NULLS LAST;
-
+  clicks NULLS LAST
+;
 WITH parameters AS (
   SELECT
     1 AS k0,
@@ -246,4 +246,4 @@ SELECT
 FROM labelled
 ORDER BY
   query_id NULLS LAST,
-  doc_id NULLS LAST;
+  doc_id NULLS LAST
