@@ -10,6 +10,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import clickmix as cm
@@ -202,38 +204,47 @@ def test_positions_that_the_fit_has_not_seen_take_the_nearest(folder: Path) -> N
     np.testing.assert_allclose([row[2] for row in found], FIT.label(counts).relevance, rtol=0, atol=1e-12)
 
 
+def fit_of(places: list[tuple[int, str]]) -> MixtureFit:
+    """A fit with a group for each place, no two alike."""
+    share = 1 / (len(places) + 2)
+    groups = (group(p, c, (0.1, 0.2 + i * share / 2, 0.9), (0.5, 0.25, 0.25)) for i, (p, c) in enumerate(places))
+    return MixtureFit("binomial", "position", ("device",), tuple(groups), jointly=False, moving=0.0)
+
+
+PLACES = st.lists(st.tuples(st.integers(1, 30), st.sampled_from(["a", "b"])), min_size=1, max_size=8, unique=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(PLACES)
+def test_every_position_gets_the_label_of_the_fit(places: list[tuple[int, str]]) -> None:
+    fit = fit_of(places)
+    contexts = sorted({context for _, context in places})
+    rows = [(position, context) for position in range(1, 35) for context in contexts]
+    positions, devices = zip(*rows, strict=True)
+    size = len(rows)
+    counts = cm.Counts.from_arrays(
+        ["q"] * size, list(range(size)), positions, [10] * size, [4] * size, device=list(devices)
+    )
+    found = counts.engine.rows(fit.statement(counts.table))
+    assert found == counts.engine.rows(fit.label(counts).query)
+
+
+def test_a_stray_position_does_not_make_the_statement_long() -> None:
+    near = fit_of([(position, "a") for position in range(1, 11)])
+    far = fit_of([(position, "a") for position in (*range(1, 11), 20_000)])
+    assert "least(position, 10) AS position" in near.statement("counts")
+    assert (
+        "CASE WHEN position < 10006 THEN least(position, 10) ELSE least(position, 10006) END AS position"
+        in far.statement("counts")
+    )
+    assert len(far.statement("counts")) < 1.2 * len(near.statement("counts"))
+
+
 def test_a_histogram_of_documents_that_move_says_so(folder: Path) -> None:
     download_histogram(cm.count(write(folder / "log.parquet", LOG)))
     assert run("fit", "histogram.csv", "-o", "model.json").startswith(
         "100% of the documents are at several places, and a histogram cannot tell which: fit counts.\n"
     )
-
-
-HISTOGRAMS = [
-    (
-        "position,impressions,clicks,documents\n1,5,2,10\n",
-        "histogram.csv: no column 'moving'. Found position, impressions, clicks, documents. Expected what the "
-        "statement of `clickmix sql histogram` gives.",
-    ),
-    (
-        "position,impressions,clicks,documents,moving\n1,5,6,10,0\n1,5,2,10,0\n",
-        "histogram.csv: 1 of 2 rows are no part of a histogram. Expected position from 1 on, impressions from 1 on, "
-        "clicks up to impressions, documents, and moving up to documents, as whole numbers.",
-    ),
-    (
-        "position,impressions,clicks,documents,moving\n",
-        "histogram.csv: 0 of 0 rows are no part of a histogram. Expected position from 1 on, impressions from 1 on, "
-        "clicks up to impressions, documents, and moving up to documents, as whole numbers.",
-    ),
-]
-
-
-@pytest.mark.parametrize(("text", "message"), HISTOGRAMS)
-def test_a_histogram_that_is_none(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, message: str
-) -> None:
-    (folder / "histogram.csv").write_text(text)
-    assert failure(capsys, monkeypatch, "fit", "histogram.csv", "-o", "model.json") == f"clickmix: {message}\n"
 
 
 SETTINGS = [

@@ -30,7 +30,8 @@ def translated(statement: str, dialect: str) -> str:
 def printed(statement: str, dialect: str) -> str:
     """A statement for people to read and run: indented, names quoted only where they must be, no VALUES, no semicolon.
 
-    dbt and CREATE TABLE ... AS (...) put a statement in brackets, where a semicolon would be an error. VALUES as a table is what dialects agree on least; SELECTs one after the other mean the same everywhere.
+    dbt and CREATE TABLE ... AS (...) put a statement in brackets, where a semicolon would be an error. VALUES as a
+    table is what dialects agree on least; SELECTs one after the other mean the same everywhere.
     """
     if dialect not in DIALECTS:
         raise SettingError(f"dialect {dialect!r}: expected one of {', '.join(DIALECTS)}.")
