@@ -52,6 +52,7 @@ BESIDE = [
     "cli_labels",
     "cli_rankers",
     "cli_sql",
+    "cli_words",
     "clicks",
     "datasets",
     "demo",

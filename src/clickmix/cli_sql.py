@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from clickmix.cli_labels import Columns, Context, pairs, words
+from clickmix.cli_labels import Columns, Context
+from clickmix.cli_words import pairs, words
 from clickmix.dialects import DIALECTS
 from clickmix.errors import SettingError
 
