@@ -138,12 +138,11 @@ def test_histograms_of_a_context_of_any_name(folder: Path, column: str) -> None:
     (folder / "counts.csv").write_text(
         f"query_id,doc_id,position,{column},impressions,clicks\nq,a,1,x,5,2\nq,a,2,x,5,2\nq,b,1,x,5,2\nq,c,1,y,3,0\n"
     )
-    made = duckdb.sql(histogram_query("'counts.csv'", [column]))
-    assert made.columns == ["position", column, "impressions", "clicks", "documents", "moving"]
-    assert made.fetchall() == [(1, "x", 5, 2, 2, 1), (1, "y", 3, 0, 1, 0), (2, "x", 5, 2, 1, 1)]
-    (folder / "histogram.csv").write_text(
-        csv_text(dict(zip(made.columns, zip(*made.fetchall(), strict=True), strict=True)))
-    )
+    made = duckdb.execute(histogram_query("'counts.csv'", [column]))
+    names, rows = [str(described[0]) for described in made.description], made.fetchall()
+    assert names == ["position", column, "impressions", "clicks", "documents", "moving"]
+    assert rows == [(1, "x", 5, 2, 2, 1), (1, "y", 3, 0, 1, 0), (2, "x", 5, 2, 1, 1)]
+    (folder / "histogram.csv").write_text(csv_text(dict(zip(names, zip(*rows, strict=True), strict=True))))
     found, moving = read_downloaded("histogram.csv", context=[column])
     assert (found.places, moving) == ((Place(1, ("x",)), Place(1, ("y",)), Place(2, ("x",))), 2 / 4)
 

@@ -257,6 +257,48 @@ SETTINGS = [
         "dialect 'cobol': expected one of bigquery, clickhouse, databricks, duckdb, postgres, redshift, snowflake, "
         "spark, trino.",
     ),
+    (
+        ["sql", "counts", "--dialect", "duckdb", "--columns", "foo=bar"],
+        "columns: 'foo' is no column of a click log. Expected query_id or doc_id or position or clicked or impressions "
+        "or clicks or session_id or list.",
+    ),
+    (
+        ["sql", "refused", "--dialect", "duckdb", "--columns", "impressions=shown"],
+        "columns: 'impressions' is not read by this statement. It is for raw logs: query_id, doc_id, position, "
+        "clicked.",
+    ),
+    (
+        ["sql", "counts", "--dialect", "duckdb", "--context", "query_id"],
+        "context 'query_id': stands twice, or means something else in a log. Take another name.",
+    ),
+    (
+        ["sql", "histogram", "--dialect", "duckdb", "--context", "device,device"],
+        "context 'device': stands twice, or means something else in a log. Take another name.",
+    ),
+    (
+        ["sql", "histogram", "--dialect", "duckdb", "--columns", "doc_id=sku"],
+        "--columns: a histogram is made from counts, whose columns have the names that clickmix gave. Leave it out.",
+    ),
+    (
+        ["sql", "labels", "--dialect", "duckdb", "--model", "model.json", "--columns", "doc_id=sku"],
+        "--columns: labels are made from counts, whose columns have the names that clickmix gave. Leave it out.",
+    ),
+    (
+        ["sql", "labels", "--dialect", "duckdb", "--model", "model.json", "--context", "device"],
+        "--context: labels have the context of their model. Leave it out.",
+    ),
+    (
+        ["sql", "refused", "--dialect", "duckdb", "--context", "device"],
+        "--context: no row is refused for its context. Leave it out.",
+    ),
+    *(
+        (
+            ["sql", statement, "--dialect", "duckdb", "--table", table],
+            f"table {table!r}: no name of a table. Expected for instance clicks, web.clicks or '\"My DB\".clicks'.",
+        )
+        for statement in ("counts", "refused", "histogram")
+        for table in ("a..b", ".a", "a.", '"a', 'a"b"', "``")
+    ),
 ]
 
 
@@ -265,6 +307,24 @@ def test_sql_settings(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     assert failure(capsys, monkeypatch, *words) == f"clickmix: {message}\n"
+
+
+TABLES = [
+    ("snowflake", '"My DB".clicks', '"My DB".clicks'),
+    ("snowflake", '"clicks"', '"clicks"'),  # not CLICKS, which clicks would mean
+    ("snowflake", 'web."Clicks.2026"', 'web."Clicks.2026"'),
+    ("bigquery", "`my-project`.web.clicks", "`my-project`.web.clicks"),
+    ("bigquery", "my-project.web.clicks", "`my-project`.web.clicks"),
+    ("duckdb", '"say ""hi"""', '"say ""hi"""'),
+]
+
+
+@pytest.mark.parametrize("statement", ["counts", "refused", "histogram"])
+@pytest.mark.parametrize(("dialect", "table", "printed"), TABLES)
+def test_names_of_tables(statement: str, dialect: str, table: str, printed: str) -> None:
+    assert f"\n  FROM {printed}\n" in run("sql", statement, "--dialect", dialect, "--table", table).replace(
+        "    FROM", "  FROM"
+    )
 
 
 if __name__ == "__main__":
