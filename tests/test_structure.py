@@ -44,6 +44,7 @@ WALK = [
     "summary",
     "terminal",
     "cli",
+    "__main__",
 ]
 # Free to import any stage; imported by none but the command and each other.
 BESIDE = [
