@@ -12,7 +12,7 @@ from clickmix.evaluate import Table, student_t_test
 from clickmix.experiments.configs import EFFICIENCY, EXPERIMENTS, FIGURE3, Grid, Pictures, experiment
 from clickmix.experiments.labels import TITLES
 from clickmix.experiments.outputs import latex, markdown, text
-from clickmix.experiments.pages import clicks_page, table_page, whole_runs
+from clickmix.experiments.pages import clicks_page, paper_listings, table_page, whole_runs
 from clickmix.experiments.pictures import BINS, pictures_page
 from clickmix.experiments.regression_pages import iterations_page, timings_page
 from clickmix.experiments.study import Setting, Study
@@ -87,7 +87,9 @@ class TestTables:
         results = results_of(SMALL, 2)
         worse = SMALL.task(0, Setting(), "mbc", "dnn").key, SMALL.task(1, Setting(), "mbc", "dnn").key
         results |= {key: {"ndcg@10": 0.1, "label error": 0.1} for key in worse}
-        table = tables(SMALL, Study("table1", runs=2), collection, results)["The better of the rankers"][0]
+        table = tables(SMALL, Study("table1", runs=2), collection, results)[
+            "The better of the rankers, 2 runs of both"
+        ][0]
         assert isinstance(table, Table)
         mbc = table.cells[table.rankers.index("MBC")]
         assert [cell.mean for cell in mbc] == pytest.approx([0.6505, 0.7005])  # LambdaMART's, then the DNN's
@@ -114,13 +116,24 @@ class TestTables:
     ) -> None:
         config = EXPERIMENTS[name]
         assert isinstance(config, Grid)
-        mslr = replace(collection, name="MSLR-WEB30K")
+        found = paper_listings(config, "MSLR-WEB30K", queries=18_919, top=None)
+        assert number.replace("\\", "") in [cell for listing in found for row in listing.rows for cell in row]
+        assert paper_listings(config, "MSLR-WEB30K", queries=18_919, top=50) == []
+        assert paper_listings(config, "synthetic, 18919 training queries", queries=18_919, top=None) == []
+        part = replace(collection, name="MSLR-WEB30K")  # by its name, but not by its size
         study = Study(name, runs=1)
         results = {task.key: {"ndcg@10": 0.5, "label error": 0.1} for task in config.tasks(study)}
-        assert number in markdown(table_page(config, study, mslr, results), {})
-        assert "The paper" not in markdown(table_page(config, study, collection, results), {}).replace(
-            "The paper's reading", ""
-        )
+        text = markdown(table_page(config, study, part, results), {})
+        assert "The paper" not in text.replace("The paper's reading", "")
+
+    def test_the_better_ranker_is_of_the_runs_that_both_have(self, collection: Collection) -> None:
+        results = {key: found for key, found in results_of(SMALL, 3).items() if not ("run 2" in key and "dnn" in key)}
+        study = Study("table1", runs=3)
+        assert list(tables(SMALL, study, collection, results))[:3] == [
+            "LambdaMART, 3 runs",
+            "DNN, 2 runs",
+            "The better of the rankers, 2 runs of both",
+        ]
 
 
 class TestOutputs:

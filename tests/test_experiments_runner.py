@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from clickmix.errors import FormatError, InputError
-from clickmix.experiments import EXPERIMENTS, Study
+from clickmix.experiments import EXPERIMENTS, Study, Task, runner
 from clickmix.experiments.runner import read_results, run_tasks
 from clickmix.experiments.study import RANKERS
 from clickmix.files import appending
@@ -63,6 +65,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def made_up_lines(left: list[Task], *_: Any, progress: Any, **__: Any) -> Iterator[dict[str, Any]]:
+    """All that is left, at once."""
+    if progress:
+        progress(0.0)
+    yield from ({"task": task.key, "result": {}, "seconds": 0.0} for task in left)
+    if progress:
+        progress(1.0)
+
+
 class TestInterruptions:
     def test_killed_at_random_moments_gives_the_bytes_of_an_undisturbed_run(self, whole: Path, tmp_path: Path) -> None:
         folder, rng, kills = tmp_path / "results", np.random.default_rng(7), 0
@@ -100,6 +111,15 @@ class TestInterruptions:
         assert set(keys(whole)) - set(keys(folder)) == {failing} | waiting
         assert not (folder / "table1.md").exists()
         assert finished(folder) == {name: (whole / name).read_bytes() for name in OUTPUTS}
+
+    def test_progress_begins_with_what_is_there(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        tasks = EXPERIMENTS["figure2"].tasks(Study("figure2", runs=2))
+        path, told = tmp_path / "figure2.jsonl", list[float]()
+        monkeypatch.setattr(runner, "_finished", made_up_lines)
+        given: dict[str, Any] = {"settings": {}, "versions": {}, "workers": 1}
+        run_tasks(tasks[: len(tasks) // 4], Study("figure2"), path, **given)
+        run_tasks(tasks, Study("figure2"), path, progress=told.append, **given)
+        assert told == pytest.approx([0.25, 1.0])
 
     def test_a_finished_run_does_nothing_again(self, whole: Path) -> None:
         before = (whole / "table1.jsonl").read_bytes()

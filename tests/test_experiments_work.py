@@ -150,13 +150,14 @@ def test_a_command_that_was_killed_twice_ends_with_the_bytes_of_an_undisturbed_o
         (["table1", "--scale", "0"], "clickmix: scale=0: expected a number above 0, up to 100.\n"),
         (["table1", "--workers", "0"], "clickmix: workers=0: expected at least 1.\n"),
         (["figure2", "--ranker", "dnn"], "clickmix: figure2 is made with lambdamart, not with dnn.\n"),
+        (["figure1", "--top", "5"], "clickmix: top=5: figure1 shows position 9. Choose at least 9.\n"),
         (
             ["table2", "--top", "50"],
             "clickmix: The user dcm is known down to position 10, found lists of 50. Cut the lists to 10 results, or "
             "fit a user to longer ones.\n",
         ),
     ],
-    ids=["scale", "workers", "ranker", "top"],
+    ids=["scale", "workers", "ranker", "positions", "top"],
 )
 def test_wrong_settings_are_told_before_any_work(
     tmp_path: Path,

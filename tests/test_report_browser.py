@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,11 @@ import pytest
 
 import clickmix as cm
 from browser import PROGRAM, Browser, started
+from clickmix.datasets import synthetic_collection
 from clickmix.errors import printable
+from clickmix.experiments import Study
+from clickmix.experiments.configs import FIGURE2
+from clickmix.experiments.pages import clicks_page
 from clickmix.report import log_page, write_page
 from clickmix.report.words import cut
 
@@ -121,6 +125,40 @@ class TestOnScreen:
         paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
         assert paper == ("rgb(21, 23, 26)" if dark else "rgb(255, 255, 255)")
         assert browser.evaluate("getComputedStyle(document.querySelector('svg text')).fill") != paper
+
+
+def graded_report(path: Path) -> None:
+    """The report on a log of five grades at six positions."""
+    rng = np.random.default_rng(0)
+    position = np.repeat(np.arange(1, 7), 300)
+    clicks = rng.binomial(400, (0.1 + 0.2 * rng.integers(0, 5, 1800)) / position)
+    counts = cm.Counts.from_arrays(np.arange(1800), np.arange(1800), position, np.full(1800, 400), clicks)
+    write_page(log_page(counts, cm.MixtureCorrection().fit(counts), sources=["log"], correction="mixture"), path)
+
+
+def experiment_report(path: Path) -> None:
+    """The page of an experiment, with curves and tables."""
+    study, collection = Study("figure2", runs=2), synthetic_collection(queries=40, rng=np.random.default_rng(0))
+    tasks = FIGURE2.tasks(study)
+    results = {task.key: {"ndcg@10": 0.5 + 0.01 * task.run, "label error": 0.1} for task in tasks}
+    write_page(clicks_page(FIGURE2, study, collection, results), path)
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+@pytest.mark.parametrize("made", [graded_report, experiment_report])
+def test_other_pages_load_nothing_and_have_nothing_cut_off(
+    browser: Browser, folder: Path, made: Callable[[Path], None], width: int
+) -> None:
+    page = folder / f"{made.__name__}.html"
+    if not page.exists():
+        made(page)
+    browser.open(page, width=width)
+    assert browser.requests() == [page.resolve().as_uri()]
+    assert browser.complaints() == []
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    figures = browser.evaluate(BOXES)
+    assert figures
+    assert [f for f in figures if f["left"] < 0 or f["right"] > width or f["out"] or not f["drawn"]] == []
 
 
 def test_hostile_texts_are_shown_and_do_no_harm(browser: Browser, page: Path) -> None:

@@ -69,7 +69,7 @@ def _both(log: Log, of: Callable[[Shown], Floats]) -> Labelled:
     return Labelled(of(log.train), of(log.vali))
 
 
-_MIXTURES: dict[str, dict[str, Any]] = {
+MIXTURES: dict[str, dict[str, Any]] = {
     "mbc": {"mixture": "binomial", "sharing": False},  # the paper's: every position by itself
     "gaussian": {"mixture": "gaussian"},
     "auto": {"mixture": "auto"},
@@ -78,7 +78,7 @@ _MIXTURES: dict[str, dict[str, Any]] = {
 
 
 def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
-    if name in _MIXTURES:
+    if name in MIXTURES:
         return mixture_correction(name)
     if name == "matching":
         return MixtureCorrection(examination=log.setting.user)
@@ -94,7 +94,7 @@ def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
 
 def mixture_correction(name: str) -> MixtureCorrection:
     """The mixture-based correction of this name."""
-    return MixtureCorrection(**_MIXTURES[name])
+    return MixtureCorrection(**MIXTURES[name])
 
 
 def _position_based(log: Log) -> PositionBased:

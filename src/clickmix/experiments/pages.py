@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -28,11 +28,13 @@ def table_page(config: Grid, study: Study, collection: Collection, results: Resu
     values = {ranker: grid_values(config, study, results, ranker, column_name) for ranker in config.rankers}
     values = {ranker: found for ranker, found in values.items() if found}
     sections = [ranker_section(RANKERS[ranker], found) for ranker, found in values.items()]
-    if len(values) > 1:
-        sections.append(_best_section(values))
+    both = set.intersection(*(set(whole_runs(config, study, results, ranker)) for ranker in values))
+    if len(values) > 1 and both:
+        common = {ranker: grid_values(config, study, results, ranker, column_name, runs=both) for ranker in values}
+        sections.append(_best_section(common))
     errors = [grid_values(config, study, results, ranker, column_name, LABEL_ERROR) for ranker in values]
     sections.append(Section("Labels", tables=[_errors(errors[0])]))
-    paper = paper_listings(config, collection.name)
+    paper = paper_listings(config, collection.name, queries=collection.train.queries, top=study.top)
     if paper:
         sections.append(Section("The paper's own numbers", tables=paper))
     return Page(config.title, prose=_prose(config), sections=sections)
@@ -81,9 +83,11 @@ def grid_values(
     ranker: str,
     column: Callable[[Setting], str],
     measure: str = MEASURE,
+    *,
+    runs: Container[int] | None = None,
 ) -> Values:
-    """nDCG@10 by labels and column, one number per whole run; nothing where there is no whole run."""
-    runs = whole_runs(config, study, results, ranker)
+    """nDCG@10 by labels and column, one number per whole run (of `runs`); nothing where there is no whole run."""
+    runs = [run for run in whole_runs(config, study, results, ranker) if runs is None or run in runs]
     return {
         labels: {
             column(setting): [results[config.task(run, setting, labels, ranker).key][measure] for run in runs]
@@ -163,12 +167,16 @@ def _best_section(values: Mapping[str, Values]) -> Section:
             for column in columns
         }
     prose = ["The paper's reading: the ranker counts as a setting of the correction, chosen by the test means."]
-    return Section("The better of the rankers", prose=prose, tables=[compared(best)])
+    runs = len(next(iter(next(iter(best.values())).values())))
+    title = f"The better of the rankers, {runs} run{'s' * (runs > 1)} of both"
+    return Section(title, prose=prose, tables=[compared(best)])
 
 
-def paper_listings(config: Grid, collection: str) -> list[Listing]:
-    """The paper's table on the same collection, ranker by ranker; nothing for other collections."""
+def paper_listings(config: Grid, collection: str, *, queries: int, top: int | None) -> list[Listing]:
+    """The paper's table on the same collection, ranker by ranker; nothing for others, or parts, or other lists."""
     paper = json.loads((files("clickmix.experiments") / "paper.json").read_text(encoding="utf-8"))
+    if paper["training_queries"].get(collection) != queries or top is not None:
+        return []
     found: dict[str, dict[str, list[str]]] = paper.get(config.name, {}).get(collection, {})
     columns = [column_name(setting) for setting in config.settings]
     return [
@@ -187,19 +195,24 @@ def _prose(config: Grid) -> list[str]:
     oracles = ", ".join(TITLES[name] for name in config.labels if name in ORACLES)
     return [
         "Rankers trained on labels from simulated clicks, measured by nDCG@10 on the grades of test queries; queries "
-        f"without relevant documents are left out. {OWN_NAMES}",
+        f"without relevant documents are left out. {OWN_NAMES if 'ac' in config.labels else ''}".rstrip(),
         f"Made with what nobody knows of a real log: {oracles}.",
     ]
 
 
-def circumstances(study: Study, collection: Collection, versions: Sequence[Mapping[str, str]]) -> list[str]:
+def circumstances(
+    study: Study, collection: Collection, settings: Sequence[Setting], versions: Sequence[Mapping[str, str]]
+) -> list[str]:
     """How the numbers came about."""
+    clicks = sorted({setting.clicks_on(collection.train) for setting in settings})
     splits: dict[str, Any] = {"training": collection.train, "validation": collection.vali, "test": collection.test}
     sizes = (f"{split.queries:,} {name}" for name, split in splits.items())
     made = [", ".join(f"{name} {version}" for name, version in sorted(each.items())) for each in versions]
     lists = "the paper's length" if study.top is None else f"length {study.top}"
     return [
+        f"Command: {study.command}",
         f"Collection: {collection.name}; {', '.join(sizes)} queries; scale {study.scale:g}; result lists of {lists}.",
+        f"Clicks on the training queries: {', '.join(f'{number:,}' for number in clicks)}.",
         *collection.notes,
         *(f"Made with {each}." for each in made),
     ]

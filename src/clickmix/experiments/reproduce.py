@@ -14,6 +14,8 @@ import clickmix
 from clickmix.datasets import Collection
 from clickmix.errors import SettingError
 from clickmix.experiments.configs import Experiment, Grid, Iterations, Pictures, Timings, experiment
+from clickmix.experiments.estimates import ITERATIONS
+from clickmix.experiments.labels import MIXTURES
 from clickmix.experiments.outputs import text, write_outputs
 from clickmix.experiments.pages import circumstances, clicks_page, table_page
 from clickmix.experiments.pictures import pictures_page
@@ -53,12 +55,15 @@ def reproduce(
     tasks = config.tasks(study)
     for setting in dict.fromkeys(task.setting for task in tasks):
         setting.person(study.top)  # complain before any work
+    lowest = max((task.position for task in tasks), default=0)
+    if study.top is not None and lowest > study.top:
+        raise SettingError(f"top={study.top}: {config.name} shows position {lowest}. Choose at least {lowest}.")
     check_report_extra()
     if workers is not None and workers < 1:
         raise SettingError(f"workers={workers}: expected at least 1.")
     folder.mkdir(parents=True, exist_ok=True)
     collection = study.collection()
-    settings = describe(study, collection)
+    settings = describe(study, collection) | {"regression_em": {"iterations": ITERATIONS}, "mixtures": MIXTURES}
     kept = run_tasks(
         tasks,
         study,
@@ -112,7 +117,8 @@ def _page(config: Experiment, study: Study, collection: Collection, kept: Kept) 
         page = clicks_page(config, study, collection, kept.results)
     else:
         page = table_page(config, study, collection, kept.results)
-    points = circumstances(study, collection, kept.versions)
+    settings = dict.fromkeys(task.setting for task in config.tasks(replace(study, rankers=tuple(RANKERS))))
+    points = circumstances(study, collection, list(settings), kept.versions)
     return Page(page.title, page.prose, [*page.sections, Section("How these numbers came about", points=points)])
 
 

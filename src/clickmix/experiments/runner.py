@@ -64,11 +64,17 @@ def run_tasks(
         if left:
             if versions not in kept.versions[-1:]:
                 lines.append(_text({"versions": versions}))
-            made = _finished(left, study, dict(kept.results), workers=workers, progress=progress)
+            share = sum(task.cost for task in tasks if task.key in kept.results) / sum(task.cost for task in tasks)
+            made = _finished(left, study, dict(kept.results), workers=workers, progress=_from(share, progress))
             with contextlib.closing(made):  # workers end here, whatever happens
                 for line in made:
                     lines.append(_text(line))
     return read_results(path, settings=settings)
+
+
+def _from(share: float, progress: Progress | None) -> Progress | None:
+    """Progress of what is left, told as that of everything, of which a share was there before."""
+    return None if progress is None else lambda done: progress(share + (1 - share) * done)
 
 
 def read_results(path: Path, *, settings: dict[str, Any]) -> Kept:

@@ -76,6 +76,18 @@ class Study:
         if not self.rankers or not set(self.rankers) <= set(RANKERS):
             raise SettingError(f"rankers={self.rankers!r}: expected some of {', '.join(RANKERS)}.")
 
+    @property
+    def command(self) -> str:
+        """The command that asks for it, with the folder's name alone; rankers may have been asked for one by one.
+
+        >>> Study("table1", runs=3, scale=0.1).command
+        'clickmix reproduce table1 --scale 0.1 --runs 3'
+        """
+        given = {"data": self.data and Path(self.data).name, "scale": self.scale, "top": self.top, "runs": self.runs}
+        usual = {"data": None, "scale": 1.0, "top": None, "runs": 8}
+        words = (f"--{name} {value}" for name, value in given.items() if value != usual[name])
+        return " ".join(["clickmix reproduce", self.experiment, *words])
+
     def collection(self) -> Collection:
         """The collection: the one in the folder, or the synthetic one; of a smaller scale its first queries."""
         queries = max(SMALLEST, round(SYNTHETIC_QUERIES * self.scale))
