@@ -222,15 +222,50 @@ def test_the_command_writes_a_table(
     assert loaded.run("SELECT count(*) FROM labels WHERE relevance = 0.125") == [(0,)]
 
 
+@pytest.mark.parametrize("target", ["clicks", "{schema}.clicks", '"clicks"', "CLICKS"])
+@pytest.mark.parametrize("command", ["debias", "counts"])
 def test_the_command_does_not_replace_the_log(
-    loaded: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    loaded: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str, target: str
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["clickmix", "debias", "clicks", "-o", "clicks", "--engine", loaded.address])
+    output = target.format(schema=loaded.schema)
+    monkeypatch.setattr(sys, "argv", ["clickmix", command, "clicks", "-o", output, "--engine", loaded.address])
     with pytest.raises(SystemExit):
         cli.main()
     assert capsys.readouterr().err == (
-        "clickmix: clicks: would replace a table of the log. Choose another name for the output.\n"
+        f"clickmix: {output}: would replace a table of the log. Choose another name for the output.\n"
     )
+    assert loaded.run("SELECT count(*) FROM clicks") == [(300,)]
+
+
+def test_counts_do_not_replace_another_log(loaded: Database) -> None:
+    loaded.create("tuesday", LOG)
+    with pytest.raises(cm.InputError) as caught:
+        cm.count("clicks", engine=loaded.address).write("tuesday")
+    assert str(caught.value) == (
+        "tuesday: stands there with other columns (query_id, doc_id, position, clicked, device) and would be lost. "
+        "Drop it first, or choose another name. Nothing was written."
+    )
+    assert loaded.run("SELECT count(clicked) FROM tuesday") == [(300,)]
+
+
+def test_labels_with_columns_of_somebody_else_are_not_replaced(loaded: Database) -> None:
+    loaded.run("ALTER TABLE labels ADD COLUMN checked_by text")
+    with pytest.raises(
+        cm.InputError, match=r"^labels: stands there with other columns \(query_id, .*, checked_by\) and"
+    ):
+        labels(loaded.address).write("labels")
+    assert_old(loaded)
+
+
+def test_a_table_of_another_schema_stays(loaded: Database) -> None:
+    """It is found by the same name, later in the search path; the new one goes to the first schema."""
+    first = f"first_{loaded.schema}"
+    loaded.run(f"CREATE SCHEMA {first}")
+    both = loaded.address.replace(f"%3D{loaded.schema}", f"%3D{first},{loaded.schema}")
+    written = labels(both).write("labels")
+    assert loaded.run(f"SELECT count(*) FROM {first}.labels") == [(written,)]
+    loaded.run(f"DROP SCHEMA {first} CASCADE")
+    assert_old(loaded)
 
 
 KINDS: Table = {"query_id": ["q", "q"], "doc_id": ["d", "e"], "position": [1, 2], "clicked": [1, 0]}

@@ -111,6 +111,98 @@ def test_a_table_with_other_columns_is_not_replaced(spark: Any, tmp_path: Path) 
     spark.sql("DROP TABLE mine")
 
 
+def test_counts_do_not_replace_another_log(spark: Any, tmp_path: Path) -> None:
+    log = str(write(tmp_path / "log.parquet", LOG))
+    spark.read.parquet(log).write.saveAsTable("tuesday")
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(log, engine=spark).write("tuesday")
+    assert str(caught.value) == (
+        "tuesday: stands there with other columns (query_id, doc_id, position, clicked, device) and would be lost. "
+        "Drop it first, or choose another name. Nothing was written."
+    )
+    assert spark.table("tuesday").count() == 600
+    spark.sql("DROP TABLE tuesday")
+
+
+@pytest.mark.parametrize("target", ["tuesday", "default.tuesday", "spark_catalog.default.TUESDAY"])
+def test_a_table_of_the_log_is_no_target(spark: Any, target: str) -> None:
+    spark.sql("CREATE TABLE tuesday USING parquet AS SELECT 1 AS a")
+    try:
+        with pytest.raises(cm.InputError) as caught:
+            choose_engine(spark).check_target(target, log=["none.parquet", "tuesday"])
+    finally:
+        spark.sql("DROP TABLE tuesday")
+    assert str(caught.value) == f"{target}: would replace a table of the log. Choose another name for the output."
+
+
+IN_LOG = [
+    ("{0}/log/part-0.parquet", "file:{0}/log/part-0.parquet"),
+    ("{0}/log/part-*.parquet", "{0}/log/part-0.parquet"),
+    ("{0}/log", "{0}/log/part-0.parquet"),
+    ("{0}/log/part-0.parquet", "{0}/log/"),
+]
+
+
+@pytest.mark.parametrize(("log", "target"), IN_LOG)
+def test_a_path_of_the_log_is_no_target(spark: Any, tmp_path: Path, log: str, target: str) -> None:
+    write(tmp_path / "log" / "part-0.parquet", LOG)
+    with pytest.raises(cm.InputError) as caught:
+        choose_engine(spark).check_target(target.format(tmp_path), log=[log.format(tmp_path)])
+    assert str(caught.value) == (
+        f"{target.format(tmp_path)}: would replace a part of the log. Choose another path for the output."
+    )
+    choose_engine(spark).check_target(f"{tmp_path}/log-labels", log=[log.format(tmp_path)])
+
+
+@pytest.mark.parametrize("found", ["notes.txt", "2026/part-0.parquet"])
+def test_a_folder_that_spark_did_not_write_is_not_replaced(spark: Any, tmp_path: Path, found: str) -> None:
+    write(tmp_path / "results" / "part-0.parquet", LOG)
+    file = tmp_path / "results" / found
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    target = f"{tmp_path}/results/"
+    with pytest.raises(cm.InputError) as caught:
+        choose_engine(spark).write("SELECT 1 AS a", target)
+    assert str(caught.value) == (
+        f"{target}: a folder that Spark did not write stands there, with {found.split('/')[0]!r} in it, and would be "
+        "lost. Choose a path that is new, for instance one ending in labels.parquet."
+    )
+    assert file.read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
+def test_an_empty_folder_is_replaced(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    assert choose_engine(spark).write("SELECT 1 AS a", f"{tmp_path}/results/") == 1
+    assert spark.read.parquet(f"{tmp_path}/results").count() == 1
+
+
+def test_an_old_table_that_cannot_be_put_back_stays_under_another_name(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new table cannot take the name, nor the old one get it back: it is not dropped, and we say where it is."""
+    engine = choose_engine(spark)
+    engine.write("SELECT 1 AS a", "labels")
+    ask = type(spark).sql
+
+    def refusing(session: Any, statement: str, *words: Any, **settings: Any) -> Any:
+        if statement.endswith("RENAME TO labels"):
+            statement = "SELECT nothing"
+        return ask(session, statement, *words, **settings)
+
+    monkeypatch.setattr(type(spark), "sql", refusing)
+    with pytest.raises(cm.EngineError) as caught:
+        engine.write("SELECT 2 AS a", "labels")
+    monkeypatch.undo()
+    (kept,) = kept_tables(spark)
+    assert str(caught.value) == (
+        f"labels: could not be replaced, and the old table is now called {kept}. Nothing is lost; put it back with "
+        f"ALTER TABLE {kept} RENAME TO labels, and run this again."
+    )
+    assert [row.a for row in spark.table(kept).collect()] == [1]
+    spark.sql(f"DROP TABLE {kept}")
+
+
 @pytest.mark.parametrize("target", ["labels.parquet", "labels"])
 def test_a_job_that_fails_leaves_the_old_labels(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str

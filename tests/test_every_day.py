@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from typer.testing import CliRunner
 
 import clickmix as cm
-from clickmix import cli
+from clickmix import cli, files
 from clickmix.engines.duckdb import DuckDB
 from clickmix.moved import Moved, labels_moved, open_labels
 from clickmix.record import fingerprint
@@ -23,7 +24,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with the logs of three days."""
     monkeypatch.chdir(tmp_path)
     for day in (1, 2, 3):
-        write(tmp_path / f"{day}.parquet", small_log(rows=6_000, seed=day))
+        log = small_log(rows=6_000, seed=day)
+        write(tmp_path / f"{day}.parquet", log | {"session_id": [f"{day}-{row // 2}" for row in range(6_000)]})
     return tmp_path
 
 
@@ -46,6 +48,112 @@ def test_a_window_is_the_counts_of_its_days(folder: Path) -> None:
     run("debias", "counts-2.parquet", "counts-3.parquet", "-o", "window.parquet")
     run("debias", "2.parquet", "3.parquet", "-o", "together.parquet")
     assert Path("window.parquet").read_bytes() == Path("together.parquet").read_bytes()
+
+
+def test_two_runs_that_add_to_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second comes while the first has read the file and not yet written it: it is refused, and no day is lost."""
+    run("counts", "1.parquet", "-o", "counts.parquet")
+    told: list[BaseException | None] = []
+    write_alone = cm.Counts.write
+
+    def write_in_company(counts: cm.Counts, path: str) -> int:
+        monkeypatch.setattr(cm.Counts, "write", write_alone)
+        told.append(CliRunner().invoke(cli.app, ["counts", "--merge", "counts.parquet", "3.parquet"]).exception)
+        return counts.write(path)
+
+    monkeypatch.setattr(cm.Counts, "write", write_in_company)
+    run("counts", "--merge", "counts.parquet", "2.parquet")
+    assert list(map(str, told)) == [
+        "counts.parquet: another clickmix is adding to it. Wait for it, and run this again."
+    ]
+    assert cells(cm.count("counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet"]))
+    run("counts", "--merge", "counts.parquet", "3.parquet")
+    assert cells(cm.count("counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet", "3.parquet"]))
+
+
+def test_a_file_that_was_replaced_before_it_was_locked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = files._lock
+
+    def lock_too_late(*words: Any, **settings: Any) -> None:
+        shutil.copy("2.parquet", "new.parquet")
+        Path("new.parquet").replace("1.parquet")
+        lock(*words, **settings)
+
+    monkeypatch.setattr(files, "_lock", lock_too_late)
+    with pytest.raises(cm.InputError) as caught, files.holding("1.parquet"):
+        pass
+    assert str(caught.value) == "1.parquet: another clickmix is adding to it. Wait for it, and run this again."
+
+
+KEPT = [
+    (["--context", "device"], [], "with --context device", "without --context and --lists"),
+    (["--lists"], [], "with --lists", "without --context and --lists"),
+    ([], ["--context", "device"], "without --context and --lists", "with --context device"),
+    (["--context", "device"], ["--lists"], "with --context device", "with --lists"),
+]
+
+
+@pytest.mark.parametrize(("first", "then", "counted", "merged"), KEPT)
+def test_what_is_kept_apart_stays_so(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    first: list[str],
+    then: list[str],
+    counted: str,
+    merged: str,
+) -> None:
+    run("counts", "1.parquet", *first, "-o", "counts.parquet")
+    before = Path("counts.parquet").read_bytes()
+    assert failure(capsys, monkeypatch, "counts", "--merge", "counts.parquet", "2.parquet", *then) == (
+        f"clickmix: --merge counts.parquet: was counted {counted}, and is to be merged {merged}. Run it {counted}, "
+        "or write the counts to a new file with -o.\n"
+    )
+    assert Path("counts.parquet").read_bytes() == before
+    run("counts", "--merge", "counts.parquet", "2.parquet", *first)
+    run("counts", "1.parquet", "2.parquet", *first, "-o", "together.parquet")
+    assert Path("counts.parquet").read_bytes() == Path("together.parquet").read_bytes()
+
+
+def test_a_counts_file_in_a_folder_that_carries_a_column(folder: Path) -> None:
+    Path("month=11").mkdir()
+    run("counts", "1.parquet", "-o", "month=11/counts.parquet")
+    run("counts", "--merge", "month=11/counts.parquet", "2.parquet")
+    assert cells(cm.count("month=11/counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet"]))
+
+
+OTHER_NAMES = {"query_id": "term", "position": "query_id", "clicked": "position", "doc_id": "doc_id"}
+
+
+def test_a_counts_file_has_names_of_its_own(folder: Path) -> None:
+    """The log's columns have other names, some of them those of other columns in a counts file."""
+    for day in (1, 2):
+        log = small_log(rows=6_000, seed=day)
+        write(Path(f"named-{day}.parquet"), {OTHER_NAMES.get(key, key): values for key, values in log.items()})
+    columns = ",".join(f"{role}={column}" for role, column in OTHER_NAMES.items())
+    run("counts", "named-1.parquet", "--columns", columns, "-o", "counts.parquet")
+    run("counts", "--merge", "counts.parquet", "named-2.parquet", "--columns", columns)
+    assert cells(cm.count("counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet"]))
+
+
+def test_a_context_column_named_as_another_column_of_the_log(folder: Path) -> None:
+    cm.count("1.parquet", context=["device"]).write("counts.parquet")
+    with pytest.raises(cm.InputError) as caught:
+        cm.count("counts.parquet", columns={"query_id": "device"})
+    assert str(caught.value) == (
+        "counts.parquet: the columns query_id and 'device' would both be called 'device'. Count the raw log again, or "
+        "leave one of the two out."
+    )
+
+
+def test_a_copy_is_no_further_log(folder: Path) -> None:
+    shutil.copy("1.parquet", "copy.parquet")
+    with pytest.raises(cm.InputError) as caught:
+        cm.debias(["1.parquet", "copy.parquet"])
+    assert str(caught.value) == (
+        "copy.parquet: 'copy.parquet' was counted already, in 1.parquet. Its clicks would be counted twice; leave it "
+        "out."
+    )
 
 
 @pytest.mark.parametrize("again", ["2.parquet", "copy/renamed.parquet", "counts-2.parquet"])
@@ -110,7 +218,17 @@ SETTINGS = [
     ),
     (
         ["counts", "1.parquet", "--merge", "none.parquet"],
-        "none.parquet: no such file. Check the path; folders and globs such as 'logs/*.parquet' work too.",
+        "--merge none.parquet: no such file. Name one counts file; the first is made with -o.",
+    ),
+    (
+        ["counts", "1.parquet", "--merge", "[23].parquet"],
+        "--merge [23].parquet: no such file. Name one counts file; the first is made with -o.",
+    ),
+    (
+        ["counts", "1.parquet", "--merge", "2.parquet"],
+        "--merge 2.parquet: is no counts file and would be lost. Found the columns query_id, doc_id, position, "
+        "clicked, device, session_id, expected query_id, doc_id, position, impressions, clicks. Write the counts to a "
+        "new file with -o.",
     ),
     (
         ["counts", "clicks", "--merge", "b.parquet", "--engine", "spark"],

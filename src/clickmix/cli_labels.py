@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -112,11 +113,14 @@ def counts(
     engine: Engine = "duckdb",
 ) -> None:
     """Count a log once; counts files are logs too, and several of them add up."""
-    opened = _open(engine, memory)
-    target = _counts_target(output, merge, engine)
+    from clickmix.record import merging
+
+    opened, target = _open(engine, memory), _counts_target(output, merge, engine)
     _check_outputs(log, opened, table=target)
-    counted = _count([*([str(merge)] if merge else []), *log], opened, columns, context, bad_rows, lists=lists)
-    rows = counted.write(target)
+    alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
+    with alone:
+        counted = _count([*([str(merge)] if merge else []), *log], opened, columns, context, bad_rows, lists=lists)
+        rows = counted.write(target)
     say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
 
 
@@ -193,8 +197,6 @@ def _counts_target(output: str | None, merge: Path | None, engine: str) -> str:
         return str(output)
     if engine != "duckdb":
         raise SettingError("--merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.")
-    if merge.suffix != ".parquet":
-        raise SettingError(f"--merge {merge}: only Parquet has room for the record of counted files.")
     return str(merge)
 
 
@@ -282,9 +284,7 @@ def _check_outputs(
     from clickmix.paths import find_files
 
     if table is not None:
-        engine.check_target(table)
-        if not isinstance(engine, DuckDB) and table in log:
-            raise InputError(f"{table}: would replace a table of the log. Choose another name for the output.")
+        engine.check_target(table, log=log)
     files = find_files([*(log if isinstance(engine, DuckDB) else []), *map(str, read)])
     taken = {file.resolve(): "a file that is read" for file in files}
     written = [Path(table)] if table is not None and isinstance(engine, DuckDB) else []

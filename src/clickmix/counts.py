@@ -19,7 +19,7 @@ from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import InputError, SettingError
 from clickmix.lists import list_counting_query
-from clickmix.log import Log, is_counted, open_log
+from clickmix.log import Log, open_log
 from clickmix.record import record_of, record_text
 from clickmix.refused import Refused, any_rejected_line, find_refused
 from clickmix.rows import counting_query
@@ -123,8 +123,8 @@ def count(
     if lists:
         embedded(chosen, of="keeping result lists apart (dcm, ubm)")
     opened = open_log(log, engine=chosen, columns=columns, context=context, lists=lists)
-    if isinstance(chosen, DuckDB) and any(is_counted(source, opened) for source in opened.sources):
-        record_of([source for source in opened.sources if source.files], chosen)  # counts that overlap are refused
+    if isinstance(chosen, DuckDB):
+        record_of([source for source in opened.sources if source.files], chosen)  # copies and overlaps are refused
     return _scanned(opened, chosen, bad_rows=bad_rows, progress=progress)
 
 

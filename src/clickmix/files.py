@@ -91,7 +91,7 @@ def appending(path: str | Path) -> Iterator[Lines]:
     path = Path(path)
     check_writable(path)
     with path.open("a+b", buffering=0) as file:
-        _lock(file, path)
+        _lock(file, path, otherwise="or choose another folder")
         file.seek(0)
         whole, newline, _ = file.read().rpartition(b"\n")
         file.truncate(len(whole) + len(newline))
@@ -105,7 +105,21 @@ def appending(path: str | Path) -> Iterator[Lines]:
         yield Lines(tuple(whole.decode(errors="replace").split("\n")) if newline else (), append)
 
 
-def _lock(file: io.FileIO, path: Path) -> None:
+@contextlib.contextmanager
+def holding(path: str | Path) -> Iterator[None]:
+    """Have a file to ourselves, from before it is read until it is replaced; another run that wants it is refused."""
+    path = Path(path)
+    if os.name == "nt":  # an open file cannot be replaced there: two at once are not noticed
+        yield
+        return
+    with path.open("r+b", buffering=0) as file:
+        _lock(file, path, otherwise="and run this again")
+        if not os.path.samestat(os.fstat(file.fileno()), path.stat()):  # replaced before we had it: the lock is void
+            raise _busy(path, "and run this again")
+        yield
+
+
+def _lock(file: io.FileIO, path: Path, *, otherwise: str) -> None:
     """Refuse a file that another process has open for adding; the system lets go of it when that process ends."""
     try:
         import fcntl
@@ -114,7 +128,11 @@ def _lock(file: io.FileIO, path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise InputError(f"{path}: another clickmix is adding to it. Wait for it, or choose another folder.") from None
+        raise _busy(path, otherwise) from None
+
+
+def _busy(path: Path, otherwise: str) -> InputError:
+    return InputError(f"{path}: another clickmix is adding to it. Wait for it, {otherwise}.")
 
 
 def write_document(path: str | Path, *, kind: str, version: int, payload: dict[str, Any]) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clickmix.engines.choose import Engines
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError, SettingError
 from clickmix.paths import are_paths, find_files
-from clickmix.sources import Source, file_sources, frame_source, kind_of, table_source
+from clickmix.sources import Source, file_list, file_sources, frame_source, kind_of, table_source
 
 KEYS = ("query_id", "doc_id", "position")
 RAW = ("clicked",)
@@ -51,7 +51,7 @@ def open_log(
     if lists and context:
         raise SettingError(f"context {context[0]!r}: result lists are kept without context columns. Leave one out.")
     checked_context(context)
-    sources = find_sources(log, engine)
+    sources = tuple(_named_alike(source, columns, engine) for source in find_sources(log, engine))
     opened = Log(sources, columns | _in_capitals(sources, columns), tuple(context), lists)
     for source in sources:
         _check_columns(source, opened)
@@ -63,6 +63,23 @@ def find_sources(log: object, engine: Engines) -> tuple[Source, ...]:
     if not isinstance(engine, DuckDB):
         return tuple(table_source(table) for table in engine.tables(log))
     return file_sources(find_files(log), engine) if are_paths(log) else (frame_source(log, engine),)
+
+
+def _named_alike(source: Source, columns: Mapping[str, str], engine: Engines) -> Source:
+    """A counts file of ours has the standard names, whatever the raw log's columns are called: it goes by those."""
+    if not (columns and isinstance(engine, DuckDB) and source.format == "parquet"):
+        return source
+    if len(engine.notes(file_list(source.files))) < len(source.files):
+        return source
+    renamed = {role: column for role, column in columns.items() if role in source.types and role != column}
+    types = {renamed.get(column, column): type for column, type in source.types.items()}
+    twice = [role for role, column in renamed.items() if column in source.types and column not in renamed]
+    if twice:
+        raise InputError(
+            f"{source}: the columns {twice[0]} and {columns[twice[0]]!r} would both be called {columns[twice[0]]!r}. "
+            "Count the raw log again, or leave one of the two out."
+        )
+    return replace(source, renamed=renamed, types=types)
 
 
 def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:

@@ -6,15 +6,17 @@ carry theirs. A fingerprint is made of a file's size and a few blocks of it: it 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from clickmix.engines.duckdb import DuckDB
-from clickmix.errors import FormatError, InputError
-from clickmix.sources import Source, file_list
+from clickmix.errors import FormatError, InputError, SettingError
+from clickmix.files import holding
+from clickmix.sources import Source, file_list, file_sources
 
 BLOCK = 1 << 14
 BLOCKS = 4
@@ -68,6 +70,48 @@ def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, Cou
                 yield from ((where, counted) for counted in parse_record(notes[file], where))
             else:
                 yield where, CountedFile(Path(where).name, fingerprint(where))
+
+
+@contextlib.contextmanager
+def merging(path: Path, *, lists: bool, context: Sequence[str]) -> Iterator[None]:
+    """Have a counts file to ourselves while a log is added to it; it must be one, and be counted as the log will be."""
+    if path.suffix != ".parquet":
+        raise SettingError(f"--merge {path}: only Parquet has room for the record of counted files.")
+    if not path.is_file():
+        raise InputError(f"--merge {path}: no such file. Name one counts file; the first is made with -o.")
+    with holding(path):
+        (source,) = file_sources([path], DuckDB())
+        found = [column for column in source.types if column not in source.partitions]
+        kept = _kept_apart(found)
+        if kept is None:
+            raise InputError(
+                f"--merge {path}: is no counts file and would be lost. Found the columns {', '.join(found)}, expected "
+                "query_id, doc_id, position, impressions, clicks. Write the counts to a new file with -o."
+            )
+        if kept != _settings(lists, context):
+            raise InputError(
+                f"--merge {path}: was counted {_told(kept)}, and is to be merged {_told(_settings(lists, context))}. "
+                f"Run it {_told(kept)}, or write the counts to a new file with -o."
+            )
+        yield
+
+
+def _kept_apart(columns: Sequence[str]) -> str | None:
+    """The settings that give a counts file these columns; None if there are none."""
+    if columns == ["query_id", "list", "position", "doc_id", "impressions", "clicks"]:
+        return _settings(True, ())
+    if columns[:3] == ["query_id", "doc_id", "position"] and columns[3:][-2:] == ["impressions", "clicks"]:
+        return _settings(False, columns[3:-2])
+    return None
+
+
+def _settings(lists: bool, context: Sequence[str]) -> str:
+    """How counts are kept apart, as the command is told."""
+    return " ".join(["--lists"] * lists + [f"--context {','.join(context)}"] * bool(context))
+
+
+def _told(settings: str) -> str:
+    return f"with {settings}" if settings else "without --context and --lists"
 
 
 def record_text(record: Sequence[CountedFile]) -> str:

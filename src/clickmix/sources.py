@@ -40,6 +40,8 @@ class Source:
     partitions: tuple[str, ...] = ()
     # Where a file that had to be unpacked came from.
     origin: Mapping[str, str] = field(default_factory=dict)
+    # Columns that go by other names than in the files: name in the file -> name here.
+    renamed: Mapping[str, str] = field(default_factory=dict)
     # Of a table of an engine: what the user calls it, and what else the engine knows of it.
     of: Table | None = None
 
@@ -69,7 +71,9 @@ class Source:
         files = self.reader_arguments(file)
         if self.format == "parquet":
             number = ", filename = 'file read', file_row_number = true" if numbered else ""
-            return f"read_parquet({files}, binary_as_string = true{number})"
+            table = f"read_parquet({files}, binary_as_string = true{number})"
+            renamed = listed(f"{name(old)} AS {name(new)}" for old, new in self.renamed.items())
+            return f"(SELECT * RENAME ({renamed}) FROM {table})" if renamed else table
         own = [column for column in self.types if column not in self.partitions]
         columns = "{" + listed(f"{literal(column)}: 'VARCHAR'" for column in own) + "}"
         if self.format == "csv":

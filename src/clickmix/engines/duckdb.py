@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,8 @@ class DuckDB:
         with _in_memory():
             return self._connection.execute(query).fetchall()
 
-    def check_target(self, target: str) -> None:
-        """Complain when a file cannot be written, or its name tells no format."""
+    def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
+        """Complain when a file cannot be written, or its name tells no format; `log` is for those who know tables."""
         output_options(target)
         check_writable(target)
 

@@ -5,15 +5,15 @@ Statements are written once, in DuckDB's SQL; another engine translates them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 Columns = dict[str, np.ndarray[Any, Any]]
-# Of the same kind is a table whose first columns are the same: query_id, doc_id, relevance for labels.
-SAME_COLUMNS = 3
+# Labels have these or not, by their correction: they are labels all the same.
+SOMETIMES = ("estimate", "low", "high")
 Progress = Callable[[float], None]
 
 
@@ -28,6 +28,16 @@ class Table:
     untyped: bool = False
     # The column that is not NULL for a line that could not be cut into columns.
     broken: str = ""
+
+
+def same_kind(old: Iterable[str], new: Iterable[str]) -> bool:
+    """Whether a table may be replaced by another one: it has the same columns.
+
+    >>> same_kind(["query_id", "doc_id", "position", "clicked"], ["query_id", "doc_id", "position", "impressions"])
+    False
+    """
+    one, other = ([column for column in columns if column not in SOMETIMES] for columns in (old, new))
+    return one == other
 
 
 class Engine(Protocol):
@@ -53,8 +63,8 @@ class Engine(Protocol):
         """The columns of a table, with DuckDB's names of their types."""
         ...
 
-    def check_target(self, target: str) -> None:
-        """Complain now, not after an hour of work, when `target` cannot be written."""
+    def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
+        """Complain now, not after an hour of work, when `target` cannot be written or is part of the log."""
         ...
 
     def write(self, query: str, target: str, *, progress: Progress | None = None, note: str = "") -> int:

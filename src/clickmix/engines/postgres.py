@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import secrets
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clickmix.dialects import translated
-from clickmix.engines.engine import SAME_COLUMNS, Columns, Progress, Table
+from clickmix.engines.engine import Columns, Progress, Table, same_kind
 from clickmix.errors import EngineError, InputError, SettingError
 from clickmix.sql import name
 
@@ -101,11 +101,14 @@ class Postgres:
         described = self._run(f"SELECT * FROM {table} LIMIT 0").description or ()
         return {column.name: self._type(column) for column in described}
 
-    def check_target(self, target: str) -> None:
-        """Complain when a table cannot be made, or what stands there is no table that clickmix wrote."""
+    def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
+        """Complain when a table cannot be made, or a table of the log would be replaced."""
         if not target or target.endswith((".parquet", ".csv", ".gz", ".ndjson")) or "/" in target:
             raise SettingError(f"{target}: PostgreSQL writes tables. Give the name of a table, for instance labels.")
-        schema, _ = self._place(target)
+        schema, table = self._place(target)
+        there = self._find(f"{schema}.{table}")
+        if there is not None and there in map(self._find, log):
+            raise InputError(f"{target}: would replace a table of the log. Choose another name for the output.")
         if not self._ask("SELECT has_schema_privilege(to_regnamespace(%s), 'CREATE')", schema)[0]:
             raise EngineError(f"{target}: no permission to create tables in schema {schema}. Nothing was written.")
 
@@ -118,7 +121,7 @@ class Postgres:
             rows = self._run(f"CREATE TABLE {schema}.{temporary} AS {query}").rowcount
             # Two runs at once: one after the other from here on, and the last one's labels stay.
             self._ask("SELECT pg_advisory_xact_lock(hashtext(%s))", f"clickmix {schema}.{table}")
-            self._drop_old(target, f"{schema}.{temporary}")
+            self._drop_old(target, f"{schema}.{table}", f"{schema}.{temporary}")
             self._run(f"ALTER TABLE {schema}.{temporary} RENAME TO {table}", translate=False)
         return int(rows)
 
@@ -126,11 +129,12 @@ class Postgres:
         """Close the connection; the server drops its temporary tables."""
         self._close()
 
-    def _drop_old(self, target: str, new: str) -> None:
-        old = self._find(target)
+    def _drop_old(self, target: str, place: str, new: str) -> None:
+        """Drop what stands at the very place: the target's name alone could mean a table of another schema."""
+        old = self._find(place)
         if old is None:
             return
-        if list(self.types(old))[:SAME_COLUMNS] != list(self.types(new))[:SAME_COLUMNS]:
+        if not same_kind(self.types(old), self.types(new)):
             raise InputError(
                 f"{target}: stands there with other columns ({', '.join(self.types(old))}) and would be lost. "
                 "Drop it first, or choose another name. Nothing was written."

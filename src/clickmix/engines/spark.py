@@ -12,7 +12,7 @@ import numpy as np
 
 from clickmix.dialects import translated
 from clickmix.engines.engine import Columns, Progress, Table
-from clickmix.engines.spark_write import spark_errors, write_folder, write_table
+from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
 from clickmix.errors import EngineError, InputError, SettingError
 
 if TYPE_CHECKING:
@@ -126,12 +126,17 @@ class Spark:
         frame._clickmix_engine = self  # what is kept stays while the frame lives
         return frame
 
-    def check_target(self, target: str) -> None:
-        """Complain when the name tells neither a table nor a kind of file that Spark writes."""
+    def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
+        """Complain when the name tells neither a table nor a folder, or what stands there must not be replaced."""
         if not target or "'" in target or "`" in target:
             raise SettingError(f"{target!r}: no name of a table or a folder. Choose another.")
         if _is_path(target) and not hasattr(self.session, "_jvm"):
             raise SettingError(f"{target}: Spark Connect cannot rename folders. Give the name of a table.")
+        with self._asking():
+            if _is_path(target):
+                check_folder(self.session, target, [part for part in log if not self._is_table(part)])
+            else:
+                check_table(self.session, target, [part for part in log if self._is_table(part)])
 
     def write(self, query: str, target: str, *, progress: Progress | None = None, note: str = "") -> int:
         """Write a result of any size: to a folder of files for a path, else to a table of the catalog.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from clickmix.engines.engine import SAME_COLUMNS
+from clickmix.engines.engine import same_kind
 from clickmix.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def write_table(frame: DataFrame, target: str) -> int:
     schema, dot, _ = target.rpartition(".")
     temporary, old = (f"{schema}{dot}clickmix_{secrets.token_hex(6)}" for _ in range(2))
     exists = session.catalog.tableExists(target)
-    if exists and session.table(target).columns[:SAME_COLUMNS] != frame.columns[:SAME_COLUMNS]:
+    if exists and not same_kind(session.table(target).columns, frame.columns):
         raise InputError(
             f"{target}: stands there with other columns ({', '.join(session.table(target).columns)}) and "
             "would be lost. Drop it first, or choose another name. Nothing was written."
@@ -45,11 +46,10 @@ def write_table(frame: DataFrame, target: str) -> int:
         try:
             session.sql(f"ALTER TABLE {temporary} RENAME TO {target}")
         except BaseException:
-            if exists and not session.catalog.tableExists(target):  # else another run put its labels there meanwhile
-                session.sql(f"ALTER TABLE {old} RENAME TO {target}")
+            if exists:
+                _put_back(session, old, target)
             raise
-        finally:
-            session.sql(f"DROP TABLE IF EXISTS {old}")
+        session.sql(f"DROP TABLE IF EXISTS {old}")
     except BaseException:
         with contextlib.suppress(*spark_errors()):
             session.sql(f"DROP TABLE IF EXISTS {temporary}")
@@ -57,12 +57,76 @@ def write_table(frame: DataFrame, target: str) -> int:
     return int(observed.get["rows"])
 
 
+def _put_back(session: SparkSession, old: str, target: str) -> None:
+    """Give the old table its name again, unless another run's labels stand there; if that fails, say where it is."""
+    with contextlib.suppress(*spark_errors()):
+        if not session.catalog.tableExists(target):
+            with contextlib.suppress(*spark_errors()):  # the other run may be faster by a hair
+                session.sql(f"ALTER TABLE {old} RENAME TO {target}")
+        if session.catalog.tableExists(target):
+            session.sql(f"DROP TABLE IF EXISTS {old}")
+            return
+    raise EngineError(
+        f"{target}: could not be replaced, and the old table is now called {old}. Nothing is lost; put it back with "
+        f"ALTER TABLE {old} RENAME TO {target}, and run this again."
+    ) from None
+
+
+def check_table(session: SparkSession, target: str, log: Iterable[str]) -> None:
+    """Complain when a table is one of the log's, however they are named."""
+    taken = [_full_name(session, table) for table in log]
+    if session.catalog.tableExists(target) and _full_name(session, target) in taken:
+        raise InputError(f"{target}: would replace a table of the log. Choose another name for the output.")
+
+
+def _full_name(session: SparkSession, table: str) -> str:
+    found = session.catalog.getTable(table)
+    return ".".join([found.catalog or "", *(found.namespace or ()), found.name]).lower()
+
+
+def check_folder(session: SparkSession, target: str, log: Iterable[str]) -> None:
+    """Complain when a folder holds what Spark did not write, or is in the log, or has some of the log in it."""
+    files, path = _qualified(session, target)
+    for part in log:
+        in_log, given = _qualified(session, part)
+        for status in in_log.globStatus(given) or ():
+            if _is_in(path, status.getPath()) or _is_in(status.getPath(), path):
+                raise InputError(f"{target}: would replace a part of the log. Choose another path for the output.")
+    strange = [status.getPath().getName() for status in _inside(files, path) if not _is_sparks(status, path)]
+    if strange:
+        raise InputError(
+            f"{target}: a folder that Spark did not write stands there, with {strange[0]!r} in it, and would be lost. "
+            "Choose a path that is new, for instance one ending in labels.parquet."
+        )
+
+
+def _is_in(inner: Any, outer: Any) -> bool:
+    """Whether a path is another one, or below it."""
+    return f"{inner.toString()}/".startswith(f"{outer.toString().rstrip('/')}/")
+
+
+def _inside(files: Any, path: Any) -> list[Any]:
+    """What is in a folder; nothing if it is none, or another run has just moved it away."""
+    try:
+        return list(files.listStatus(path)) if files.exists(path) and files.getFileStatus(path).isDirectory() else []
+    except spark_errors():
+        if files.exists(path):
+            raise
+        return []
+
+
+def _is_sparks(status: Any, folder: Any) -> bool:
+    """Whether Spark leaves such a file in a folder that it writes; or another run of ours, what it could not rename."""
+    name = str(status.getPath().getName())
+    if status.isDirectory():
+        return name.startswith(f".{folder.getName()}.") and name.endswith(".tmp")
+    return name.startswith(("part-", "_", "."))
+
+
 def write_folder(frame: DataFrame, target: str, *, format: str) -> int:
     """Write a folder of files; an old one stays until the new one is whole."""
     session = frame.sparkSession
-    given = _path(session, target.rstrip("/"))
-    files = given.getFileSystem(session._jsc.hadoopConfiguration())
-    path = files.makeQualified(given)
+    files, path = _qualified(session, target)
     temporary = _hidden(session, path, "tmp")
     observed, counted = _counting(frame)
     try:
@@ -103,6 +167,13 @@ def _renamed(files: Any, one: Any, other: Any) -> bool:
 def _hidden(session: SparkSession, path: Any, end: str) -> Any:
     """A name nobody has, beside a folder."""
     return _path(session, f"{path.getParent()}/.{path.getName()}.{secrets.token_hex(6)}.{end}")
+
+
+def _qualified(session: SparkSession, text: str) -> tuple[Any, Any]:
+    """The file system of a path, and its full name there."""
+    given = _path(session, text.rstrip("/") or "/")
+    files = given.getFileSystem(session._jsc.hadoopConfiguration())
+    return files, files.makeQualified(given)
 
 
 def _path(session: SparkSession, text: str) -> Any:
