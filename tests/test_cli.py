@@ -77,6 +77,12 @@ def test_no_correction(folder: Path) -> None:
     assert Path("labels.csv").read_text().startswith("query_id,doc_id,relevance,impressions,clicks\nquery 0,")
 
 
+def test_python_runs_the_package() -> None:
+    words = [sys.executable, "-m", "clickmix", "--version"]
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert done.stdout == f"clickmix {cm.__version__}\n"
+
+
 def test_counts_say_how_many_cells(folder: Path) -> None:
     result = run("counts", "monday.csv", "-o", "counts.ndjson")
     assert (

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import clickmix as cm
 from clickmix import cli, files
-from clickmix.moved import Moved, labels_moved
+from clickmix.engines.duckdb import DuckDB
+from clickmix.moved import Moved, labels_moved, open_labels
 from clickmix.record import fingerprint
 from logs import cells, small_log, write
 from test_cli import failure
@@ -248,7 +249,7 @@ def test_how_labels_moved(folder: Path) -> None:
     Path("before.csv").write_text(
         "query_id,doc_id,relevance,impressions,clicks\nq,a,0.4,1,1\nq,b,0.5,1,1\nq,c,0.09,1,1\nq,z,0.9,1,1\n"
     )
-    moved = labels_moved(cm.debias(counts, correction="none"), "before.csv")
+    moved = labels_moved(cm.debias(counts, correction="none"), open_labels("before.csv", counts.engine))
     assert (moved.both, moved.new, moved.gone, moved.far) == (3, 1, 1, 1)
     assert moved.mean_move == pytest.approx((0.5 + 0.0 + 0.01) / 3)
     assert moved.furthest == (("q", "a", 0.4, 0.9), ("q", "c", 0.09, 0.1))
@@ -268,12 +269,78 @@ def test_labels_tell_how_they_moved_even_from_the_file_they_replace(folder: Path
     assert "Moved most: query 'query " in other
 
 
-def test_labels_before_that_are_none(folder: Path) -> None:
-    with pytest.raises(cm.InputError) as caught:
-        labels_moved(cm.debias("1.parquet"), "2.parquet")
-    assert str(caught.value) == (
-        "2.parquet: no labels. Expected one file or table with query_id, doc_id and relevance."
+BEFORE = [
+    (
+        "query_id,doc_id,relevance\nq,a,0.5\nq,b,abc\n",
+        "query 'q', document 'b', relevance 'abc' is no label; 1 rows are none. Expected a query, a document and a "
+        "relevance from 0 to 1. Give labels as clickmix wrote them.",
+    ),
+    (
+        "query_id,doc_id,relevance\nq,a,nan\nq,b,inf\n",
+        "query 'q', document 'a', relevance 'nan' is no label; 2 rows are none. Expected a query, a document and a "
+        "relevance from 0 to 1. Give labels as clickmix wrote them.",
+    ),
+    (
+        "query_id,doc_id,relevance\nq,a,0.5\nq,b,1.5\nq,c,-1\n",
+        "query 'q', document 'b', relevance '1.5' is no label; 2 rows are none. Expected a query, a document and a "
+        "relevance from 0 to 1. Give labels as clickmix wrote them.",
+    ),
+    (
+        "query_id,doc_id,relevance\nq,,0.5\n",
+        "query 'q', document None, relevance '0.5' is no label; 1 rows are none. Expected a query, a document and a "
+        "relevance from 0 to 1. Give labels as clickmix wrote them.",
+    ),
+    (
+        "query_id,doc_id,relevance\nq,a,0.5\nq,b,0.5\nq,a,0.6\n",
+        "query 'q', document 'a' stands there 2 times. Expected every document once. Give labels as clickmix wrote "
+        "them.",
+    ),
+    (
+        "query_id,doc_id,relevance\nq,a\n",
+        "cannot be read: CSV Error on Line: 2. The file may be damaged or cut off; write it again.",
+    ),
+    (
+        "query_id,doc_id,position,clicked\nq,a,1,1\n",
+        "no labels. Expected one file or table with query_id, doc_id and relevance.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BEFORE)
+def test_labels_before_that_are_none(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    """Told before the log is read."""
+    monkeypatch.setattr("clickmix.cli_labels._count", lambda *_, **__: pytest.fail("counted first"))
+    Path("before.csv").write_text(text)
+    found = failure(capsys, monkeypatch, "debias", "1.parquet", "-o", "labels.csv", "--since", "before.csv")
+    assert found == f"clickmix: before.csv: {message}\n"
+
+
+@pytest.mark.parametrize("command", [["debias"], ["label", "--model", "model.json"]])
+def test_labels_before_that_are_not_there(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    run("fit", "1.parquet", "-o", "model.json")
+    monkeypatch.setattr("clickmix.cli_labels._count", lambda *_, **__: pytest.fail("counted first"))
+    found = failure(capsys, monkeypatch, *command, "1.parquet", "-o", "labels.csv", "--since", "before.csv")
+    assert found == (
+        "clickmix: before.csv: no such file. Check the path; folders and globs such as 'logs/*.parquet' work too.\n"
     )
+
+
+def test_labels_before_of_another_type(folder: Path) -> None:
+    duckdb.sql("COPY (SELECT 'q' AS query_id, 'd' AS doc_id, true AS relevance) TO 'before.parquet'")
+    with pytest.raises(cm.InputError) as caught:
+        open_labels("before.parquet", DuckDB())
+    assert str(caught.value) == "before.parquet, column 'relevance': found BOOLEAN values, expected numbers."
+
+
+@pytest.mark.parametrize("name", ["before.csv.gz", "before.ndjson", "before.parquet"])
+def test_labels_before_in_every_format(folder: Path, name: str) -> None:
+    run("debias", "1.parquet", "-o", name, "--correction", "none")
+    told = run("debias", "1.parquet", "-o", "labels.csv", "--correction", "none", "--since", name)
+    assert "0 new, 0 gone; they moved by 0.0000 on average, 0 of them by more than 0.1.\n" in told
 
 
 def test_nothing_to_compare() -> None:

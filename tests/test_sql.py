@@ -10,6 +10,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import clickmix as cm
@@ -89,7 +91,7 @@ def test_statements_are_those_on_file(folder: Path, dialect: str) -> None:
 def statements(dialect: str) -> str:
     """All statements of a dialect, with a context and a column of another name."""
     named = ("--dialect", dialect, "--columns", "doc_id=order")
-    return "\n".join(
+    return ";\n".join(
         [
             run("sql", "counts", *named, "--table", "shop.Clicks", "--context", "device"),
             run("sql", "refused", *named, "--table", "shop.Clicks"),
@@ -106,6 +108,18 @@ def test_statements_parse_in_their_dialect(dialect: str) -> None:
     assert len([tree for tree in trees if tree is not None]) == 4
     # What is printed is already in the dialect's own words.
     assert not any(tree.find(sqlglot.exp.Command, sqlglot.exp.Anonymous) for tree in trees if tree is not None)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("statement", ["counts", "refused", "histogram", "labels"])
+def test_statements_can_stand_in_brackets(folder: Path, statement: str, dialect: str) -> None:
+    """As dbt puts them: create table ... as (...)."""
+    FIT.write("model.json")
+    model = ["--model", "model.json"] if statement == "labels" else []
+    printed = run("sql", statement, "--dialect", dialect, *model)
+    assert ";" not in printed
+    (tree,) = sqlglot.parse(f"CREATE TABLE made AS (\n{printed})", read=dialect)
+    assert isinstance(tree, sqlglot.exp.Create)
 
 
 @pytest.fixture(scope="module", params=["auto", "gaussian"])
@@ -190,38 +204,47 @@ def test_positions_that_the_fit_has_not_seen_take_the_nearest(folder: Path) -> N
     np.testing.assert_allclose([row[2] for row in found], FIT.label(counts).relevance, rtol=0, atol=1e-12)
 
 
+def fit_of(places: list[tuple[int, str]]) -> MixtureFit:
+    """A fit with a group for each place, no two alike."""
+    share = 1 / (len(places) + 2)
+    groups = (group(p, c, (0.1, 0.2 + i * share / 2, 0.9), (0.5, 0.25, 0.25)) for i, (p, c) in enumerate(places))
+    return MixtureFit("binomial", "position", ("device",), tuple(groups), jointly=False, moving=0.0)
+
+
+PLACES = st.lists(st.tuples(st.integers(1, 30), st.sampled_from(["a", "b"])), min_size=1, max_size=8, unique=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(PLACES)
+def test_every_position_gets_the_label_of_the_fit(places: list[tuple[int, str]]) -> None:
+    fit = fit_of(places)
+    contexts = sorted({context for _, context in places})
+    rows = [(position, context) for position in range(1, 35) for context in contexts]
+    positions, devices = zip(*rows, strict=True)
+    size = len(rows)
+    counts = cm.Counts.from_arrays(
+        ["q"] * size, list(range(size)), positions, [10] * size, [4] * size, device=list(devices)
+    )
+    found = counts.engine.rows(fit.statement(counts.table))
+    assert found == counts.engine.rows(fit.label(counts).query)
+
+
+def test_a_stray_position_does_not_make_the_statement_long() -> None:
+    near = fit_of([(position, "a") for position in range(1, 11)])
+    far = fit_of([(position, "a") for position in (*range(1, 11), 20_000)])
+    assert "least(position, 10) AS position" in near.statement("counts")
+    assert (
+        "CASE WHEN position < 10006 THEN least(position, 10) ELSE least(position, 10006) END AS position"
+        in far.statement("counts")
+    )
+    assert len(far.statement("counts")) < 1.2 * len(near.statement("counts"))
+
+
 def test_a_histogram_of_documents_that_move_says_so(folder: Path) -> None:
     download_histogram(cm.count(write(folder / "log.parquet", LOG)))
     assert run("fit", "histogram.csv", "-o", "model.json").startswith(
         "100% of the documents are at several places, and a histogram cannot tell which: fit counts.\n"
     )
-
-
-HISTOGRAMS = [
-    (
-        "position,impressions,clicks,documents\n1,5,2,10\n",
-        "histogram.csv: no column 'moving'. Found position, impressions, clicks, documents. Expected what the "
-        "statement of `clickmix sql histogram` gives.",
-    ),
-    (
-        "position,impressions,clicks,documents,moving\n1,5,6,10,0\n1,5,2,10,0\n",
-        "histogram.csv: 1 of 2 rows are no part of a histogram. Expected position from 1 on, impressions from 1 on, "
-        "clicks up to impressions, documents, and moving up to documents, as whole numbers.",
-    ),
-    (
-        "position,impressions,clicks,documents,moving\n",
-        "histogram.csv: 0 of 0 rows are no part of a histogram. Expected position from 1 on, impressions from 1 on, "
-        "clicks up to impressions, documents, and moving up to documents, as whole numbers.",
-    ),
-]
-
-
-@pytest.mark.parametrize(("text", "message"), HISTOGRAMS)
-def test_a_histogram_that_is_none(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, message: str
-) -> None:
-    (folder / "histogram.csv").write_text(text)
-    assert failure(capsys, monkeypatch, "fit", "histogram.csv", "-o", "model.json") == f"clickmix: {message}\n"
 
 
 SETTINGS = [
@@ -234,6 +257,48 @@ SETTINGS = [
         "dialect 'cobol': expected one of bigquery, clickhouse, databricks, duckdb, postgres, redshift, snowflake, "
         "spark, trino.",
     ),
+    (
+        ["sql", "counts", "--dialect", "duckdb", "--columns", "foo=bar"],
+        "columns: 'foo' is no column of a click log. Expected query_id or doc_id or position or clicked or impressions "
+        "or clicks or session_id or list.",
+    ),
+    (
+        ["sql", "refused", "--dialect", "duckdb", "--columns", "impressions=shown"],
+        "columns: 'impressions' is not read by this statement. It is for raw logs: query_id, doc_id, position, "
+        "clicked.",
+    ),
+    (
+        ["sql", "counts", "--dialect", "duckdb", "--context", "query_id"],
+        "context 'query_id': stands twice, or means something else in a log. Take another name.",
+    ),
+    (
+        ["sql", "histogram", "--dialect", "duckdb", "--context", "device,device"],
+        "context 'device': stands twice, or means something else in a log. Take another name.",
+    ),
+    (
+        ["sql", "histogram", "--dialect", "duckdb", "--columns", "doc_id=sku"],
+        "--columns: a histogram is made from counts, whose columns have the names that clickmix gave. Leave it out.",
+    ),
+    (
+        ["sql", "labels", "--dialect", "duckdb", "--model", "model.json", "--columns", "doc_id=sku"],
+        "--columns: labels are made from counts, whose columns have the names that clickmix gave. Leave it out.",
+    ),
+    (
+        ["sql", "labels", "--dialect", "duckdb", "--model", "model.json", "--context", "device"],
+        "--context: labels have the context of their model. Leave it out.",
+    ),
+    (
+        ["sql", "refused", "--dialect", "duckdb", "--context", "device"],
+        "--context: no row is refused for its context. Leave it out.",
+    ),
+    *(
+        (
+            ["sql", statement, "--dialect", "duckdb", "--table", table],
+            f"table {table!r}: no name of a table. Expected for instance clicks, web.clicks or '\"My DB\".clicks'.",
+        )
+        for statement in ("counts", "refused", "histogram")
+        for table in ("a..b", ".a", "a.", '"a', 'a"b"', "``")
+    ),
 ]
 
 
@@ -242,6 +307,24 @@ def test_sql_settings(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     assert failure(capsys, monkeypatch, *words) == f"clickmix: {message}\n"
+
+
+TABLES = [
+    ("snowflake", '"My DB".clicks', '"My DB".clicks'),
+    ("snowflake", '"clicks"', '"clicks"'),  # not CLICKS, which clicks would mean
+    ("snowflake", 'web."Clicks.2026"', 'web."Clicks.2026"'),
+    ("bigquery", "`my-project`.web.clicks", "`my-project`.web.clicks"),
+    ("bigquery", "my-project.web.clicks", "`my-project`.web.clicks"),
+    ("duckdb", '"say ""hi"""', '"say ""hi"""'),
+]
+
+
+@pytest.mark.parametrize("statement", ["counts", "refused", "histogram"])
+@pytest.mark.parametrize(("dialect", "table", "printed"), TABLES)
+def test_names_of_tables(statement: str, dialect: str, table: str, printed: str) -> None:
+    assert f"\n  FROM {printed}\n" in run("sql", statement, "--dialect", dialect, "--table", table).replace(
+        "    FROM", "  FROM"
+    )
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ WALK = [
     "summary",
     "terminal",
     "cli",
+    "__main__",
 ]
 # Free to import any stage; imported by none but the command and each other.
 BESIDE = [
@@ -52,6 +53,7 @@ BESIDE = [
     "cli_labels",
     "cli_rankers",
     "cli_sql",
+    "cli_words",
     "clicks",
     "datasets",
     "demo",

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from clickmix.cli_words import pairs, words
 from clickmix.errors import InputError, SettingError
 from clickmix.terminal import print_fit, progress_bar, say, stages
 
 if TYPE_CHECKING:
     from clickmix.counts import Counts
     from clickmix.engines.choose import Engines
+    from clickmix.sources import Source
 
 Log = Annotated[
     list[str], typer.Argument(help="Files, folders or globs: Parquet, CSV, NDJSON, gzipped or not; or tables.")
@@ -80,10 +82,11 @@ def debias(
         _check_report(report)
     opened, read = _open(engine, memory), [path for path in (parameters, features) if path]
     _check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
+    before = _open_since(since, opened)
     counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
         fit = chosen.fit(counts, progress=progress)
-    _write_labels(fit, counts, output, since)
+    _write_labels(fit, counts, output, before)
     if isinstance(fit, MixtureFit):
         if model is not None:
             fit.write(model)
@@ -171,11 +174,12 @@ def label(
     fitted = MixtureFit.read(model)
     opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
     _check_outputs(log, opened, table=output, read=[model])
+    before = _open_since(since, opened)
     counted = _count(log, opened, columns, context, bad_rows, lists=bool(fitted.steps))
     unseen = fitted.unseen(counted)
     if unseen:
         say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
-    _write_labels(fitted, counted, output, since)
+    _write_labels(fitted, counted, output, before)
 
 
 def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> None:
@@ -230,11 +234,17 @@ def _count(
     return counted
 
 
-def _write_labels(fitted: Any, counted: Counts, output: str, since: str | None) -> None:
+def _open_since(since: str | None, engine: Engines) -> Source | None:
+    from clickmix.moved import open_labels
+
+    return open_labels(since, engine) if since else None
+
+
+def _write_labels(fitted: Any, counted: Counts, output: str, before: Source | None) -> None:
     from clickmix.moved import labels_moved
 
     labels = fitted.label(counted)
-    moved = labels_moved(labels, since) if since else None  # before writing: it may be the file to be replaced
+    moved = labels_moved(labels, before) if before else None  # before writing: it may be the file to be replaced
     with progress_bar("labelling") as progress:
         rows = labels.write(output, progress=progress)
     say(f"{rows:,} labels in {output}.")
@@ -283,17 +293,3 @@ def _check_outputs(
         if output.resolve() in taken:
             raise InputError(f"{output}: would replace {taken[output.resolve()]}. Choose another name for the output.")
         taken[output.resolve()] = "the other output"
-
-
-def pairs(text: str) -> dict[str, str]:
-    """query_id=a,doc_id=b as a dictionary."""
-    parts = words(text)
-    for part in parts:
-        if "=" not in part:
-            raise SettingError(f"--columns {part!r}: expected name=column, for instance query_id=search_term.")
-    return dict(part.split("=", 1) for part in parts)
-
-
-def words(text: str) -> list[str]:
-    """a,b as a list."""
-    return [word.strip() for word in text.split(",") if word.strip()]

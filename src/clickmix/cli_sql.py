@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from clickmix.cli_labels import Columns, Context, pairs, words
+from clickmix.cli_labels import Columns, Context
+from clickmix.cli_words import pairs, words
 from clickmix.dialects import DIALECTS
 from clickmix.errors import SettingError
 
@@ -32,6 +33,15 @@ def sql(
 
     if (statement == "labels") != (model is not None):
         raise SettingError("labels need a model, and nothing else does: clickmix sql labels --model model.json.")
+    if columns and statement in ("histogram", "labels"):
+        made = "a histogram is" if statement == "histogram" else "labels are"
+        raise SettingError(
+            f"--columns: {made} made from counts, whose columns have the names that clickmix gave. Leave it out."
+        )
+    if context and statement == "labels":
+        raise SettingError("--context: labels have the context of their model. Leave it out.")
+    if context and statement == "refused":
+        raise SettingError("--context: no row is refused for its context. Leave it out.")
     if statement == "counts":
         text = statements.counts_statement(
             dialect, table=table or "clicks", columns=pairs(columns), context=words(context)

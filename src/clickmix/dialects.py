@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from clickmix.errors import SettingError
@@ -27,18 +27,20 @@ def translated(statement: str, dialect: str) -> str:
     return str(_named_parts(tree).sql(dialect=dialect))
 
 
-def printed(statement: str, dialect: str) -> str:
-    """A statement for people to read and run: indented, names quoted only where they must be, no VALUES.
+def printed(statement: str, dialect: str, *, quoted: Collection[str] = ()) -> str:
+    """A statement for people to read and run: indented, names quoted only where they must be, no VALUES, no semicolon.
 
-    VALUES as a table is what dialects agree on least; SELECTs one after the other mean the same everywhere.
+    dbt and CREATE TABLE ... AS (...) put a statement in brackets, where a semicolon would be an error. VALUES as a
+    table is what dialects agree on least; SELECTs one after the other mean the same everywhere.
+    Parts of a table's name in `quoted` stay so.
     """
     if dialect not in DIALECTS:
         raise SettingError(f"dialect {dialect!r}: expected one of {', '.join(DIALECTS)}.")
     tree = _parsed(statement).transform(_unfolded)
     if dialect == "postgres":
         tree = tree.transform(_computed_once)
-    tree = _named_parts(tree.transform(_plain_name(dialect)))
-    return str(tree.sql(dialect=dialect, pretty=True, comments=False)) + ";\n"
+    tree = _named_parts(tree.transform(_plain_name(dialect, quoted)))
+    return str(tree.sql(dialect=dialect, pretty=True, comments=False)) + "\n"
 
 
 def _parsed(statement: str) -> Expression:
@@ -109,7 +111,7 @@ def _unfolded(node: Any) -> Any:
     return exp.CTE(this=united, alias=exp.TableAlias(this=node.args["alias"].this))
 
 
-def _plain_name(dialect: str) -> Callable[[Any], Any]:
+def _plain_name(dialect: str, quoted: Collection[str]) -> Callable[[Any], Any]:
     """Takes the quotation marks from names that need none: quoted, they mean another column in Snowflake."""
     from sqlglot import exp
     from sqlglot.dialects.dialect import Dialect
@@ -120,6 +122,8 @@ def _plain_name(dialect: str) -> Callable[[Any], Any]:
     reserved = Dialect.get_or_raise("redshift").generator_class.RESERVED_KEYWORDS
 
     def change(node: Any) -> Any:
+        if node.name in quoted and isinstance(node.parent, exp.Table):
+            return node
         if isinstance(node, exp.Identifier) and re.fullmatch("[a-z_][a-z0-9_]*", node.name):
             word = [token.token_type for token in tokens(node.name)] == [TokenType.VAR]
             node.set("quoted", not word or node.name in reserved)

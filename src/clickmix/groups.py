@@ -6,7 +6,8 @@ own, unless it holds too few documents to be fitted: then it is joined to a neig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from clickmix.counts import Counts
 from clickmix.sources import kind_of
-from clickmix.sql import listed, name
+from clickmix.sql import aliased, aliases, listed
 
 SMALLEST_GROUP = 30  # documents
 LOOK_CELLS = 50_000  # what tells whether documents move
@@ -73,19 +74,26 @@ class Sample:
 
 def read_histogram(counts: Counts) -> Histogram:
     """Ask the engine for the histogram: a few thousand rows, however long the log."""
-    keys = listed(map(name, counts.keys))
+    keys = listed(aliases(counts.keys))
     columns = counts.engine.fetch(
-        f"SELECT {keys}, impressions, clicks, count(*) AS documents FROM {counts.table} "
+        f"SELECT {keys}, impressions, clicks, count(*) AS documents FROM {cells_query(counts)} "
         f"GROUP BY {keys}, impressions, clicks ORDER BY {keys}, impressions, clicks"
     )
     return make_histogram(columns, counts.context)
 
 
 def make_histogram(columns: dict[str, Ints], context: Sequence[str]) -> Histogram:
-    """From columns position, impressions, clicks, documents and those of the context, in order."""
+    """From columns impressions, clicks, documents and k0, k1, ...: position and those of the context, in order."""
     places, place = _places(columns, context)
     return Histogram(
         places, place, columns["impressions"], columns["clicks"], columns["documents"], context=tuple(context)
+    )
+
+
+def cells_query(counts: Counts, where: str = "") -> str:
+    """SQL for the cells, their keys under names of ours: k0 is the position, k1 the first column of the context."""
+    return (
+        f"(SELECT query_id, doc_id, {aliased(counts.keys)}, impressions, clicks FROM {counts.table} {where}) AS cells"
     )
 
 
@@ -127,10 +135,10 @@ def chosen_queries(counts: Counts, share: float) -> str:
 
 def read_sample(counts: Counts, histogram: Histogram) -> Sample:
     """Ask the engine for a sample of documents, each with all its cells."""
-    keys = listed(map(name, counts.keys))
+    keys = listed(aliases(counts.keys))
     columns = counts.engine.fetch(
         f"SELECT dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, {keys}, impressions, clicks "
-        f"FROM {counts.table} {_sampled(counts, histogram, SAMPLE_CELLS)} ORDER BY document, {keys}"
+        f"FROM {cells_query(counts, _sampled(counts, histogram, SAMPLE_CELLS))} ORDER BY document, {keys}"
     )
     places, place = _places(columns, counts.context)
     index = {key: i for i, key in enumerate(histogram.places)}
@@ -140,8 +148,8 @@ def read_sample(counts: Counts, histogram: Histogram) -> Sample:
 
 def read_places(counts: Counts) -> tuple[Place, ...]:
     """The places of a log, in order."""
-    keys = listed(map(name, counts.keys))
-    columns = counts.engine.fetch(f"SELECT DISTINCT {keys} FROM {counts.table} ORDER BY {keys}")
+    keys = listed(aliases(counts.keys))
+    columns = counts.engine.fetch(f"SELECT DISTINCT {keys} FROM {cells_query(counts)} ORDER BY {keys}")
     return _places(columns, counts.context)[0]
 
 
@@ -211,17 +219,28 @@ def nearest(place: Place, among: Sequence[Place]) -> int:
     return min(range(len(among)), key=distance)
 
 
+def nearest_changes(places: Iterable[Place]) -> list[int]:
+    """The positions from which on another one is the nearest, in any of the contexts; the first of them is 1.
+
+    >>> nearest_changes([Place(1), Place(2), Place(9)])
+    [1, 2, 6]
+    """
+    positions: dict[tuple[str, ...], set[int]] = {}
+    for place in places:
+        positions.setdefault(place.context, set()).add(place.position)
+    pairs = (pair for known in positions.values() for pair in itertools.pairwise(sorted(known)))
+    return sorted({1, *((above + below) // 2 + 1 for above, below in pairs)})  # halfway, the upper one is taken
+
+
 def _places(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[Place, ...], Ints]:
     """The distinct places of some rows, in order, and which of them each row belongs to."""
-    codes = columns["position"].astype(np.int64)
-    for key in context:
-        values, code = np.unique(columns[key].astype(str), return_inverse=True)
+    position, *keys = (columns[alias] for alias in aliases(["position", *context]))
+    codes = position.astype(np.int64)
+    for key in keys:
+        values, code = np.unique(key.astype(str), return_inverse=True)
         codes = codes * len(values) + code
     _, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    positions = columns["position"][first]
-    contexts = (
-        zip(*(columns[key][first].astype(str) for key in context), strict=True) if context else ((),) * len(first)
-    )
+    contexts = zip(*(key[first].astype(str) for key in keys), strict=True) if keys else ((),) * len(first)
     return tuple(
-        Place(int(position), tuple(map(str, values))) for position, values in zip(positions, contexts, strict=True)
+        Place(int(at), tuple(map(str, values))) for at, values in zip(position[first], contexts, strict=True)
     ), place.ravel()

@@ -47,11 +47,12 @@ def open_log(
     lists: bool = False,
 ) -> Log:
     """Find the files, tables or the frame, look at their columns, and say what is missing."""
-    columns = _checked_columns(columns or {})
+    columns = checked_columns(columns or {})
     if lists and context:
         raise SettingError(f"context {context[0]!r}: result lists are kept without context columns. Leave one out.")
+    checked_context(context)
     sources = tuple(_named_alike(source, columns, engine) for source in find_sources(log, engine))
-    opened = Log(sources, columns, tuple(context), lists)
+    opened = Log(sources, columns | _in_capitals(sources, columns), tuple(context), lists)
     for source in sources:
         _check_columns(source, opened)
     return opened
@@ -81,11 +82,46 @@ def _named_alike(source: Source, columns: Mapping[str, str], engine: Engines) ->
     return replace(source, renamed=renamed, types=types)
 
 
-def _checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
+def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    """Which column means what, as it was given; complains about meanings that no log has."""
     for role in columns:
         if role not in ROLES:
             raise SettingError(f"columns: {role!r} is no column of a click log. Expected {_either(role)}.")
     return dict(columns)
+
+
+def checked_context(context: Sequence[str]) -> tuple[str, ...]:
+    """The context columns, as they were given; complains about names that mean something else."""
+    lower = [column.lower() for column in context]
+    for column in context:
+        if column.lower() in RESERVED or lower.count(column.lower()) > 1:
+            raise SettingError(
+                f"context {column!r}: stands twice, or means something else in a log. Take another name."
+            )
+    return tuple(context)
+
+
+def _in_capitals(sources: Sequence[Source], columns: Mapping[str, str]) -> dict[str, str]:
+    """Columns that all sources write in another case than was expected, as Snowflake does: QUERY_ID."""
+    counted = any(columns.get(role, role) in source.types for role in COUNTED for source in sources)
+    found = {}
+    for role in ROLES if not counted else (role for role in ROLES if role not in RAW):
+        wanted = columns.get(role, role)
+        names = {same_but_case(wanted, source.types) for source in sources}
+        if len(names) == 1 and names not in ({None}, {wanted}):
+            found[role] = str(names.pop())
+    return found
+
+
+def same_but_case(wanted: str, among: Iterable[str]) -> str | None:
+    """The name itself where it is there; else the only one that differs in capitals, if one does.
+
+    >>> same_but_case("clicks", ["CLICKS", "position"])
+    'CLICKS'
+    """
+    names = list(among)
+    same = [column for column in names if column.lower() == wanted.lower()]
+    return wanted if wanted in names else same[0] if len(same) == 1 else None
 
 
 def _check_columns(source: Source, log: Log) -> None:
@@ -104,10 +140,6 @@ def _check_columns(source: Source, log: Log) -> None:
     if log.lists:
         _check_lists(source, log, counted=counted)
     for column in log.context:
-        if column.lower() in RESERVED or log.context.count(column) > 1:
-            raise SettingError(
-                f"context {column!r}: stands twice, or means something else in a log. Take another name."
-            )
         if column not in source.types:
             near = _nearest(column, source.types)
             meant = f" Did you mean {' or '.join(near)}?" if near else " Name one of those."
@@ -142,7 +174,8 @@ def _either(role: str) -> str:
 
 def _nearest(word: str, among: Iterable[str]) -> list[str]:
     """The names that are really similar: a bad guess would be pasted and do harm."""
-    return difflib.get_close_matches(word, list(among), n=2, cutoff=0.6)
+    lower = {option.lower(): option for option in among}
+    return [lower[found] for found in difflib.get_close_matches(word.lower(), list(lower), n=2, cutoff=0.6)]
 
 
 def _some(names: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def literal(text: str) -> str:
@@ -30,3 +30,21 @@ def listed(parts: Iterable[str]) -> str:
     a, b
     """
     return ", ".join(parts)
+
+
+def aliases(keys: Sequence[str]) -> list[str]:
+    """Names of ours for columns: a context column may be called documents, n or prior_1.
+
+    >>> aliases(["position", "device"])
+    ['k0', 'k1']
+    """
+    return [f"k{i}" for i in range(len(keys))]
+
+
+def aliased(keys: Sequence[str]) -> str:
+    """Columns under names of ours.
+
+    >>> print(aliased(["position", "device"]))
+    "position" AS k0, "device" AS k1
+    """
+    return listed(f"{name(key)} AS {alias}" for key, alias in zip(keys, aliases(keys), strict=True))

@@ -32,8 +32,8 @@ FROM (
   ) AS part_2
 ) AS part_1
 WHERE
-  NOT query_id IS NULL AND NOT doc_id IS NULL AND position >= 1 AND impressions > 0;
-
+  NOT query_id IS NULL AND NOT doc_id IS NULL AND position >= 1 AND impressions > 0
+;
 SELECT
   reason,
   COUNT(*) AS refused
@@ -56,48 +56,38 @@ WHERE
 GROUP BY
   reason
 ORDER BY
-  reason NULLS LAST;
-
+  reason NULLS LAST
+;
 SELECT
-  position,
-  device,
+  k0 AS position,
+  k1 AS device,
   impressions,
   clicks,
   COUNT(*) AS documents,
-  SUM(CASE WHEN cells > 1 THEN 1 ELSE 0 END) AS moving
+  SUM(CASE WHEN k2 > 1 THEN 1 ELSE 0 END) AS moving
 FROM (
   SELECT
-    position,
-    device,
+    position AS k0,
+    device AS k1,
     impressions,
     clicks,
-    COUNT(*) OVER (PARTITION BY query_id, doc_id) AS cells
+    COUNT(*) OVER (PARTITION BY query_id, doc_id) AS k2
   FROM counts
 ) AS part_1
 GROUP BY
-  position,
-  device,
-  impressions,
-  clicks
+  1,
+  2,
+  3,
+  4
 ORDER BY
-  position NULLS LAST,
-  device NULLS LAST,
-  impressions NULLS LAST,
-  clicks NULLS LAST;
-
+  1 NULLS LAST,
+  2 NULLS LAST,
+  3 NULLS LAST,
+  4 NULLS LAST
+;
 WITH parameters AS (
   SELECT
     1 AS k0,
-    'mobile' AS k1,
-    CAST(-0.6931471805599453 AS DOUBLE) AS prior_1,
-    CAST(0.6931471805599453 AS DOUBLE) AS on_click_1,
-    CAST(-0.15415067982725827 AS DOUBLE) AS on_skip_1,
-    CAST(-0.6931471805599453 AS DOUBLE) AS prior_2,
-    CAST(1.3862943611198906 AS DOUBLE) AS on_click_2,
-    CAST(-0.5596157879354227 AS DOUBLE) AS on_skip_2
-  UNION ALL
-  SELECT
-    2 AS k0,
     'mobile' AS k1,
     CAST(-0.6931471805599453 AS DOUBLE) AS prior_1,
     CAST(0.6931471805599453 AS DOUBLE) AS on_click_1,
@@ -118,16 +108,6 @@ WITH parameters AS (
   UNION ALL
   SELECT
     1 AS k0,
-    'it\'s' AS k1,
-    CAST(0.6931471805599453 AS DOUBLE) AS prior_1,
-    CAST(0.0 AS DOUBLE) AS on_click_1,
-    CAST(0.0 AS DOUBLE) AS on_skip_1,
-    CAST(0.0 AS DOUBLE) AS prior_2,
-    CAST(0.0 AS DOUBLE) AS on_click_2,
-    CAST(0.0 AS DOUBLE) AS on_skip_2
-  UNION ALL
-  SELECT
-    2 AS k0,
     'it\'s' AS k1,
     CAST(0.6931471805599453 AS DOUBLE) AS prior_1,
     CAST(0.0 AS DOUBLE) AS on_click_1,
@@ -173,7 +153,7 @@ WITH parameters AS (
       SELECT
         query_id,
         doc_id,
-        LEAST(position, 3) AS position,
+        CASE WHEN position < 3 THEN LEAST(position, 1) ELSE LEAST(position, 3) END AS position,
         device,
         impressions,
         clicks
@@ -246,4 +226,4 @@ SELECT
 FROM labelled
 ORDER BY
   query_id NULLS LAST,
-  doc_id NULLS LAST;
+  doc_id NULLS LAST

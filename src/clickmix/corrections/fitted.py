@@ -16,7 +16,7 @@ import numpy as np
 
 from clickmix.corrections.checks import Check
 from clickmix.corrections.group import Group, PlaceCounts
-from clickmix.corrections.label_sql import labels_query
+from clickmix.corrections.label_sql import labels_query, last_start
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.model import (
     MODEL_KIND,
@@ -41,7 +41,7 @@ from clickmix.corrections.walk import ABOVE, check_lists, walk_again
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.files import document_text, read_document, write_document
-from clickmix.groups import Place, nearest, read_places
+from clickmix.groups import Place, nearest, nearest_changes, read_places
 from clickmix.mixtures import Verdict
 from clickmix.mixtures.fit import Prior, mean_grade
 from clickmix.sql import listed, literal, name
@@ -250,11 +250,12 @@ class MixtureFit:
         """
         if self.steps:
             raise SettingError("a model of dcm or ubm walks down result lists, which no single statement does.")
-        last = max(place.position for place in self._known)
+        starts = nearest_changes(self._known)
         contexts = dict.fromkeys(place.context for place in self._known)
-        places = (Place(position, context) for context in contexts for position in range(1, last + 1))
+        places = (Place(position, context) for context in contexts for position in starts)
         keys = ("position", *self.context)
-        columns = listed(["query_id", "doc_id", f"least(position, {last}) AS position", *map(name, self.context)])
+        position = f"{last_start(starts)} AS position"
+        columns = listed(["query_id", "doc_id", position, *map(name, self.context)])
         cells = f"(SELECT {columns}, impressions, clicks FROM {table})"
         return labels_query({place: self._standing_for(place)[0] for place in places}, cells, keys, stay=False)
 

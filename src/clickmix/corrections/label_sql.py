@@ -7,13 +7,14 @@ The prior's part is the mean over the document's cells, weighted by impressions.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
 from clickmix.corrections.group import Group
 from clickmix.groups import Place
 from clickmix.mixtures.evidence import EVIDENCE_SQL, NOTHING
-from clickmix.sql import listed, literal, name
+from clickmix.sql import aliased, aliases, listed, literal
 
 SURE = 0.95  # how often the interval of a label holds the document's grade
 
@@ -42,6 +43,20 @@ def labels_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str],
     )
 
 
+def last_start(starts: Sequence[int]) -> str:
+    """SQL for the last of some positions that a position has reached; the first of them is 1.
+
+    >>> last_start([1, 2, 3])
+    'least(position, 3)'
+    >>> last_start([1, 2, 7])
+    'CASE WHEN position < 7 THEN least(position, 2) ELSE least(position, 7) END'
+    """
+    jumps = [(before, after) for before, after in itertools.pairwise(starts) if after > before + 1]
+    whens = " ".join(f"WHEN position < {after} THEN least(position, {before})" for before, after in jumps)
+    last = f"least(position, {starts[-1]})"
+    return f"CASE {whens} ELSE {last} END" if jumps else last
+
+
 def _quantile(share: float, total: str, grades: int) -> str:
     """The lowest grade up to which more than this share of the probability lies."""
     sums = [" + ".join(f"e_{j}" for j in range(k + 1)) for k in range(grades - 1)]
@@ -63,7 +78,7 @@ def _numbers_table(groups: Mapping[Place, Group], keys: Sequence[str], grades: i
         ]
         texts = [str(place.position), *map(literal, place.context), *(f"CAST({v!r} AS DOUBLE)" for v in values)]
         rows.append(f"({listed(texts)})")
-    return f"parameters({listed([*_aliases(keys), *columns])}) AS (VALUES {listed(rows)})"
+    return f"parameters({listed([*aliases(keys), *columns])}) AS (VALUES {listed(rows)})"
 
 
 def _odds_table(groups: Mapping[Place, Group], table: str, keys: Sequence[str], grades: int, *, stay: bool) -> str:
@@ -73,7 +88,6 @@ def _odds_table(groups: Mapping[Place, Group], table: str, keys: Sequence[str], 
     cell nothing needs adding up: half the time, the same numbers.
     """
     total, grouping = ("", "") if stay else ("sum", " GROUP BY query_id, doc_id")
-    renamed = listed(f"{name(key)} AS {alias}" for key, alias in zip(keys, _aliases(keys), strict=True))
     shown, family = f"{total}(cells.impressions)", _family(groups)
     odds = [
         f"CAST({total}(CAST(cells.impressions * prior_{k} AS DECIMAL(38, 12))) AS DOUBLE) / {shown} "
@@ -83,8 +97,8 @@ def _odds_table(groups: Mapping[Place, Group], table: str, keys: Sequence[str], 
     return (
         f"odds AS (SELECT query_id, doc_id, CAST({shown} AS BIGINT) AS impressions, "
         f"CAST({total}(cells.clicks) AS BIGINT) AS clicks, {listed(odds)} "
-        f"FROM (SELECT query_id, doc_id, {renamed}, impressions, clicks FROM {table}) AS cells "
-        f"JOIN parameters USING ({listed(_aliases(keys))}){grouping})"
+        f"FROM (SELECT query_id, doc_id, {aliased(keys)}, impressions, clicks FROM {table}) AS cells "
+        f"JOIN parameters USING ({listed(aliases(keys))}){grouping})"
     )
 
 
@@ -98,8 +112,3 @@ def _evidence(family: str, k: int) -> str:
 
 def _family(groups: Mapping[Place, Group]) -> str:
     return next(iter(groups.values())).mixture.family
-
-
-def _aliases(keys: Sequence[str]) -> list[str]:
-    """Names of ours for the keys: a context column may be called prior_1."""
-    return [f"k{i}" for i in range(len(keys))]

@@ -1,0 +1,8 @@
+"""`python -m clickmix`: the command, where it is not on the path."""
+
+from __future__ import annotations
+
+from clickmix.cli import main
+
+if __name__ == "__main__":
+    main()
