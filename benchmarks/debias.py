@@ -1,4 +1,4 @@
-"""`clickmix debias` against DuckDB's bare GROUP BY on the same file; memory for N and 10 N rows, same documents; every day.
+"""`clickmix debias` against a bare GROUP BY of DuckDB on the same file; memory for N and 10 N rows; a day merged.
 
 The log is generated once: 5,000,000 sessions of 20 results over 150,000 queries, 100M rows, 3M cells.
 """
