@@ -83,9 +83,9 @@ class Study:
         >>> Study("table1", runs=3, scale=0.1).command
         'clickmix reproduce table1 --scale 0.1 --runs 3'
         """
-        given = {"data": self.data and Path(self.data).name, "scale": self.scale, "top": self.top, "runs": self.runs}
-        usual = {"data": None, "scale": 1.0, "top": None, "runs": 8}
-        words = (f"--{name} {value}" for name, value in given.items() if value != usual[name])
+        usual = Study(self.experiment)
+        changed = (name for name in ("data", "scale", "top", "runs") if getattr(self, name) != getattr(usual, name))
+        words = (f"--{name} {Path(str(self.data)).name if name == 'data' else getattr(self, name)}" for name in changed)
         return " ".join(["clickmix reproduce", self.experiment, *words])
 
     def collection(self) -> Collection:
