@@ -51,6 +51,8 @@ BESIDE = [
     "choices",
     "cli_experiments",
     "cli_labels",
+    "cli_loading",
+    "cli_outputs",
     "cli_rankers",
     "cli_sql",
     "cli_words",

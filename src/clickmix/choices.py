@@ -1,25 +1,16 @@
-"""The corrections the paper compares with, by name and with their options.   name, options -> Correction"""
+"""What can be chosen by name, and what goes with it. Nothing heavy is imported: the command asks before it works."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from clickmix.corrections import (
-    AffineCorrection,
-    BiasParameters,
-    ClicksOverExpected,
-    Clip,
-    Correction,
-    InversePropensity,
-    PlainEM,
-    RegressionEM,
-)
 from clickmix.errors import SettingError
-from clickmix.paths import are_paths
 
-# What each correction may be given beside the log.
+if TYPE_CHECKING:
+    from clickmix.corrections import Clip
+
+# What each correction the paper compares with may be given beside the log.
 CHOICES: dict[str, tuple[str, ...]] = {
     "affine": ("parameters", "clip"),
     "ips": ("parameters", "clip"),
@@ -28,6 +19,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "plain-em": ("trust", "clip"),
     "regression-em": ("features", "regression", "trust", "iterations", "seed", "clip"),
 }
+CORRECTIONS = ("mixture", "none", *CHOICES)
 FITTING = ("mixture", "plain-em", "regression-em")  # those with a fit that can be written
 
 
@@ -52,10 +44,11 @@ class Options:
     iterations: int | None = None
     seed: int | None = None
 
-    def refuse_all(self, correction: str, *, but: Sequence[str] = ()) -> None:
+    def check(self, correction: str) -> None:
         """Complain about what a correction does not take."""
+        taken_here = CHOICES.get(correction, ())
         for field in fields(self):
-            if getattr(self, field.name) is not None and field.name not in but:
+            if getattr(self, field.name) is not None and field.name not in taken_here:
                 takers = [name for name, taken in CHOICES.items() if field.name in taken]
                 raise SettingError(f"{field.name} is for {', '.join(takers)}, and the correction is {correction}.")
 
@@ -64,33 +57,6 @@ class Options:
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
 
-def choose(correction: str, options: Options) -> Correction:
-    """The correction of that name, one of `CHOICES`."""
-    options.refuse_all(correction, but=CHOICES[correction])
-    clip = options.given("clip")
-    if correction == "affine":
-        given = _needed(options.parameters, "parameters", correction, "alpha and beta of every position")
-        return AffineCorrection(given if isinstance(given, BiasParameters) else BiasParameters.read(given), **clip)
-    if correction == "ips":
-        given = _needed(options.parameters, "parameters", correction, "theta of every position")
-        return InversePropensity(BiasParameters.read_examination(given).alpha if are_paths(given) else given, **clip)
-    if correction == "plain-em":
-        return PlainEM(**options.given("trust"), **clip)
-    if correction == "regression-em":
-        return _regression_em(options)
-    return ClicksOverExpected("best-position" if correction == "coec-best-position" else "positions", **clip)
-
-
-def _regression_em(options: Options) -> Correction:
-    from clickmix.regressions import choose_regression  # late: rankers are not needed by the others
-
-    features = _needed(options.features, "features", "regression-em", "the features of every document of the log")
-    name: Any = options.regression or "dnn-sigmoid"  # the paper's choice
-    regression = choose_regression(name, features, **options.given("seed"))
-    return RegressionEM(regression, **options.given("trust", "iterations", "clip"))
-
-
-def _needed(value: Any, name: str, correction: str, what: str) -> Any:
-    if value is None:
-        raise SettingError(f"{correction} needs {what}: give --{name} FILE (in Python {name}=...).")
-    return value
+def needs_lists(correction: str, examination: str) -> bool:
+    """Whether what stands above a document must be known."""
+    return correction == "mixture" and examination != "pbm"

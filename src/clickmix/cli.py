@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
@@ -108,6 +109,8 @@ def _options(
 
 def main() -> NoReturn:
     """Run the command; what a user can put right is told in one line, without a stack trace."""
+    # Our matrices are small: threads for them would only take time from the engine's.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a letter gets its code
             stream.reconfigure(errors="backslashreplace")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from clickmix.cli_loading import loading
+from clickmix.cli_outputs import check_outputs, check_report, counts_target
 from clickmix.cli_words import pairs, words
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import SettingError
 from clickmix.terminal import print_fit, progress_bar, say, stages
 
 if TYPE_CHECKING:
+    from clickmix.corrections import Correction
     from clickmix.counts import Counts
     from clickmix.engines.choose import Engines
     from clickmix.sources import Source
@@ -70,23 +72,29 @@ def debias(
     engine: Engine = "duckdb",
 ) -> None:
     """From a click log to relevance labels: counts, fit and label in one."""
-    from clickmix.choices import FITTING, Options
-    from clickmix.corrections import MixtureFit, PlainEMFit, RegressionEMFit
-    from clickmix.pipeline import choose_correction, needs_lists
+    from clickmix.choices import CHOICES, FITTING, Options, needs_lists
+
+    def choose() -> Correction:
+        from clickmix.pipeline import choose_correction
+
+        return choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
 
     options = Options(parameters, clip, features, regression, trust, iterations, seed)
-    chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
+    options.check(correction)
+    chosen = choose() if correction in CHOICES else None  # these read files: complain before the log is read
     if model is not None and correction not in FITTING:
         raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
     if report is not None:
-        _check_report(report)
+        check_report(report)
     opened, read = _open(engine, memory), [path for path in (parameters, features) if path]
-    _check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
+    check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_since(since, opened)
     counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
-        fit = chosen.fit(counts, progress=progress)
+        fit = (chosen or choose()).fit(counts, progress=progress)
     _write_labels(fit, counts, output, before)
+    from clickmix.corrections import MixtureFit, PlainEMFit, RegressionEMFit
+
     if isinstance(fit, MixtureFit):
         if model is not None:
             fit.write(model)
@@ -115,8 +123,8 @@ def counts(
     """Count a log once; counts files are logs too, and several of them add up."""
     from clickmix.record import merging
 
-    opened, target = _open(engine, memory), _counts_target(output, merge, engine)
-    _check_outputs(log, opened, table=target)
+    opened, target = _open(engine, memory), counts_target(output, merge, engine)
+    check_outputs(log, opened, table=target)
     alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
     with alone:
         counted = _count([*([str(merge)] if merge else []), *log], opened, columns, context, bad_rows, lists=lists)
@@ -143,7 +151,7 @@ def fit(
     from clickmix.histograms import is_histogram, read_downloaded
 
     opened, correction = _open(engine, memory), MixtureCorrection(mixture, prior, examination=examination)
-    _check_outputs(log, opened, others=[output])
+    check_outputs(log, opened, others=[output])
     if isinstance(opened, DuckDB) and not columns and is_histogram(log):
         histogram, moving = read_downloaded(log, context=words(context))
         fitted = correction.fit_histogram(histogram, moving=moving)
@@ -173,7 +181,7 @@ def label(
 
     fitted = MixtureFit.read(model)
     opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
-    _check_outputs(log, opened, table=output, read=[model])
+    check_outputs(log, opened, table=output, read=[model])
     before = _open_since(since, opened)
     counted = _count(log, opened, columns, context, bad_rows, lists=bool(fitted.steps))
     unseen = fitted.unseen(counted)
@@ -187,17 +195,6 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
     from clickmix.corrections import MixtureFit
 
     print_fit(MixtureFit.read(model))
-
-
-def _counts_target(output: str | None, merge: Path | None, engine: str) -> str:
-    """Where counts go: to a new file or table, or to the counts file that the log is added to."""
-    if (output is None) == (merge is None):
-        raise SettingError("counts: say where they go, either -o counts.parquet or --merge counts.parquet.")
-    if merge is None:
-        return str(output)
-    if engine != "duckdb":
-        raise SettingError("--merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.")
-    return str(merge)
 
 
 def _open(engine: str, memory: str | None) -> Engines:
@@ -217,7 +214,7 @@ def _count(
 ) -> Counts:
     from clickmix.counts import count
 
-    with progress_bar("reading") as progress:
+    with progress_bar("reading") as progress, loading("clickmix.pipeline", "clickmix.moved", "rich.table"):
         counted = count(
             log,
             columns=pairs(columns),
@@ -235,9 +232,11 @@ def _count(
 
 
 def _open_since(since: str | None, engine: Engines) -> Source | None:
+    if since is None:
+        return None
     from clickmix.moved import open_labels
 
-    return open_labels(since, engine) if since else None
+    return open_labels(since, engine)
 
 
 def _write_labels(fitted: Any, counted: Counts, output: str, before: Source | None) -> None:
@@ -252,15 +251,6 @@ def _write_labels(fitted: Any, counted: Counts, output: str, before: Source | No
         say(sentence)
 
 
-def _check_report(path: Path) -> None:
-    """Before any work: what reports are made with is there, and the name is one that browsers open."""
-    from clickmix.report import check_report_extra
-
-    check_report_extra()
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise SettingError(f"{path}: a report is an HTML file. Expected a name ending in .html.")
-
-
 def _write_report(path: Path, counted: Counts, fitted: Any, log: list[str], correction: str) -> None:
     from clickmix.report import log_page, write_page
 
@@ -268,28 +258,3 @@ def _write_report(path: Path, counted: Counts, fitted: Any, log: list[str], corr
         stage("writing the report")
         write_page(log_page(counted, fitted, sources=log, correction=correction), path)
     say(f"Report, for a browser: {path}")
-
-
-def _check_outputs(
-    log: list[str],
-    engine: Engines,
-    *,
-    table: str | None = None,
-    others: Sequence[Path] = (),
-    read: Sequence[Path] = (),
-) -> None:
-    """Before any work: outputs have names that can be written, and none of them is an input or the other output."""
-    from clickmix.engines.duckdb import DuckDB
-    from clickmix.files import check_writable
-    from clickmix.paths import find_files
-
-    if table is not None:
-        engine.check_target(table, log=log)
-    files = find_files([*(log if isinstance(engine, DuckDB) else []), *map(str, read)])
-    taken = {file.resolve(): "a file that is read" for file in files}
-    written = [Path(table)] if table is not None and isinstance(engine, DuckDB) else []
-    for output in (*written, *others):
-        check_writable(output)
-        if output.resolve() in taken:
-            raise InputError(f"{output}: would replace {taken[output.resolve()]}. Choose another name for the output.")
-        taken[output.resolve()] = "the other output"

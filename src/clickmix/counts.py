@@ -181,7 +181,7 @@ class _Seen:
 def _look(log: Log, engine: Engines, table: str) -> _Seen:
     ((impressions, fewest, bad),) = engine.rows(
         f"SELECT sum(CASE WHEN {_good_key(log)} THEN impressions END), min(impressions), "
-        f"max(CASE WHEN {_good_key(log)} AND refused = 0 THEN 0 ELSE 1 END) FROM {table}"
+        f"max(CASE WHEN {_good_key(log)} THEN 0 ELSE 1 END) FROM {table}"
     )
     return _Seen(int(impressions or 0), fewest == 0, bad == 1)
 
@@ -215,11 +215,11 @@ def _scan(log: Log, *, skip: bool) -> str:
     queries = [query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
     more = ["list"] if log.lists else [name(column) for column in log.context]
     keys = listed(["query_id", "doc_id", "position", *more])
-    sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks", "refused"))
+    sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
     alone = len(queries) == 1 and not log.lists  # one list can come out in two parts: a row of it stood there twice
     united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({_union(queries)}) GROUP BY {keys}"
     values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
-    return f"SELECT {values}, impressions, clicks, refused FROM ({united})"
+    return f"SELECT {values}, impressions, clicks FROM ({united})"
 
 
 def _union(queries: Sequence[str]) -> str:

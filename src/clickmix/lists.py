@@ -14,7 +14,7 @@ from clickmix.sql import listed, name
 
 
 def list_counting_query(source: Source, log: Log, *, skip: bool, text_ids: dict[str, bool]) -> str:
-    """Impressions, clicks and refused rows per (query, document, position, list); the list is NULL if unknown."""
+    """Impressions and clicks per (query, document, position, list); the list is NULL if unknown."""
     if is_counted(source, log):
         kept = f"nullif(CAST({name(log.column('list'))} AS VARCHAR), '')"
         return counting_query(source, log, skip=skip, text_ids=text_ids, lists={"list": kept})
@@ -28,7 +28,7 @@ def list_counting_query(source: Source, log: Log, *, skip: bool, text_ids: dict[
         f"' ', sum(CASE WHEN {good} THEN md5_number_{half}(concat(position, ' ', doc_id)) END) OVER list"
         for half in ("lower", "upper")
     )
-    united = f"CASE WHEN sum_0 IS NOT NULL THEN md5(concat({halves})) END AS list, impressions, clicks, refused"
+    united = f"CASE WHEN sum_0 IS NOT NULL THEN md5(concat({halves})) END AS list, impressions, clicks"
     return (
         f"SELECT query_id, doc_id, position, {united} FROM ({cells}) "
         "WINDOW list AS (PARTITION BY query_id, sum_0, sum_1)"
@@ -52,9 +52,9 @@ def _with_sums(source: Source, log: Log, *, skip: bool) -> str:
     """
     query, document, position = key_values(source, log)
     session = name(log.column("session_id"))
-    clicked, skipped = flags(source, log)
+    _, readable = flags(source, log)
     known = f"nullif(CAST({session} AS VARCHAR), '') IS NOT NULL"
-    good = f"({clicked} OR {skipped}) AND {document} IS NOT NULL AND {position} >= 1 AND {known}"
+    good = f"{readable} AND {document} IS NOT NULL AND {position} >= 1 AND {known}"
     hashes = (f"hash({position}, {document})", f"hash({document}, {position})")
     sums = listed(f'sum(CASE WHEN {good} THEN {value} END) OVER page AS "sum {i}"' for i, value in enumerate(hashes))
     return f"(SELECT *, {sums} FROM {source.table(skip=skip)} WINDOW page AS (PARTITION BY {query}, {session}))"

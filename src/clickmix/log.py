@@ -19,7 +19,7 @@ from clickmix.sources import Source, file_list, file_sources, frame_source, kind
 KEYS = ("query_id", "doc_id", "position")
 RAW = ("clicked",)
 COUNTED = ("impressions", "clicks")
-RESERVED = ("query_id", "doc_id", "position", "list", "impressions", "clicks", "refused", "relevance")
+RESERVED = ("query_id", "doc_id", "position", "list", "impressions", "clicks", "relevance")
 MOST_NAMES = 12
 ROLES = (*KEYS, *RAW, *COUNTED, "session_id", "list")
 

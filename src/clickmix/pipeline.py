@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clickmix.choices import CHOICES, Options, choose
-from clickmix.corrections import Clip, Correction, MixtureCorrection, NoCorrection
+from clickmix.choices import CORRECTIONS, Options, needs_lists
+from clickmix.corrections import (
+    AffineCorrection,
+    BiasParameters,
+    ClicksOverExpected,
+    Clip,
+    Correction,
+    InversePropensity,
+    MixtureCorrection,
+    NoCorrection,
+    PlainEM,
+    RegressionEM,
+)
 from clickmix.counts import BadRows, Counts, count
 from clickmix.errors import SettingError
 from clickmix.mixtures.fit import Prior
 from clickmix.paths import are_paths
 
-CORRECTIONS = ("mixture", "none", *CHOICES)
 NONE_GIVEN = Options()
 
 
@@ -47,20 +57,44 @@ def debias(
     return labels if are_paths(log) else labels.like(log)
 
 
-def needs_lists(correction: str, examination: str) -> bool:
-    """Whether what stands above a document must be known."""
-    return correction == "mixture" and examination != "pbm"
-
-
 def choose_correction(
     correction: str, *, mixture: str, prior: Prior, examination: str = "pbm", options: Options = NONE_GIVEN
 ) -> Correction:
     """The correction of that name."""
-    if correction in CHOICES:
-        return choose(correction, options)
-    options.refuse_all(correction)
-    if correction == "none":
-        return NoCorrection()
+    if correction not in CORRECTIONS:
+        raise SettingError(f"correction {correction!r}: expected one of {', '.join(CORRECTIONS)}.")
+    options.check(correction)
     if correction == "mixture":
         return MixtureCorrection(mixture, prior, examination=examination)
-    raise SettingError(f"correction {correction!r}: expected one of {', '.join(CORRECTIONS)}.")
+    return NoCorrection() if correction == "none" else _compared(correction, options)
+
+
+def _compared(correction: str, options: Options) -> Correction:
+    """One of those the paper compares with."""
+    clip = options.given("clip")
+    if correction == "affine":
+        given = _needed(options.parameters, "parameters", correction, "alpha and beta of every position")
+        return AffineCorrection(given if isinstance(given, BiasParameters) else BiasParameters.read(given), **clip)
+    if correction == "ips":
+        given = _needed(options.parameters, "parameters", correction, "theta of every position")
+        return InversePropensity(BiasParameters.read_examination(given).alpha if are_paths(given) else given, **clip)
+    if correction == "plain-em":
+        return PlainEM(**options.given("trust"), **clip)
+    if correction == "regression-em":
+        return _regression_em(options)
+    return ClicksOverExpected("best-position" if correction == "coec-best-position" else "positions", **clip)
+
+
+def _regression_em(options: Options) -> Correction:
+    from clickmix.regressions import choose_regression  # late: rankers are not needed by the others
+
+    features = _needed(options.features, "features", "regression-em", "the features of every document of the log")
+    name: Any = options.regression or "dnn-sigmoid"  # the paper's choice
+    regression = choose_regression(name, features, **options.given("seed"))
+    return RegressionEM(regression, **options.given("trust", "iterations", "clip"))
+
+
+def _needed(value: Any, name: str, correction: str, what: str) -> Any:
+    if value is None:
+        raise SettingError(f"{correction} needs {what}: give --{name} FILE (in Python {name}=...).")
+    return value

@@ -213,8 +213,8 @@ def _problems(source: Source, log: Log) -> list[_Problem]:
         missing = f"nullif(CAST({name(log.column(role))} AS VARCHAR), '') IS NULL"
         problems.append(_Problem(log.column(role), missing, f"{role} is missing"))
     if not is_counted(source, log):
-        clicked, skipped = flags(source, log)
-        bad = f"NOT coalesce({clicked} OR {skipped}, FALSE)"
+        _, readable = flags(source, log)
+        bad = f"NOT coalesce({readable}, FALSE)"
         return [*problems, _Problem(log.column("clicked"), bad, "clicked is neither 0 nor 1")]
     n, c = (whole(source, log.column(role)) for role in ("impressions", "clicks"))
     return [

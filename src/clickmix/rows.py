@@ -21,36 +21,36 @@ def counting_query(
     lists: Mapping[str, str] | None = None,
     table: str | None = None,
 ) -> str:
-    """One scan: impressions, clicks and refused rows per (query, document, position, context).
+    """One scan: impressions and clicks per (query, document, position, context).
 
-    `lists` are further keys with their SQL, from a `table` made of the source's if one is given. Bad keys are not
-    looked at here: they come out as cells of their own, which costs nothing.
+    `lists` are further keys with their SQL, from a `table` made of the source's if one is given. A row that cannot be
+    counted has no position, so that bad rows come out as cells of their own: to see them costs no aggregate more.
     """
     lists = lists or {}
-    keys = [*key_values(source, log, text_ids), *(_context(column) for column in log.context), *lists.values()]
+    query, document, position = key_values(source, log, text_ids)
     names = ["query_id", "doc_id", "position", *(name(column) for column in log.context), *lists]
-    # Inside, the keys have names of ours: a context column may be called n, c or skips.
-    selected = listed(f"{value} AS k{i}" for i, value in enumerate(keys))
-    renamed = listed(f"k{i} AS {alias}" for i, alias in enumerate(names))
-    ordinals = listed(str(i + 1) for i in range(len(keys)))
     table = table or source.table(skip=skip)
     if is_counted(source, log):
         n, c = (whole(source, log.column(role)) for role in ("impressions", "clicks"))
-        good = f"n >= 0 AND c >= 0 AND c <= n{_unbroken(source, 'broken')}"
-        broken = f", {name(source.of.broken)} AS broken" if source.of and source.of.broken else ""
-        return (
-            f"SELECT {renamed}, sum(CASE WHEN {good} THEN n ELSE 0 END) AS impressions, "
-            f"sum(CASE WHEN {good} THEN c ELSE 0 END) AS clicks, "
-            f"count(CASE WHEN {good} THEN NULL ELSE 1 END) AS refused "
-            f"FROM (SELECT {selected}, {n} AS n, {c} AS c{broken} FROM {table}) GROUP BY {ordinals}"
-        )
-    clicked, skipped = (f"{flag}{_unbroken(source)}" for flag in flags(source, log))
-    # Three plain counts are the cheapest way to check and count at once (measured: as fast as count and sum alone).
-    return (
-        f"SELECT {renamed}, clicks + skips AS impressions, clicks, all_rows - clicks - skips AS refused FROM ("
-        f"SELECT {selected}, count(*) AS all_rows, count(CASE WHEN {clicked} THEN 1 END) AS clicks, "
-        f"count(CASE WHEN {skipped} THEN 1 END) AS skips FROM {table} GROUP BY {ordinals})"
-    )
+        good, values = f"{n} >= 0 AND {c} >= 0 AND {c} <= {n}", f", {n} AS n, {c} AS c"
+        counted = "sum(n) AS impressions, sum(c) AS clicks"
+    else:
+        clicked, good = flags(source, log)
+        values, counted = f", {clicked} AS c", f"count(*) AS impressions, {_times('c', source)} AS clicks"
+    position = f"CASE WHEN {good}{_unbroken(source)} THEN {position} END"
+    keys = [query, document, position, *(_context(column) for column in log.context), *lists.values()]
+    # Inside, the keys have names of ours: a context column may be called n or c.
+    selected = listed(f"{value} AS k{i}" for i, value in enumerate(keys))
+    renamed = listed(f"k{i} AS {alias}" for i, alias in enumerate(names))
+    ordinals = listed(str(i + 1) for i in range(len(keys)))
+    return f"SELECT {renamed}, {counted} FROM (SELECT {selected}{values} FROM {table}) GROUP BY {ordinals}"
+
+
+def _times(condition: str, source: Source) -> str:
+    """How often a condition holds. DuckDB touches only those rows with FILTER, which other engines may not know."""
+    if source.format == "table":
+        return f"count(CASE WHEN {condition} THEN 1 END)"
+    return f"count(*) FILTER (WHERE {condition})"
 
 
 def key_values(source: Source, log: Log, text_ids: Mapping[str, bool] | None = None) -> tuple[str, str, str]:
@@ -77,15 +77,21 @@ def whole(source: Source, column: str) -> str:
 
 
 def flags(source: Source, log: Log) -> tuple[str, str]:
-    """SQL that is true for a click, and SQL that is true for an impression without one; else false or NULL."""
+    """SQL that is true for a click, and SQL that is true for a row that says whether there was one; else false or NULL.
+
+    Whole numbers are asked for a range, which a scan answers faster than two values.
+    """
     value, kind = name(log.column("clicked")), _kind(source, log.column("clicked"))
     if kind == "boolean":
-        return value, f"NOT {value}"
-    if kind in ("integer", "real"):
-        return f"{value} = 1", f"{value} = 0"
+        return value, f"{value} IS NOT NULL"
+    if kind == "integer":
+        return f"{value} = 1", f"{value} BETWEEN 0 AND 1"
+    if kind == "real":
+        return f"{value} = 1", f"{value} IN (0, 1)"
     if kind == "other":  # a statement for a warehouse, whose column may hold numbers or truth values
-        return f"CAST({value} AS INTEGER) = 1", f"CAST({value} AS INTEGER) = 0"
-    return f"lower({value}) IN ('1', 'true', '1.0')", f"lower({value}) IN ('0', 'false', '0.0')"
+        return f"CAST({value} AS INTEGER) = 1", f"CAST({value} AS INTEGER) BETWEEN 0 AND 1"
+    yes, no = "'1', 'true', '1.0'", "'0', 'false', '0.0'"
+    return f"lower({value}) IN ({yes})", f"lower({value}) IN ({yes}, {no})"
 
 
 def _kind(source: Source, column: str) -> str:
@@ -102,10 +108,9 @@ def _id(source: Source, log: Log, role: str, *, as_text: bool) -> str:
     return name(column) if plain and not as_text else f"CAST({name(column)} AS VARCHAR)"
 
 
-def _unbroken(source: Source, column: str = "") -> str:
+def _unbroken(source: Source) -> str:
     """Further condition for a row to count: its line could be cut into columns."""
-    broken = source.of.broken if source.of else ""
-    return f" AND {column or name(broken)} IS NULL" if broken else ""
+    return f" AND {name(source.of.broken)} IS NULL" if source.of and source.of.broken else ""
 
 
 def _context(column: str) -> str:

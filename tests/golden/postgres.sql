@@ -11,25 +11,22 @@ FROM (
     k1 AS doc_id,
     k2 AS position,
     k3 AS device,
-    clicks + skips AS impressions,
-    clicks,
-    all_rows - clicks - skips AS refused
+    COUNT(*) AS impressions,
+    COUNT(CASE WHEN c THEN 1 END) AS clicks
   FROM (
     SELECT
       query_id AS k0,
       "order" AS k1,
-      position AS k2,
+      CASE WHEN CAST(clicked AS INT) BETWEEN 0 AND 1 THEN position END AS k2,
       COALESCE(CAST(device AS TEXT), '') AS k3,
-      COUNT(*) AS all_rows,
-      COUNT(CASE WHEN CAST(clicked AS INT) = 1 THEN 1 END) AS clicks,
-      COUNT(CASE WHEN CAST(clicked AS INT) = 0 THEN 1 END) AS skips
+      CAST(clicked AS INT) = 1 AS c
     FROM shop."Clicks"
-    GROUP BY
-      1,
-      2,
-      3,
-      4
   ) AS part_2
+  GROUP BY
+    1,
+    2,
+    3,
+    4
 ) AS part_1
 WHERE
   NOT query_id IS NULL AND NOT doc_id IS NULL AND position >= 1 AND impressions > 0
@@ -46,7 +43,7 @@ FROM (
       THEN 'doc_id is missing'
       WHEN COALESCE(position, 0) < 1
       THEN 'position is not a whole number from 1 on'
-      WHEN NOT COALESCE(CAST(clicked AS INT) = 1 OR CAST(clicked AS INT) = 0, FALSE)
+      WHEN NOT COALESCE(CAST(clicked AS INT) BETWEEN 0 AND 1, FALSE)
       THEN 'clicked is neither 0 nor 1'
     END AS reason
   FROM shop."Clicks"
