@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -146,23 +148,31 @@ class TestMixture:
 
     @pytest.mark.parametrize("mixture", ["binomial", "graded", "gaussian"])
     def test_labels_of_documents_that_stay_are_those_of_the_sum_over_their_one_cell(
-        self, mixture: str, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, mixture: str
     ) -> None:
         counts = simulated(eta=1, clicks=50_000, seed=0, queries=500).counts()
         fit = MixtureCorrection(mixture).fit(counts)
         plain = fit.label(counts)
-        monkeypatch.setattr(MixtureFit, "_all_stay", lambda self, counts: False)
-        added_up = fit.label(counts)
+        added_up = replace(plain, one_cell=None)
         assert "GROUP BY" in added_up.query
         assert "GROUP BY" not in plain.query
         assert (plain.relevance == added_up.relevance).all()
+        written = [labels.write(tmp_path / f"{i}.parquet") for i, labels in enumerate((plain, added_up))]
+        assert written == [len(plain)] * 2
+        one, other = (duckdb.execute(f"FROM '{tmp_path}/{i}.parquet'").fetchall() for i in (0, 1))
+        assert one == other
         assert plain.relevance[:200].tolist() == pytest.approx(slow_labels(fit, counts)[:200], abs=1e-9)
 
-    def test_a_model_of_documents_that_stay_labels_documents_that_move(self) -> None:
+    @pytest.mark.parametrize("name", ["labels.parquet", "labels.csv"])
+    def test_a_model_of_documents_that_stay_labels_documents_that_move(self, tmp_path: Path, name: str) -> None:
         fit = MixtureCorrection().fit(simulated(eta=1, clicks=50_000, seed=0, queries=500).counts())
         assert fit.moving == 0
         counts = moving_counts(queries=20)
-        assert fit.label(counts).relevance == pytest.approx(slow_labels(fit, counts), abs=1e-9)
+        labels = fit.label(counts)
+        assert labels.relevance == pytest.approx(slow_labels(fit, counts), abs=1e-9)
+        assert labels.write(tmp_path / name) == len(labels)
+        written = duckdb.execute(f"SELECT relevance FROM '{tmp_path / name}'").fetchnumpy()["relevance"]
+        assert written.tolist() == labels.relevance.tolist()
 
     def test_groups_are_positions_crossed_with_context(self) -> None:
         fit = MixtureCorrection().fit(moving_counts(device=True))

@@ -11,9 +11,10 @@ from clickmix.corrections import MixtureCorrection
 from clickmix.mixtures import Observations, Verdict, fit_neighbours
 from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.fit import Problem
-from clickmix.mixtures.information import group_surface, surface
+from clickmix.mixtures.information import surface
 from clickmix.mixtures.nonparametric import _weights, fit_nonparametric
-from clickmix.mixtures.sharing import Walk, _inverse, _phi, _surfaces, fit_shared
+from clickmix.mixtures.sharing import Walk, _inverse, _phi, fit_shared
+from clickmix.mixtures.surfaces import group_surfaces
 from oracles_mixtures import log_evidence
 from simulation import Simulated, rmse, simulated
 
@@ -44,18 +45,21 @@ def labels_of(log: Simulated, **settings: Any) -> Array:
 
 class TestSurface:
     @pytest.mark.parametrize("grades", [2, 3, 5])
-    def test_of_a_group_equals_the_general_one_and_finite_differences(self, grades: int) -> None:
-        problem = Problem(some_group(), Binomial(grades))
-        x = np.concatenate([np.linspace(-0.5, -1.5, grades - 1), [-2.0, 0.3]])
-        quick, general = group_surface(problem, *problem.unpack(x)), surface(problem, *problem.unpack(x))
-        assert quick.value == pytest.approx(general.value)
-        assert quick.slope == pytest.approx(general.slope)
-        assert quick.information == pytest.approx(general.information)
-        steps = 1e-5 * np.eye(len(x))
-        slope = [(problem.slope(x + h)[0] - problem.slope(x - h)[0]) / 2e-5 for h in steps]
-        bend = [(problem.slope(x + h)[1] - problem.slope(x - h)[1]) / 2e-5 for h in steps]
-        assert quick.slope == pytest.approx(slope, rel=1e-5, abs=1e-4)
-        assert quick.information == pytest.approx(-np.array(bend), rel=1e-5, abs=1e-3)
+    def test_of_groups_equals_the_general_one_and_finite_differences(self, grades: int) -> None:
+        groups = [some_group(seed) for seed in range(3)]
+        rows = np.array([[*np.linspace(-0.5, -1.5 - g, grades - 1), -2.0 - g, 0.3 - g] for g in range(3)])
+        quick = group_surfaces(Observations.stacked(groups), rows)
+        for g, x in enumerate(rows):
+            problem = Problem(groups[g], Binomial(grades))
+            general = surface(problem, *problem.unpack(x))
+            assert quick.value[g] == pytest.approx(general.value)
+            assert quick.slope[g] == pytest.approx(general.slope)
+            assert quick.information[g] == pytest.approx(general.information)
+            steps = 1e-5 * np.eye(len(x))
+            slope = [(problem.slope(x + h)[0] - problem.slope(x - h)[0]) / 2e-5 for h in steps]
+            bend = [(problem.slope(x + h)[1] - problem.slope(x - h)[1]) / 2e-5 for h in steps]
+            assert quick.slope[g] == pytest.approx(slope, rel=1e-5, abs=1e-4)
+            assert quick.information[g] == pytest.approx(-np.array(bend), rel=1e-5, abs=1e-3)
 
 
 class TestWalk:
@@ -94,9 +98,8 @@ class TestWalk:
         groups = [some_group(seed) for seed in range(4)]
         n, c = np.array([3.0, 3.0]), np.array([0.0, 1.0])
         groups[2] = Observations.histogram(n, c, np.array([30.0, 10.0]))  # its own clicks fix nothing but their rate
-        problems = [Problem(group, Binomial()) for group in groups]
         start = np.tile([[-1.0, -2.0, 0.0]], (4, 1))
-        shared = fit_shared(problems, start, Walk.between([1, 2, 3, 4], [()] * 4, kinds=3))
+        shared = fit_shared(Observations.stacked(groups), start, Walk.between([1, 2, 3, 4], [()] * 4, kinds=3))
         assert shared.converged
         assert shared.own[2] == shared.own.min() < 1.5
         assert (shared.own <= 3 + 1e-9).all()
@@ -116,14 +119,13 @@ class TestEvidence:
             groups.append(Observations.histogram(distinct[0], distinct[1], documents))
         found = []
         for grades in (2, 3):
-            problems = [Problem(group, Binomial(grades)) for group in groups]
             start = np.tile([*np.linspace(-0.5, -1, grades - 1), -2.2, 0.0], (4, 1))
             walk = Walk.between([1, 2, 3, 4], [()] * 4, kinds=grades + 1)
-            shared = fit_shared(problems, start, walk)
+            shared = fit_shared(Observations.stacked(groups), start, walk)
             phi, step = _phi(shared.parameters)
-            surfaces = _surfaces(problems, shared.parameters)
+            surfaces = group_surfaces(Observations.stacked(groups), shared.parameters)
             covariance = _inverse(surfaces, shared.walk, step) * step[:, :, None, None] * step
-            unit = sum(np.diag(s.information) / step[g] ** 2 for g, s in enumerate(surfaces)) / 3200
+            unit = (np.diagonal(surfaces.information, axis1=1, axis2=2) / step**2).sum(axis=0) / 3200
             seen = [(group.impressions, group.clicks, group.multiplicity) for group in groups]
             spread = covariance.reshape(phi.size, phi.size)
             found.append((shared.bic, log_evidence(seen, shared.walk, phi, spread, unit, rng=rng)))

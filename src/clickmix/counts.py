@@ -78,6 +78,11 @@ class Counts:
         columns = ["query_id", "doc_id", *map(name, self.keys)]
         return f"SELECT {listed(columns)}, impressions, clicks FROM {self.table} ORDER BY {listed(columns)}"
 
+    def one_cell_each(self) -> bool:
+        """Whether every document was seen at one place only."""
+        several = f"SELECT 1 FROM {self.table} GROUP BY query_id, doc_id HAVING count(*) > 1"
+        return not self.engine.rows(f"SELECT 1 FROM ({several}) LIMIT 1")
+
     def list_query(self) -> str:
         """The SQL query for all cells of all result lists, in order."""
         keys = "query_id, list, position, doc_id"

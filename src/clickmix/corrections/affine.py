@@ -56,6 +56,5 @@ def affine_labels(counts: Counts, parameters: BiasParameters, *, clip: Clip, cor
         f"SELECT query_id, doc_id, {relevance_sql(clip)} AS relevance, impressions, clicks, estimate FROM ("
         f"SELECT query_id, doc_id, CAST(sum({term}) AS DOUBLE) / sum(cells.impressions) AS estimate, "
         "CAST(sum(cells.impressions) AS BIGINT) AS impressions, CAST(sum(cells.clicks) AS BIGINT) AS clicks "
-        f"FROM {counts.table} AS cells JOIN parameters USING (position) GROUP BY query_id, doc_id"
-        ") AS documents ORDER BY query_id, doc_id",
+        f"FROM {counts.table} AS cells JOIN parameters USING (position) GROUP BY query_id, doc_id) AS documents",
     )

@@ -202,7 +202,7 @@ def split_query(groups: Sequence[Group], counts: Counts) -> str:
     share = min(1.0, LOOK_CELLS / cells)
     sampled = cells_query(counts, "" if share == 1.0 else f"WHERE {chosen_queries(counts, share)}")
     position, *context = aliases(counts.keys)
-    labels = labels_query({p.place: g for g in groups for p in g.places}, sampled, [position, *context], stay=False)
+    labels = labels_query({p.place: g for g in groups for p in g.places}, sampled, [position, *context])
     keys, list_of = listed([position, *context]), listed(["query_id", *context])
     first = f"min(CASE WHEN relevance > 0.5 THEN {position} END) OVER (PARTITION BY {list_of})"
     return (

@@ -69,7 +69,7 @@ class FittedClicksOverExpected:
             f"WITH rates(position, rate) AS (VALUES {rows}) "
             f"SELECT query_id, doc_id, {relevance_sql(self.settings.clip)} AS relevance, impressions, clicks, estimate "
             "FROM (SELECT query_id, doc_id, CASE WHEN expected > 0 THEN clicks / expected ELSE 0.0 END AS estimate, "
-            f"impressions, clicks FROM ({self._expected(counts)}) AS documents) AS estimates ORDER BY query_id, doc_id",
+            f"impressions, clicks FROM ({self._expected(counts)}) AS documents) AS estimates",
         )
 
     def _expected(self, counts: Counts) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from clickmix.corrections.checks import Check
 from clickmix.corrections.group import Group, PlaceCounts
-from clickmix.corrections.label_sql import labels_query, last_start
+from clickmix.corrections.label_sql import labels_query, last_start, one_cell_query, patterns_query
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.model import (
     MODEL_KIND,
@@ -190,13 +190,20 @@ class MixtureFit:
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""
-        return Labels(counts, self._query(self._in_groups(counts)))
+        cells = self._in_groups(counts)
+        places = self._standing_for_all(cells)
+        added_up = labels_query(places, cells.table, cells.keys)
+        if self.moving or cells is not counts:
+            return Labels(counts, added_up)
+        # If no document moved, nothing needs adding up: a label for each impressions and clicks at a place is enough.
+        patterns = counts.engine.keep(patterns_query(places, counts.table, counts.keys))
+        return Labels(counts, added_up, one_cell_query(counts.table, patterns, counts.keys))
 
     def _in_groups(self, counts: Counts) -> Counts:
         """The counts with the model's context columns; those of a cascade are found by walking down the lists."""
         if self.steps and counts.context != (ABOVE,):
             check_lists(counts, self.examination)
-            return walk_again(counts, self.steps, self._query)
+            return walk_again(counts, self.steps, lambda c: labels_query(self._standing_for_all(c), c.table, c.keys))
         if counts.context != self.context:
             raise SettingError(
                 f"the model's context is {_named(self.context)}, the counts have {_named(counts.context)}. "
@@ -257,16 +264,11 @@ class MixtureFit:
         position = f"{last_start(starts)} AS position"
         columns = listed(["query_id", "doc_id", position, *map(name, self.context)])
         cells = f"(SELECT {columns}, impressions, clicks FROM {table})"
-        return labels_query({place: self._standing_for(place)[0] for place in places}, cells, keys, stay=False)
+        groups = {place: self._standing_for(place)[0] for place in places}
+        return f"{labels_query(groups, cells, keys)} ORDER BY query_id, doc_id"
 
-    def _query(self, counts: Counts) -> str:
-        places = {place: self._standing_for(place)[0] for place in read_places(counts)}
-        return labels_query(places, counts.table, counts.keys, stay=self._all_stay(counts))
-
-    def _all_stay(self, counts: Counts) -> bool:
-        """Whether every document of these counts was seen at one place only; looked for where the fit suggests it."""
-        several = f"SELECT 1 FROM {counts.table} GROUP BY query_id, doc_id HAVING count(*) > 1"
-        return self.moving == 0 and not counts.engine.rows(f"SELECT 1 FROM ({several}) LIMIT 1")
+    def _standing_for_all(self, counts: Counts) -> dict[Place, Group]:
+        return {place: self._standing_for(place)[0] for place in read_places(counts)}
 
 
 def _named(context: Sequence[str]) -> str:

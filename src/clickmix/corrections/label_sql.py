@@ -19,27 +19,53 @@ from clickmix.sql import aliased, aliases, listed, literal
 SURE = 0.95  # how often the interval of a label holds the document's grade
 
 
-def labels_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str], *, stay: bool) -> str:
-    """One row per query and document, in order; `stay` says that every document has one cell.
+def labels_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str]) -> str:
+    """One row per query and document.
 
-    Log odds of each grade per document, their exponentials, then relevance and its interval.
+    Sums of decimals, because sums of floats depend on the order rows happen to come in.
+    """
+    cells = f"(SELECT query_id, doc_id, {aliased(keys)}, impressions, clicks FROM {table})"
+    return _labels(groups, cells, keys, of=["query_id", "doc_id"], total="sum")
+
+
+def patterns_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str]) -> str:
+    """One row per place, impressions and clicks that occur: the label of a document that has one such cell."""
+    cells = f"(SELECT DISTINCT {aliased(keys)}, impressions, clicks FROM {table})"
+    return _labels(groups, cells, keys, of=aliases(keys), total="")
+
+
+def one_cell_query(table: str, patterns: str, keys: Sequence[str]) -> str:
+    """The labels of documents with one cell each, from a table that `patterns_query` has filled."""
+    return (
+        "SELECT query_id, doc_id, relevance, impressions, clicks, low, high "
+        f"FROM (SELECT query_id, doc_id, {aliased(keys)}, impressions, clicks FROM {table}) AS cells "
+        f"JOIN {patterns} USING ({listed([*aliases(keys), 'impressions', 'clicks'])})"
+    )
+
+
+def _labels(groups: Mapping[Place, Group], cells: str, keys: Sequence[str], *, of: Sequence[str], total: str) -> str:
+    """Labels of cells, added up by `total` where they are `of` the same.
+
+    Log odds of each grade, their exponentials, then relevance and its interval.
     """
     grades = len(next(iter(groups.values())).prior)
     logs = ["0", *(f"l_{k}" for k in range(1, grades))]
     # The largest exponential is 1, and no other so small that an engine would complain.
     powers = [f"exp(greatest({log} - l_highest, -700)) AS e_{k}" for k, log in enumerate(logs)]
-    total = " + ".join(f"e_{k}" for k in range(grades))
+    sum_of_powers = " + ".join(f"e_{k}" for k in range(grades))
     relevance = " + ".join(f"e_{k} * {k / (grades - 1)!r}" for k in range(1, grades))
-    low, high = (_quantile(share, total, grades) for share in ((1 - SURE) / 2, (1 + SURE) / 2))
+    low, high = (_quantile(share, sum_of_powers, grades) for share in ((1 - SURE) / 2, (1 + SURE) / 2))
     return (
-        f"WITH {_numbers_table(groups, keys, grades)}, {_odds_table(groups, table, keys, grades, stay=stay)}, "
+        f"WITH {_numbers_table(groups, keys, grades)}, "
+        f"odds AS (SELECT {listed(of)}, {_odds(_family(groups), grades, total)} FROM {cells} AS cells "
+        f"JOIN parameters USING ({listed(aliases(keys))}){f' GROUP BY {listed(of)}' if total else ''}), "
         f"logs AS (SELECT *, greatest({listed(logs)}) AS l_highest FROM odds), "
-        f"powers AS (SELECT query_id, doc_id, impressions, clicks, {listed(powers)} FROM logs), "
-        f"labelled AS (SELECT query_id, doc_id, ({relevance}) / ({total}) AS relevance, "
+        f"powers AS (SELECT {listed(of)}, impressions, clicks, {listed(powers)} FROM logs), "
+        f"labelled AS (SELECT {listed(of)}, ({relevance}) / ({sum_of_powers}) AS relevance, "
         f"impressions, clicks, {low} AS low, {high} AS high FROM powers) "
         # A mean can lie a hair beyond a quantile: where a grade has 98 % of the probability, both quantiles are there.
-        "SELECT query_id, doc_id, relevance, impressions, clicks, least(low, relevance) AS low, "
-        "greatest(high, relevance) AS high FROM labelled ORDER BY query_id, doc_id"
+        f"SELECT {listed(of)}, relevance, impressions, clicks, least(low, relevance) AS low, "
+        "greatest(high, relevance) AS high FROM labelled"
     )
 
 
@@ -81,25 +107,15 @@ def _numbers_table(groups: Mapping[Place, Group], keys: Sequence[str], grades: i
     return f"parameters({listed([*aliases(keys), *columns])}) AS (VALUES {listed(rows)})"
 
 
-def _odds_table(groups: Mapping[Place, Group], table: str, keys: Sequence[str], grades: int, *, stay: bool) -> str:
-    """Per document the log odds l_k of each grade above 0.
-
-    Sums of decimals, because sums of floats depend on the order rows happen to come in. Where every document has one
-    cell nothing needs adding up: half the time, the same numbers.
-    """
-    total, grouping = ("", "") if stay else ("sum", " GROUP BY query_id, doc_id")
-    shown, family = f"{total}(cells.impressions)", _family(groups)
+def _odds(family: str, grades: int, total: str) -> str:
+    """Impressions, clicks, and the log odds l_k of each grade above 0."""
+    shown = f"{total}(cells.impressions)"
     odds = [
         f"CAST({total}(CAST(cells.impressions * prior_{k} AS DECIMAL(38, 12))) AS DOUBLE) / {shown} "
         f"+ CAST({total}(CAST({_evidence(family, k)} AS DECIMAL(38, 12))) AS DOUBLE) AS l_{k}"
         for k in range(1, grades)
     ]
-    return (
-        f"odds AS (SELECT query_id, doc_id, CAST({shown} AS BIGINT) AS impressions, "
-        f"CAST({total}(cells.clicks) AS BIGINT) AS clicks, {listed(odds)} "
-        f"FROM (SELECT query_id, doc_id, {aliased(keys)}, impressions, clicks FROM {table}) AS cells "
-        f"JOIN parameters USING ({listed(aliases(keys))}){grouping})"
-    )
+    return f"CAST({shown} AS BIGINT) AS impressions, CAST({total}(cells.clicks) AS BIGINT) AS clicks, {listed(odds)}"
 
 
 def _evidence(family: str, k: int) -> str:

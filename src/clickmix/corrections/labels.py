@@ -12,9 +12,13 @@ import narwhals as nw
 import numpy as np
 
 from clickmix.counts import Counts
+from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Columns, Progress
 from clickmix.engines.spark import Spark, is_spark_frame
 from clickmix.sql import listed
+
+KEY = ("query_id", "doc_id")
+IN_ORDER = f"ORDER BY {listed(KEY)}"
 
 Array = np.ndarray[Any, Any]
 
@@ -26,16 +30,23 @@ class Labels:
     `low` and `high` are there where a correction gives an interval, `estimate` where one is unbiased only before
     clipping (affine, ips, coec).
 
-    The columns are computed when they are first asked for; `write` never brings them into memory.
+    The columns are computed when they are first asked for; `write` never brings them into memory. `added_up` is SQL
+    for the labels, in any order; `one_cell` is faster SQL for the same, if every document has one cell only.
     """
 
     counts: Counts = field(repr=False)
-    query: str = field(repr=False)
+    added_up: str = field(repr=False)
+    one_cell: str | None = field(default=None, repr=False)
+
+    @cached_property
+    def query(self) -> str:
+        """SQL for the labels, in any order."""
+        return self.one_cell if self.one_cell and self.counts.one_cell_each() else self.added_up
 
     @cached_property
     def columns(self) -> Columns:
         """All columns, as numpy arrays."""
-        return self.counts.engine.fetch(self.query)
+        return self.counts.engine.fetch(f"{self.query} {IN_ORDER}")
 
     @property
     def query_id(self) -> Array:
@@ -72,7 +83,11 @@ class Labels:
 
     def write(self, path: str | Path, *, progress: Progress | None = None) -> int:
         """Write a labels file: Parquet, CSV or NDJSON by its name, whole or not at all; says how many labels."""
-        return self.counts.engine.write(self.query, str(path), progress=progress)
+        engine = self.counts.engine
+        if self.one_cell is None or not isinstance(engine, DuckDB):
+            return engine.write(f"{self.query} {IN_ORDER}", str(path), progress=progress)
+        added_up = f"{self.added_up} {IN_ORDER}"
+        return engine.write(f"{self.one_cell} {IN_ORDER}", path, key=KEY, otherwise=added_up, progress=progress)
 
     def to_pandas(self) -> Any:
         """As a pandas frame."""
@@ -89,7 +104,7 @@ class Labels:
     def like(self, frame: Any) -> Any:
         """As the same kind of frame as `frame`; a relation of DuckDB or a frame of Spark stays in its session."""
         if is_spark_frame(frame) and isinstance(self.counts.engine, Spark):
-            return self.counts.engine.frame(self.query)
+            return self.counts.engine.frame(f"{self.query} {IN_ORDER}")
         if isinstance(frame, duckdb.DuckDBPyRelation):
             # DuckDB finds it by this name, unless the caller has a table of that name: hence no plain word.
             _clickmix_labels = dict(self.columns)

@@ -23,6 +23,5 @@ class NoCorrection:
             counts,
             "SELECT query_id, doc_id, CAST(clicks AS DOUBLE) / impressions AS relevance, impressions, clicks FROM ("
             "SELECT query_id, doc_id, CAST(sum(impressions) AS BIGINT) AS impressions, "
-            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {counts.table} GROUP BY query_id, doc_id"
-            ") ORDER BY query_id, doc_id",
+            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {counts.table} GROUP BY query_id, doc_id)",
         )

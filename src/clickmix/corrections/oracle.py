@@ -58,7 +58,7 @@ class Oracle:
         return Labels(
             counts,
             "SELECT query_id, doc_id, max(relevance) AS relevance, CAST(sum(impressions) AS BIGINT) AS impressions, "
-            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {joined} GROUP BY query_id, doc_id ORDER BY query_id, doc_id",
+            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {joined} GROUP BY query_id, doc_id",
         )
 
     def _check_types(self, counts: Counts, table: str) -> None:

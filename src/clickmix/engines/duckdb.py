@@ -84,10 +84,20 @@ class DuckDB:
         output_options(target)
         check_writable(target)
 
-    def write(self, query: str, path: str | Path, *, progress: Progress | None = None, note: str = "") -> int:
+    def write(
+        self,
+        query: str,
+        path: str | Path,
+        *,
+        key: Sequence[str] = (),
+        otherwise: str = "",
+        progress: Progress | None = None,
+        note: str = "",
+    ) -> int:
         """Write a result of any size to a file, whole or not at all, and say how many rows it has.
 
-        Parquet has a place for `note`, other formats have none.
+        A result that comes in the order of a `key` is good only if no two rows have the same key; else the result is
+        `otherwise`. To look at the file is faster than to ask before. Parquet has a place for `note`, others have none.
         """
         options = output_options(path)
         if note and "parquet" in options:
@@ -96,11 +106,21 @@ class DuckDB:
             try:
                 # Several threads would cut the rows into files and row groups differently from run to run.
                 with self.in_order():
-                    self.run(f"COPY ({query}) TO {literal(str(temporary))} ({options})", progress=progress)
+                    target, can_look = f"TO {literal(str(temporary))} ({options})", "parquet" in options
+                    self.run(f"COPY ({query if not key or can_look else otherwise}) {target}", progress=progress)
                     ((rows,),) = self._connection.fetchall()
+                    if key and can_look and self._twice(temporary, key):
+                        self.run(f"COPY ({otherwise}) {target}", progress=progress)
+                        ((rows,),) = self._connection.fetchall()
             except duckdb.IOException as error:
                 raise OSError(errno.EIO, str(error).splitlines()[0], str(path)) from None
         return int(rows)
+
+    def _twice(self, file: Path, key: Sequence[str]) -> bool:
+        """Whether two neighbouring rows of a Parquet file have the same key."""
+        same = " AND ".join(f"{column} = lag({column}) OVER ()" for column in key)
+        rows = f"SELECT {same} AS again FROM read_parquet({literal(str(file))})"
+        return bool(self.rows(f"SELECT 1 FROM ({rows}) WHERE again LIMIT 1"))
 
     @contextlib.contextmanager
     def in_order(self) -> Iterator[None]:

@@ -67,14 +67,14 @@ class Binomial:
     parameters_per_end: ClassVar[int] = 1
 
     @cached_property
-    def _shares(self) -> Floats:
+    def shares(self) -> Floats:
         """Grade x end: 1 - x and x."""
         x = np.arange(self.grades) / (self.grades - 1)
         return np.stack([1 - x, x], axis=1)
 
     def rates(self, parameters: Floats) -> Floats:
         """Grade x group: the rates of all grades."""
-        return parameters[0] if self.grades == 2 else np.asarray(self._shares @ parameters[0])
+        return parameters[0] if self.grades == 2 else np.asarray(self.shares @ parameters[0])
 
     def log_density(self, parameters: Floats, seen: Observations) -> Floats:
         """c log p + (n - c) log(1 - p)."""
@@ -83,7 +83,7 @@ class Binomial:
 
     def constant(self, seen: Observations) -> float:
         """Sum of log C(n, c)."""
-        return seen.log_choose
+        return float(seen.weight @ seen.log_choose)
 
     def maximise(self, weights: Floats, seen: Observations, parameters: Floats | None = None) -> Floats:
         """Ratio of sums, clicks / impressions of each end; a highest rate below the lowest is not allowed.
@@ -108,9 +108,9 @@ class Binomial:
         """End x group: the clicks and skips for which each end accounts."""
         clicks, skips = seen.shared_out(weights, seen.clicks), seen.shared_out(weights, seen.skips)
         if self.grades == 2 or parameters is None:
-            return (clicks, skips) if self.grades == 2 else (self._shares.T @ clicks, self._shares.T @ skips)
+            return (clicks, skips) if self.grades == 2 else (self.shares.T @ clicks, self.shares.T @ skips)
         ends, p = parameters[0], self.rates(parameters)
-        return ends * (self._shares.T @ (clicks / p)), (1 - ends) * (self._shares.T @ (skips / (1 - p)))
+        return ends * (self.shares.T @ (clicks / p)), (1 - ends) * (self.shares.T @ (skips / (1 - p)))
 
     def unbounded(self, parameters: Floats) -> Floats:
         """Logits of the rates."""

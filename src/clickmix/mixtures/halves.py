@@ -8,18 +8,17 @@ and 2 (own - common) is chi-square with two degrees of freedom where the rates a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit
 
 from clickmix.mixtures.em import Vector
-from clickmix.mixtures.families import LOWEST_RATE, Binomial
-from clickmix.mixtures.fit import LARGEST_LOGIT, Problem
-from clickmix.mixtures.information import group_surface, rising
+from clickmix.mixtures.families import LOWEST_RATE
+from clickmix.mixtures.fit import LARGEST_LOGIT
 from clickmix.mixtures.mixture import Mixture
 from clickmix.mixtures.observations import Floats, Observations
+from clickmix.mixtures.surfaces import group_surfaces, rising
 
 STEPS = 30
 GAIN = 0.01  # of the log-likelihood: the least a step must bring
@@ -39,28 +38,27 @@ class RateGap:
 def compare_rates(first: Observations, second: Observations, mixture: Mixture) -> RateGap:
     """Two parts of a group against the mixture fitted to both."""
     grades = len(mixture.rates)
-    problems = [Problem(part, Binomial(grades)) for part in (first, second)]
     logs = np.log(np.maximum(mixture.weights, LOWEST_RATE))
     weights = logs[1:] - logs[0]
     ends = logit(np.array([mixture.rates[0], mixture.rates[-1]]))
-    common, value = _climb(problems, np.concatenate([weights, weights, ends]))
+    common, value = _climb(Observations.stacked([first, second]), np.concatenate([weights, weights, ends]))
     own = []
-    for i, problem in enumerate(problems):
+    for i, part in enumerate((first, second)):
         start = np.concatenate([common[i * (grades - 1) : (i + 1) * (grades - 1)], common[-2:]])
-        own.append(_climb([problem], start))
+        own.append(_climb(part, start))
     rates = [np.log(expit(x[-2:])) for x, _ in own]
     ratio = float(np.exp((rates[1] - rates[0]).mean()))
     return RateGap(max(0.0, 2 * (sum(v for _, v in own) - value)), ratio)
 
 
-def _climb(problems: Sequence[Problem], x: Vector) -> tuple[Vector, float]:
+def _climb(parts: Observations, x: Vector) -> tuple[Vector, float]:
     """Newton's steps up the likelihood of parts with rates in common: weights of each part, then the two rates."""
-    value, slope, information = _surface(problems, x)
+    value, slope, information = _surface(parts, x)
     for _ in range(STEPS):
         direction = np.linalg.lstsq(rising(information), slope, rcond=1e-9)[0]
         for halvings in range(12):
             candidate = np.clip(x + direction / 2**halvings, -LARGEST_LOGIT, LARGEST_LOGIT)
-            there = _surface(problems, candidate)
+            there = _surface(parts, candidate)
             if there[0] > value:
                 break
         gain = there[0] - value
@@ -71,12 +69,12 @@ def _climb(problems: Sequence[Problem], x: Vector) -> tuple[Vector, float]:
     return x, value
 
 
-def _surface(problems: Sequence[Problem], x: Vector) -> tuple[float, Vector, Floats]:
-    weights, value, slope, information = (len(x) - 2) // len(problems), 0.0, np.zeros(len(x)), np.zeros((len(x),) * 2)
-    for i, problem in enumerate(problems):
-        at = np.r_[i * weights : (i + 1) * weights, -2:0]
-        part = group_surface(problem, *problem.unpack(x[at], in_order=False))
-        value += part.value
-        slope[at] += part.slope
-        information[np.ix_(at, at)] += part.information
-    return value, slope, information
+def _surface(parts: Observations, x: Vector) -> tuple[float, Vector, Floats]:
+    weights = (len(x) - 2) // parts.groups
+    at = [np.r_[i * weights : (i + 1) * weights, len(x) - 2 : len(x)] for i in range(parts.groups)]
+    found = group_surfaces(parts, x[np.stack(at)])
+    slope, information = np.zeros(len(x)), np.zeros((len(x),) * 2)
+    for i, mine in enumerate(at):
+        slope[mine] += found.slope[i]
+        information[np.ix_(mine, mine)] += found.information[i]
+    return float(found.value.sum()), slope, information

@@ -51,39 +51,6 @@ def surface(problem: Problem, prior: Floats, parameters: Floats) -> Surface:
     return Surface(value, np.asarray(m @ mean), total + _gram(mean, m))
 
 
-def group_surface(problem: Problem, prior: Floats, parameters: Floats) -> Surface:
-    """The same for the histogram of one group with a prior of its own, a few sums instead of a matrix per grade.
-
-    If the grade is k the score is (e_k - pi, v_k off_k), off_k = c/p_k - skips/(1 - p_k), v_k = shares p_e (1 - p_e).
-    """
-    seen, m, ((shares, rates), ends) = problem.seen, problem.seen.multiplicity, _ends(problem, parameters)
-    value, posterior = problem.expect(prior, parameters)
-    p, v, pi = rates, shares * (ends * (1 - ends)), np.exp(problem.log_prior(prior))[1:, 0]
-    off = seen.clicks / p - seen.skips / (1 - p)
-    weights = posterior * m
-    mean = np.vstack([posterior[1:] - pi[:, None], v.T @ (posterior * off)])
-    known = np.hstack([np.eye(len(p))[:, 1:] - pi, v])  # the score, its second part to be multiplied by off
-    documents, first, second = weights.sum(axis=1), (weights * off).sum(axis=1), (weights * off * off).sum(axis=1)
-    clicks, skips = weights @ seen.clicks, weights @ seen.skips
-    bend = clicks / p[:, 0] ** 2 + skips / (1 - p[:, 0]) ** 2
-    total = np.zeros((known.shape[1],) * 2)
-    total[:-2, :-2] = documents.sum() * (np.diag(pi) - np.outer(pi, pi)) - (known[:, :-2].T * documents) @ known[:, :-2]
-    total[:-2, -2:] = -(known[:, :-2].T * first) @ v
-    total[-2:, :-2] = total[:-2, -2:].T
-    total[-2:, -2:] = (v.T * (bend - second)) @ v - np.diag((first @ v) * (1 - 2 * ends))
-    return Surface(value, np.asarray(mean @ m), total + (mean * m) @ mean.T)
-
-
-def rising(information: Floats) -> Floats:
-    """Without the directions in which the likelihood is curved the wrong way."""
-    values, vectors = np.linalg.eigh(information)
-    return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
-
-
-def _ends(problem: Problem, parameters: Floats) -> tuple[tuple[Floats, Floats], Floats]:
-    return _grades(problem.family, parameters), parameters[0, :, 0]
-
-
 def _score(problem: Problem, parameters: Floats, x: Floats, pi: Floats, k: int) -> Any:
     """Document x coordinate: the slope of a document's log-likelihood if its grade is k.
 

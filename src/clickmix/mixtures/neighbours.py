@@ -53,43 +53,30 @@ def fit_neighbours(
     It is the smallest that no other beats by strong evidence. Beside a given number one grade more is looked at, to
     know whether the given ones are enough.
     """
-    seen, at = _stacked(groups), np.log(np.asarray(positions, dtype=np.float64))
+    seen, at = Observations.stacked(groups), np.log(np.asarray(positions, dtype=np.float64))
     rows = _first(groups, seen, at)
-    tried: dict[int, tuple[list[Problem], Shared]] = {}
+    tried: dict[int, Shared] = {}
     bics: dict[int, float] = {}
     for g in GRADES if grades is None else range(2, min(grades + 1, GRADES[-1]) + 1):
-        problems = [Problem(group, Binomial(g)) for group in groups]
         rows = rows if g == 2 else _one_grade_more(rows)
-        shared = fit_shared(problems, rows, Walk.between(positions, contexts, kinds=g + 1))
-        rows, tried[g], bics[g] = shared.parameters, (problems, shared), shared.bic
+        shared = fit_shared(seen, rows, Walk.between(positions, contexts, kinds=g + 1))
+        rows, tried[g], bics[g] = shared.parameters, shared, shared.bic
         best = min(bics, key=lambda number: bics[number])
         if grades is None and (g >= best + 2 or bics[g] > bics[best] + DECISIVE):
             break
     chosen = grades or min(g for g in bics if bics[g] <= min(bics.values()) + STRONG)
-    problems, shared = tried[chosen]
+    shared = tried[chosen]
     one_rate = _one_rates(groups, shared)
     members = [g for g in range(len(groups)) if not one_rate[g]]
     where = [positions[g] for g in members], [contexts[g] for g in members]
     if one_rate.any() and can_share(*where):
         # Rates that are not there should not bend those of their neighbours.
         walk = Walk.between(*where, kinds=chosen + 1)
-        again = fit_shared([problems[g] for g in members], shared.parameters[members], walk)
+        again = fit_shared(Observations.stacked([groups[g] for g in members]), shared.parameters[members], walk)
         shared = _replaced(shared, members, again)
+    problems = (Problem(group, Binomial(chosen)) for group in groups)
     mixtures = [_mixture(p, shared, g, one_rate=bool(one_rate[g])) for g, p in enumerate(problems)]
     return Neighbours(tuple(mixtures), chosen, {g: bics[g] for g in bics if grades is None or g >= grades}, shared.walk)
-
-
-def _stacked(groups: Sequence[Observations]) -> Observations:
-    """All groups in one, each document still with its own cell."""
-    sizes = [len(group.clicks) for group in groups]
-    return Observations(
-        np.arange(sum(sizes)),
-        np.repeat(np.arange(len(groups)), sizes),
-        np.concatenate([group.impressions for group in groups]),
-        np.concatenate([group.clicks for group in groups]),
-        np.concatenate([group.multiplicity for group in groups]),
-        len(groups),
-    )
 
 
 def _first(groups: Sequence[Observations], seen: Observations, at: Floats) -> Floats:

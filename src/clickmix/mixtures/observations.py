@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -39,6 +40,19 @@ class Observations:
         """Clicks and impressions of all documents."""
         return float(self.weight @ self.clicks), float(self.weight @ self.impressions)
 
+    @classmethod
+    def stacked(cls, groups: Sequence[Observations]) -> Observations:
+        """Groups of documents with one cell each, one after the other."""
+        sizes = [len(group.clicks) for group in groups]
+        return cls(
+            np.arange(sum(sizes)),
+            np.repeat(np.arange(len(groups)), sizes),
+            np.concatenate([group.impressions for group in groups]),
+            np.concatenate([group.clicks for group in groups]),
+            np.concatenate([group.multiplicity for group in groups]),
+            len(groups),
+        )
+
     def of_group(self, g: int) -> Observations:
         """One group of observations in which every document has one cell."""
         rows = np.flatnonzero(self.group == g)
@@ -62,11 +76,10 @@ class Observations:
         return self.clicks / self.impressions
 
     @cached_property
-    def log_choose(self) -> float:
-        """Sum of log C(n, c): the part of a binomial likelihood that no parameter changes."""
+    def log_choose(self) -> Floats:
+        """log C(n, c) of each cell: the part of a binomial likelihood that no parameter changes."""
         n, c = self.impressions, self.clicks
-        log_choose = -np.log1p(n) - betaln(n - c + 1, c + 1)  # C(n, c) itself overflows beyond n = 1030
-        return float(self.weight @ log_choose)
+        return np.asarray(-np.log1p(n) - betaln(n - c + 1, c + 1))  # C(n, c) itself overflows beyond n = 1030
 
     def shares_of(self, groups: Floats) -> Floats:
         """Documents x columns: the mean of values (groups x columns), weighted by the document's impressions."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clickmix.mixtures.fit import LARGEST_LOGIT, Problem
-from clickmix.mixtures.information import Surface, group_surface, rising
-from clickmix.mixtures.observations import Floats, Ints
+from clickmix.mixtures.fit import LARGEST_LOGIT
+from clickmix.mixtures.observations import Floats, Ints, Observations
+from clickmix.mixtures.surfaces import Surfaces, group_surfaces, rising
 
 FIRST_DEVIATION = 0.3
 LEAST_DEVIATION = 0.02
@@ -95,12 +95,12 @@ class Shared:
     converged: bool
 
 
-def fit_shared(problems: Sequence[Problem], parameters: Floats, walk: Walk) -> Shared:
+def fit_shared(seen: Observations, parameters: Floats, walk: Walk) -> Shared:
     """From a row of parameters per group: a step to better ones given the walk, the walk given those, in turn."""
     x = parameters
-    surfaces = _surfaces(problems, x)
+    surfaces = group_surfaces(seen, x)
     for rounds in range(ROUNDS):
-        x, surfaces, gain = _newton(problems, x, surfaces, walk)
+        x, surfaces, gain = _newton(seen, x, surfaces, walk)
         if gain < GAIN and rounds >= FEWEST_ROUNDS:
             break
         if rounds < WALK_ROUNDS:
@@ -109,31 +109,24 @@ def fit_shared(problems: Sequence[Problem], parameters: Floats, walk: Walk) -> S
             covariance = np.stack([inverse[:, j, :, j] * np.outer(step[:, j], step[:, j]) for j in range(x.shape[1])])
             walk = walk.estimated(phi, covariance)
     inverse = _inverse(surfaces, walk, _phi(x)[1])
-    own = [np.trace(inverse[g, :, g, :] @ rising(s.information)) for g, s in enumerate(surfaces)]
-    values, bic = np.array([s.value for s in surfaces]), _bic(problems, surfaces, walk, x)
-    return Shared(x, values, np.array(own), bic, walk, gain < GAIN)
+    own = np.einsum("gigj,gji->g", inverse, rising(surfaces.information))
+    return Shared(x, surfaces.value, own, _bic(seen, surfaces, walk, x), walk, gain < GAIN)
 
 
-def _newton(
-    problems: Sequence[Problem], x: Floats, surfaces: list[Surface], walk: Walk
-) -> tuple[Floats, list[Surface], float]:
+def _newton(seen: Observations, x: Floats, surfaces: Surfaces, walk: Walk) -> tuple[Floats, Surfaces, float]:
     """One of Newton's steps up log-likelihood plus the walk's log density, halved until it gains; what it gained."""
     phi, step = _phi(x)
     density, pull = walk.density(phi)
-    value = sum(s.value for s in surfaces) + density
-    slope = np.stack([s.slope for s in surfaces]) + pull * step
+    value = float(surfaces.value.sum()) + density
+    slope = surfaces.slope + pull * step
     direction = np.einsum("gihj,hj->gi", _inverse(surfaces, walk, step), slope)
     for halvings in range(20):
         candidate = np.clip(x + direction / 2**halvings, -LARGEST_LOGIT, LARGEST_LOGIT)
-        there = _surfaces(problems, candidate)
-        gain = sum(s.value for s in there) + walk.density(_phi(candidate)[0])[0] - value
+        there = group_surfaces(seen, candidate)
+        gain = float(there.value.sum()) + walk.density(_phi(candidate)[0])[0] - value
         if gain > 0:
             return candidate, there, gain
     return x, surfaces, 0.0
-
-
-def _surfaces(problems: Sequence[Problem], x: Floats) -> list[Surface]:
-    return [group_surface(p, *p.unpack(row, in_order=False)) for p, row in zip(problems, x, strict=True)]
 
 
 def _phi(x: Floats) -> tuple[Floats, Floats]:
@@ -143,14 +136,14 @@ def _phi(x: Floats) -> tuple[Floats, Floats]:
     return np.hstack([weights, log_rates]), np.hstack([np.ones_like(weights), -np.expm1(log_rates)])
 
 
-def _precisions(surfaces: Sequence[Surface], walk: Walk, step: Floats) -> Iterator[tuple[Ints, Floats]]:
+def _precisions(surfaces: Surfaces, walk: Walk, step: Floats) -> Iterator[tuple[Ints, Floats]]:
     """Per chain of groups what clicks and walk say together: minus the second derivative in x, group after group."""
     groups, kinds = step.shape
-    precision = walk.precision(groups)
+    precision, known = walk.precision(groups), rising(surfaces.information)
     for chain in walk.chains:  # nothing links one chain with another
         total = np.zeros((len(chain), kinds, len(chain), kinds))
-        for i, g in enumerate(chain):
-            total[i, :, i, :] = rising(surfaces[g].information)
+        own = np.arange(len(chain))
+        total[own, :, own, :] = known[chain]
         for j in range(kinds):
             total[:, j, :, j] += precision[j][np.ix_(chain, chain)] * np.outer(step[chain, j], step[chain, j])
         size = len(chain) * kinds
@@ -158,7 +151,7 @@ def _precisions(surfaces: Sequence[Surface], walk: Walk, step: Floats) -> Iterat
         yield chain, total.reshape(size, size) + RIDGE * np.eye(size)
 
 
-def _inverse(surfaces: Sequence[Surface], walk: Walk, step: Floats) -> Floats:
+def _inverse(surfaces: Surfaces, walk: Walk, step: Floats) -> Floats:
     """Group x kind x group x kind: the covariance of x, of what the clicks and the walk say together."""
     groups, kinds = step.shape
     inverse, every = np.zeros((groups, kinds, groups, kinds)), np.arange(kinds)
@@ -168,16 +161,16 @@ def _inverse(surfaces: Sequence[Surface], walk: Walk, step: Floats) -> Floats:
     return inverse
 
 
-def _bic(problems: Sequence[Problem], surfaces: Sequence[Surface], walk: Walk, x: Floats) -> float:
+def _bic(seen: Observations, surfaces: Surfaces, walk: Walk, x: Floats) -> float:
     """-2 log of the probability of the clicks given the walk, and log(steps) for each number the walk is known by.
 
     The groups' parameters are integrated out (Laplace). Where a chain begins is known from its documents alone: its
     prior weighs as much as one of them (unit information), which makes of it the log(documents) of the usual BIC.
     """
     phi, step = _phi(x)
-    documents = np.array([problem.seen.multiplicity.sum() for problem in problems])
-    known = np.stack([np.diag(rising(s.information)) for s in surfaces]) / step**2
-    log_evidence = sum(s.value for s in surfaces) + walk.density(phi)[0]
+    documents = seen.per_group(np.ones_like(seen.clicks))
+    known = np.diagonal(rising(surfaces.information), axis1=1, axis2=2) / step**2
+    log_evidence = float(surfaces.value.sum()) + walk.density(phi)[0]
     log_evidence -= (np.log(walk.deviation).sum() * 2 * len(walk.span) + len(walk.drift) * np.log(walk.span).sum()) / 2
     log_evidence += np.log(step).sum()
     for chain, precision in _precisions(surfaces, walk, step):

@@ -73,8 +73,7 @@ def count_queries(counts: Counts) -> int:
 def labels_at_hand(labels: Labels) -> Iterator[LabelTable]:
     """The labels in a table of the engine, for as long as they are looked at: computed once."""
     engine = labels.counts.engine
-    # Labels come in order; whoever adds them up need not wait for that.
-    table = engine.keep(labels.query.removesuffix(" ORDER BY query_id, doc_id"))
+    table = engine.keep(labels.query)
     try:
         yield LabelTable(engine, table, "low" in engine.types(table))
     finally:
