@@ -48,7 +48,7 @@ def generate(path: Path, sessions: int) -> None:
     Path(f"{path}.part").rename(path)
 
 
-def measure(*, sessions: int = 5_000_000, repeats: int = 3) -> dict[str, Any]:
+def measure(*, sessions: int = 5_000_000, repeats: int = 7) -> dict[str, Any]:
     """Medians of alternating runs, in one go."""
     log, tenth, out = (
         SCRATCH / f"log-{sessions}.parquet",

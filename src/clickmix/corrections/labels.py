@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import narwhals as nw
 import numpy as np
 
 from clickmix.counts import Counts
@@ -109,10 +108,14 @@ class Labels:
             # DuckDB finds it by this name, unless the caller has a table of that name: hence no plain word.
             _clickmix_labels = dict(self.columns)
             return frame.query("_clickmix_log", f"SELECT {listed(_clickmix_labels)} FROM _clickmix_labels")
+        import narwhals as nw  # late: files do not need it
+
         native = nw.from_native(frame)
         made = self._to(native.implementation)
         return made.lazy() if isinstance(native, nw.LazyFrame) else made
 
     def _to(self, backend: Any) -> Any:
+        import narwhals as nw
+
         columns = {key: values.tolist() if values.dtype == object else values for key, values in self.columns.items()}
         return nw.from_dict(columns, backend=backend).to_native()
