@@ -14,7 +14,7 @@ from clickmix.mixtures.fit import Problem
 from clickmix.mixtures.information import surface
 from clickmix.mixtures.nonparametric import _weights, fit_nonparametric
 from clickmix.mixtures.sharing import Walk, _inverse, _phi, fit_shared
-from clickmix.mixtures.surfaces import group_surfaces
+from clickmix.mixtures.surfaces import group_surfaces, in_blocks
 from oracles_mixtures import log_evidence
 from simulation import Simulated, rmse, simulated
 
@@ -48,7 +48,7 @@ class TestSurface:
     def test_of_groups_equals_the_general_one_and_finite_differences(self, grades: int) -> None:
         groups = [some_group(seed) for seed in range(3)]
         rows = np.array([[*np.linspace(-0.5, -1.5 - g, grades - 1), -2.0 - g, 0.3 - g] for g in range(3)])
-        quick = group_surfaces(Observations.stacked(groups), rows)
+        quick = group_surfaces(in_blocks(groups), rows)
         for g, x in enumerate(rows):
             problem = Problem(groups[g], Binomial(grades))
             general = surface(problem, *problem.unpack(x))
@@ -99,7 +99,7 @@ class TestWalk:
         n, c = np.array([3.0, 3.0]), np.array([0.0, 1.0])
         groups[2] = Observations.histogram(n, c, np.array([30.0, 10.0]))  # its own clicks fix nothing but their rate
         start = np.tile([[-1.0, -2.0, 0.0]], (4, 1))
-        shared = fit_shared(Observations.stacked(groups), start, Walk.between([1, 2, 3, 4], [()] * 4, kinds=3))
+        shared = fit_shared(in_blocks(groups), start, Walk.between([1, 2, 3, 4], [()] * 4, kinds=3))
         assert shared.converged
         assert shared.own[2] == shared.own.min() < 1.5
         assert (shared.own <= 3 + 1e-9).all()
@@ -121,9 +121,9 @@ class TestEvidence:
         for grades in (2, 3):
             start = np.tile([*np.linspace(-0.5, -1, grades - 1), -2.2, 0.0], (4, 1))
             walk = Walk.between([1, 2, 3, 4], [()] * 4, kinds=grades + 1)
-            shared = fit_shared(Observations.stacked(groups), start, walk)
+            shared = fit_shared(in_blocks(groups), start, walk)
             phi, step = _phi(shared.parameters)
-            surfaces = group_surfaces(Observations.stacked(groups), shared.parameters)
+            surfaces = group_surfaces(in_blocks(groups), shared.parameters)
             covariance = _inverse(surfaces, shared.walk, step) * step[:, :, None, None] * step
             unit = (np.diagonal(surfaces.information, axis1=1, axis2=2) / step**2).sum(axis=0) / 3200
             seen = [(group.impressions, group.clicks, group.multiplicity) for group in groups]

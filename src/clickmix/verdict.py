@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
+import numpy as np
 
 from clickmix.corrections.checks import Check
 from clickmix.corrections.fitted import MixtureFit
@@ -120,7 +120,8 @@ def _solve(squared_error: Callable[[float], float], goal: float) -> float | None
         low, high = low - 1, low
         if low < math.log(LEAST_DATA):
             return math.exp(high)
-    return math.exp(brentq(above, low, high, xtol=1e-3))
+    between = np.linspace(low, high, 7)  # the curve is smooth: a line between neighbours is right to a percent
+    return math.exp(np.interp(0.0, [-above(log_times) for log_times in between], between))
 
 
 def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doubt: bool) -> list[str]:

@@ -8,6 +8,7 @@ and 2 (own - common) is chi-square with two degrees of freedom where the rates a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,17 +42,17 @@ def compare_rates(first: Observations, second: Observations, mixture: Mixture) -
     logs = np.log(np.maximum(mixture.weights, LOWEST_RATE))
     weights = logs[1:] - logs[0]
     ends = logit(np.array([mixture.rates[0], mixture.rates[-1]]))
-    common, value = _climb(Observations.stacked([first, second]), np.concatenate([weights, weights, ends]))
+    common, value = _climb([first, second], np.concatenate([weights, weights, ends]))
     own = []
     for i, part in enumerate((first, second)):
         start = np.concatenate([common[i * (grades - 1) : (i + 1) * (grades - 1)], common[-2:]])
-        own.append(_climb(part, start))
+        own.append(_climb([part], start))
     rates = [np.log(expit(x[-2:])) for x, _ in own]
     ratio = float(np.exp((rates[1] - rates[0]).mean()))
     return RateGap(max(0.0, 2 * (sum(v for _, v in own) - value)), ratio)
 
 
-def _climb(parts: Observations, x: Vector) -> tuple[Vector, float]:
+def _climb(parts: Sequence[Observations], x: Vector) -> tuple[Vector, float]:
     """Newton's steps up the likelihood of parts with rates in common: weights of each part, then the two rates."""
     value, slope, information = _surface(parts, x)
     for _ in range(STEPS):
@@ -69,9 +70,9 @@ def _climb(parts: Observations, x: Vector) -> tuple[Vector, float]:
     return x, value
 
 
-def _surface(parts: Observations, x: Vector) -> tuple[float, Vector, Floats]:
-    weights = (len(x) - 2) // parts.groups
-    at = [np.r_[i * weights : (i + 1) * weights, len(x) - 2 : len(x)] for i in range(parts.groups)]
+def _surface(parts: Sequence[Observations], x: Vector) -> tuple[float, Vector, Floats]:
+    weights = (len(x) - 2) // len(parts)
+    at = [np.r_[i * weights : (i + 1) * weights, len(x) - 2 : len(x)] for i in range(len(parts))]
     found = group_surfaces(parts, x[np.stack(at)])
     slope, information = np.zeros(len(x)), np.zeros((len(x),) * 2)
     for i, mine in enumerate(at):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,6 +81,16 @@ class Observations:
         """log C(n, c) of each cell: the part of a binomial likelihood that no parameter changes."""
         n, c = self.impressions, self.clicks
         return np.asarray(-np.log1p(n) - betaln(n - c + 1, c + 1))  # C(n, c) itself overflows beyond n = 1030
+
+    @cached_property
+    def moments(self) -> Floats:
+        """Of documents with one cell each: how many, their clicks, their skips."""
+        return np.stack([self.multiplicity, self.multiplicity * self.clicks, self.multiplicity * self.skips], axis=1)
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """The cells of each group, where they stand group by group."""
+        return tuple(slice(*ends) for ends in itertools.pairwise(np.searchsorted(self.group, range(self.groups + 1))))
 
     def shares_of(self, groups: Floats) -> Floats:
         """Documents x columns: the mean of values (groups x columns), weighted by the document's impressions."""

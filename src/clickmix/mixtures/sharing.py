@@ -95,12 +95,12 @@ class Shared:
     converged: bool
 
 
-def fit_shared(seen: Observations, parameters: Floats, walk: Walk) -> Shared:
+def fit_shared(blocks: Sequence[Observations], parameters: Floats, walk: Walk) -> Shared:
     """From a row of parameters per group: a step to better ones given the walk, the walk given those, in turn."""
     x = parameters
-    surfaces = group_surfaces(seen, x)
+    surfaces = group_surfaces(blocks, x)
     for rounds in range(ROUNDS):
-        x, surfaces, gain = _newton(seen, x, surfaces, walk)
+        x, surfaces, gain = _newton(blocks, x, surfaces, walk)
         if gain < GAIN and rounds >= FEWEST_ROUNDS:
             break
         if rounds < WALK_ROUNDS:
@@ -110,10 +110,12 @@ def fit_shared(seen: Observations, parameters: Floats, walk: Walk) -> Shared:
             walk = walk.estimated(phi, covariance)
     inverse = _inverse(surfaces, walk, _phi(x)[1])
     own = np.einsum("gigj,gji->g", inverse, rising(surfaces.information))
-    return Shared(x, surfaces.value, own, _bic(seen, surfaces, walk, x), walk, gain < GAIN)
+    return Shared(x, surfaces.value, own, _bic(blocks, surfaces, walk, x), walk, gain < GAIN)
 
 
-def _newton(seen: Observations, x: Floats, surfaces: Surfaces, walk: Walk) -> tuple[Floats, Surfaces, float]:
+def _newton(
+    blocks: Sequence[Observations], x: Floats, surfaces: Surfaces, walk: Walk
+) -> tuple[Floats, Surfaces, float]:
     """One of Newton's steps up log-likelihood plus the walk's log density, halved until it gains; what it gained."""
     phi, step = _phi(x)
     density, pull = walk.density(phi)
@@ -122,7 +124,7 @@ def _newton(seen: Observations, x: Floats, surfaces: Surfaces, walk: Walk) -> tu
     direction = np.einsum("gihj,hj->gi", _inverse(surfaces, walk, step), slope)
     for halvings in range(20):
         candidate = np.clip(x + direction / 2**halvings, -LARGEST_LOGIT, LARGEST_LOGIT)
-        there = group_surfaces(seen, candidate)
+        there = group_surfaces(blocks, candidate)
         gain = float(there.value.sum()) + walk.density(_phi(candidate)[0])[0] - value
         if gain > 0:
             return candidate, there, gain
@@ -161,14 +163,14 @@ def _inverse(surfaces: Surfaces, walk: Walk, step: Floats) -> Floats:
     return inverse
 
 
-def _bic(seen: Observations, surfaces: Surfaces, walk: Walk, x: Floats) -> float:
+def _bic(blocks: Sequence[Observations], surfaces: Surfaces, walk: Walk, x: Floats) -> float:
     """-2 log of the probability of the clicks given the walk, and log(steps) for each number the walk is known by.
 
     The groups' parameters are integrated out (Laplace). Where a chain begins is known from its documents alone: its
     prior weighs as much as one of them (unit information), which makes of it the log(documents) of the usual BIC.
     """
     phi, step = _phi(x)
-    documents = seen.per_group(np.ones_like(seen.clicks))
+    documents = np.concatenate([block.per_group(np.ones_like(block.clicks)) for block in blocks])
     known = np.diagonal(rising(surfaces.information), axis1=1, axis2=2) / step**2
     log_evidence = float(surfaces.value.sum()) + walk.density(phi)[0]
     log_evidence -= (np.log(walk.deviation).sum() * 2 * len(walk.span) + len(walk.drift) * np.log(walk.span).sum()) / 2

@@ -7,6 +7,8 @@ v_k off_k), with off_k = c/p_k - skips/(1 - p_k), and v_k = shares_k p_e (1 - p_
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +16,8 @@ import numpy as np
 from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.fit import LARGEST_LOGIT
 from clickmix.mixtures.observations import Floats, Observations
+
+BLOCK_CELLS = 1024
 
 
 @dataclass(frozen=True)
@@ -28,50 +32,74 @@ class Surfaces:
     information: Floats
 
 
-def group_surfaces(seen: Observations, x: Floats) -> Surfaces:
-    """At a row of parameters per group, as `Problem.pack` has them for one: weights' logits, then the ends' rates'.
+def in_blocks(groups: Sequence[Observations]) -> tuple[Observations, ...]:
+    """Histograms of groups one after the other, in blocks as large as a processor has at hand."""
+    sizes = np.cumsum([len(group.clicks) for group in groups])
+    members = itertools.groupby(range(len(groups)), key=lambda g: int(sizes[g]) // BLOCK_CELLS)
+    return tuple(Observations.stacked([groups[g] for g in block]) for _, block in members)
 
-    Documents have one cell each, and stand group by group.
-    """
-    starts, m, group = np.searchsorted(seen.group, np.arange(seen.groups)), seen.multiplicity, seen.group
-    family = Binomial(x.shape[1] - 1)
-    ends = family.bounded(x[:, -2:].T[None], seen, in_order=False)[0]
-    p = family.rates(ends[None])
-    eta = np.vstack([np.zeros(seen.groups), np.clip(x[:, :-2], -LARGEST_LOGIT, LARGEST_LOGIT).T])
+
+def group_surfaces(blocks: Sequence[Observations], x: Floats) -> Surfaces:
+    """At a row of parameters per group, as `Problem.pack` has them for one: weights' logits, then the ends' rates'."""
+    family, groups = Binomial(x.shape[1] - 1), len(x)
+    ends = family.bounded(x[:, -2:].T[None], blocks[0], in_order=False)[0]
+    eta = np.vstack([np.zeros(groups), np.clip(x[:, :-2], -LARGEST_LOGIT, LARGEST_LOGIT).T])
     log_pi = eta - np.logaddexp.reduce(eta, axis=0)
-    joint = family.log_density(ends[None], seen) + log_pi[:, group]
+    p, v = family.rates(ends[None]), family.shares[:, :, None] * (ends * (1 - ends))  # v: grade x end x group
+    numbers = np.stack([np.log(p), np.log1p(-p), 1 / p, 1 / (1 - p), log_pi, v[:, 0], v[:, 1]])
+    last = np.cumsum([block.groups for block in blocks])
+    found = [_sums(block, numbers[:, :, end - block.groups : end]) for block, end in zip(blocks, last, strict=True)]
+    value, slope, spread, moments = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    documents, clicks, skips, first, second = moments.transpose(2, 1, 0)  # each grade x group
+    bend = clicks / p**2 + skips / (1 - p) ** 2
+    known = _if_grades_were_known(documents, first, bend - second, np.exp(log_pi[1:]), v, ends)
+    return Surfaces(value, slope, known + spread)
+
+
+def _sums(seen: Observations, numbers: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Of each group: log-likelihood, sum and squares of the documents' scores, and per grade what information needs."""
+    log_p, log_q, by_p, by_q, log_pi, *v = map(seen.per_cell, numbers)
+    m = seen.multiplicity
+    joint = seen.clicks * log_p + seen.skips * log_q + log_pi
     highest = joint.max(axis=0)
     posterior = np.exp(joint - highest)
     total = posterior.sum(axis=0)
-    posterior = posterior / total
-    value = np.add.reduceat(m * (highest + np.log(total) + seen.log_choose), starts)
-    off = seen.clicks / p[:, group] - seen.skips / (1 - p)[:, group]
-    pi, v = np.exp(log_pi[1:]), family.shares[:, :, None] * (ends * (1 - ends))  # v: grade x end x group
+    posterior /= total
+    off = seen.clicks * by_p - seen.skips * by_q
     pulls = posterior * off
-    rates = [(v[:, e, group] * pulls).sum(axis=0) for e in range(2)]
-    mean = np.vstack([posterior[1:] - pi[:, group], *(rate[None] for rate in rates)])
-    weighted = mean * m
-    spread = np.stack([np.add.reduceat(weighted * row, starts, axis=1) for row in mean])
-    known = _if_grades_were_known(seen, starts, posterior * m, off, p, v, pi, ends)
-    return Surfaces(value, np.add.reduceat(weighted, starts, axis=1).T, known + spread.transpose(2, 0, 1))
+    mean = np.vstack([posterior[1:] - np.exp(log_pi[1:]), *((part * pulls).sum(axis=0) for part in v)])
+    value, weighted, squares = m * (highest + np.log(total) + seen.log_choose), mean * m, pulls * off
+    each = []
+    for part in seen.slices:
+        of_posterior = posterior[:, part] @ seen.moments[part]
+        of_off = np.stack([pulls[:, part] @ m[part], squares[:, part] @ m[part]], axis=1)
+        each.append(
+            (
+                value[part].sum(),
+                weighted[:, part].sum(axis=1),
+                weighted[:, part] @ mean[:, part].T,
+                np.hstack([of_posterior, of_off]),
+            )
+        )
+    values, slopes, spreads, moments = (np.stack(parts) for parts in zip(*each, strict=True))
+    return values, slopes, spreads, moments
 
 
 def _if_grades_were_known(
-    seen: Observations, starts: Floats, weights: Floats, off: Floats, p: Floats, v: Floats, pi: Floats, ends: Floats
+    documents: Floats, first: Floats, second: Floats, pi: Floats, v: Floats, ends: Floats
 ) -> Floats:
-    """The information if grades were known, less the scores' squares, in the mean over grades."""
-    sums = [weights, weights * off, weights * off**2, weights * seen.clicks, weights * seen.skips]
-    documents, first, second, clicks, skips = np.add.reduceat(np.stack(sums), starts, axis=2)
-    bend = clicks / p**2 + skips / (1 - p) ** 2
-    score = np.eye(len(p))[:, 1:, None] - pi  # of the weights: grade x coordinate x group
-    priors = len(pi)
-    total = np.zeros((seen.groups, priors + 2, priors + 2))
+    """The information if grades were known, less the scores' squares, in the mean over grades.
+
+    Per grade and group: documents, the sum of off, and the sum of minus its derivative, less its square.
+    """
+    score, priors = np.eye(len(v))[:, 1:, None] - pi, len(pi)  # of the weights: grade x coordinate x group
+    total = np.zeros((documents.shape[1], priors + 2, priors + 2))
     of_priors = documents.sum(axis=0) * (np.eye(priors)[:, :, None] * pi - pi[:, None] * pi)
     total[:, :-2, :-2] = (of_priors - np.einsum("kig,kjg,kg->ijg", score, score, documents)).transpose(2, 0, 1)
     total[:, :-2, -2:] = -np.einsum("kig,keg,kg->gie", score, v, first)
     total[:, -2:, :-2] = total[:, :-2, -2:].transpose(0, 2, 1)
-    total[:, -2:, -2:] = np.einsum("keg,kfg,kg->gef", v, v, bend - second)
-    total[:, [-2, -1], [-2, -1]] -= (np.einsum("keg,kg->eg", v, first) * (1 - 2 * ends)).T
+    total[:, -2:, -2:] = np.einsum("keg,kfg,kg->gef", v, v, second)
+    total[:, [-2, -1], [-2, -1]] -= np.einsum("keg,kg->ge", v, first) * (1 - 2 * ends.T)
     return total
 
 
