@@ -214,7 +214,10 @@ def _count(
 ) -> Counts:
     from clickmix.counts import count
 
-    with progress_bar("reading") as progress, loading("clickmix.pipeline", "clickmix.moved", "rich.table"):
+    with (
+        progress_bar("reading") as progress,
+        loading("clickmix.pipeline", "clickmix.moved", "clickmix.summary", "rich.console"),
+    ):
         counted = count(
             log,
             columns=pairs(columns),

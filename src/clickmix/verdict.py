@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
+from scipy.optimize import brentq
 
 from clickmix.corrections.checks import Check
 from clickmix.corrections.fitted import MixtureFit
@@ -120,8 +120,7 @@ def _solve(squared_error: Callable[[float], float], goal: float) -> float | None
         low, high = low - 1, low
         if low < math.log(LEAST_DATA):
             return math.exp(high)
-    between = np.linspace(low, high, 7)  # the curve is smooth: a line between neighbours is right to a percent
-    return math.exp(np.interp(0.0, [-above(log_times) for log_times in between], between))
+    return math.exp(brentq(above, low, high, xtol=1e-3))
 
 
 def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doubt: bool) -> list[str]:

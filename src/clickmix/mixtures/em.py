@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.optimize import minimize
 
 Vector = np.ndarray[Any, Any]
 
@@ -54,7 +55,8 @@ class Climb:
 
 def climb(hill: Hill, starts: Sequence[Vector], *, tolerance: float) -> Climb:
     """A few EM steps from every start, then the best one to the top: where an EM step gains at most `tolerance`."""
-    path = _best(hill, starts, tolerance)
+    paths = [_em(hill, x, (), tolerance, steps=START_STEPS) for x in starts]
+    path = max(paths, key=lambda path: path.log_likelihoods[-1])
     # Clear components need no more than a few further steps of EM.
     path = _em(hill, path.parameters, path.log_likelihoods[:-1], tolerance, steps=EM_STEPS)
     for _ in range(CLIMBS):
@@ -62,16 +64,6 @@ def climb(hill: Hill, starts: Sequence[Vector], *, tolerance: float) -> Climb:
             break
         path = _em(hill, *_quasi_newton(hill, path), tolerance, steps=EM_STEPS)
     return path
-
-
-def best_start(hill: Hill, starts: Sequence[Vector]) -> Vector:
-    """The best of some starts, after a few EM steps from each."""
-    return _best(hill, starts, 0.0).parameters
-
-
-def _best(hill: Hill, starts: Sequence[Vector], tolerance: float) -> Climb:
-    paths = [_em(hill, x, (), tolerance, steps=START_STEPS) for x in starts]
-    return max(paths, key=lambda path: path.log_likelihoods[-1])
 
 
 def _em(hill: Hill, x: Vector, before: tuple[float, ...], tolerance: float, *, steps: int) -> Climb:
@@ -103,8 +95,6 @@ def _quasi_newton(hill: Hill, path: Climb) -> tuple[Vector, tuple[float, ...]]:
 
 def quasi_newton(hill: Slope, x: Vector, *, gain: float = 1e-14) -> tuple[Vector, list[float], bool]:
     """L-BFGS from x until a step gains less than this share: where it ends, the values on the way, and if it did."""
-    from scipy.optimize import minimize  # late: it takes a quarter of a second, and the usual fit does without
-
     scale = 1 / np.sqrt(np.maximum(hill.curvature(x), 1e-6))
     values: list[float] = []
 

@@ -10,24 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logit
 
 from clickmix.mixtures.alone import describe, one_rate_log_likelihoods, one_rate_mixture
-from clickmix.mixtures.em import best_start
+from clickmix.mixtures.em import climb
 from clickmix.mixtures.families import Binomial
-from clickmix.mixtures.fit import LARGEST_LOGIT, Problem, starts
+from clickmix.mixtures.fit import Problem, starts
 from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.mixtures.observations import Floats, Observations
 from clickmix.mixtures.sharing import Shared, Walk, fit_shared
-from clickmix.mixtures.surfaces import group_surfaces, in_blocks
+from clickmix.mixtures.surfaces import in_blocks
 
 GRADES = (2, 3, 4, 5, 6, 7)
 STRONG = 6.0  # difference of BIC that is strong evidence (Kass & Raftery 1995): what more grades must win by
 DECISIVE = 100.0  # beyond it nobody need look further
 FEWEST_STEPS = 3  # from one position to the next, that a walk can be estimated from
 ROUGHLY = 0.1  # log-likelihood: good enough to start from
-FIRST_ROUNDS = 100
-FAR = 2.0  # on the logit scale: no further in one step
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def fit_neighbours(
     know whether the given ones are enough.
     """
     blocks = in_blocks(groups)
-    rows = _first(groups, blocks, np.log(np.asarray(positions, dtype=np.float64)))
+    rows = _first(groups, np.log(np.asarray(positions, dtype=np.float64)))
     tried: dict[int, Shared] = {}
     bics: dict[int, float] = {}
     for g in GRADES if grades is None else range(2, min(grades + 1, GRADES[-1]) + 1):
@@ -83,45 +80,14 @@ def fit_neighbours(
     return Neighbours(tuple(mixtures), chosen, {g: bics[g] for g in bics if grades is None or g >= grades}, shared.walk)
 
 
-def _first(groups: Sequence[Observations], blocks: Sequence[Observations], at: Floats) -> Floats:
-    """Parameters to start from: two grades, rates of their own, weights whose logits are linear in log position.
-
-    A few EM steps from every start, then Newton's from the best: x = (columns theta, rates), so that theta is solved
-    for with the rates of each group eliminated (the Schur complement of a matrix like an arrow).
-    """
+def _first(groups: Sequence[Observations], at: Floats) -> Floats:
+    """Parameters to start from: two grades, rates of their own, weights whose logits are linear in log position."""
     columns = np.column_stack([np.ones(len(groups)), at])
     problem = Problem(Observations.stacked(groups), Binomial(), columns=columns)
-    prior, parameters = problem.unpack(best_start(problem, starts(problem)))
-    theta, rates = prior[:, 0], logit(parameters[0]).T
-    found = group_surfaces(blocks, np.column_stack([columns @ theta, rates]))
-    for _ in range(FIRST_ROUNDS):
-        known = _curved_up(found.information)
-        weight, both, rate = known[:, 0, 0], known[:, 0, 1:], np.linalg.inv(known[:, 1:, 1:])
-        pulled = np.einsum("gi,gij->gj", both, rate)
-        bend = (columns * (weight - (pulled * both).sum(axis=1))[:, None]).T @ columns
-        pull = columns.T @ (found.slope[:, 0] - (pulled * found.slope[:, 1:]).sum(axis=1))
-        to_theta = np.linalg.lstsq(bend, pull, rcond=1e-9)[0]
-        to_theta *= min(1.0, FAR / max(np.abs(columns @ to_theta).max(), FAR))
-        to_rates = np.einsum("gij,gj->gi", rate, found.slope[:, 1:] - both * (columns @ to_theta)[:, None])
-        to_rates = np.clip(to_rates, -FAR, FAR)
-        for halvings in range(20):
-            moved = theta + to_theta / 2**halvings, rates + to_rates / 2**halvings
-            there = group_surfaces(blocks, np.column_stack([columns @ moved[0], moved[1]]))
-            gain = float(there.value.sum() - found.value.sum())
-            if gain > 0:
-                (theta, rates), found = moved, there
-                break
-        if gain < ROUGHLY:
-            break
-    return np.asarray(np.clip(np.column_stack([columns @ theta, rates]), -LARGEST_LOGIT, LARGEST_LOGIT))
-
-
-def _curved_up(information: Floats) -> Floats:
-    """Of the same size, but a way up leads up in every direction: also where the likelihood is curved the wrong way."""
-    values, vectors = np.linalg.eigh(information)
-    sizes = np.abs(values)
-    sizes = np.maximum(sizes, 1e-6 * sizes.max(axis=1, keepdims=True) + 1e-9)
-    return np.asarray((vectors * sizes[:, None, :]) @ vectors.swapaxes(1, 2))
+    path = climb(problem, starts(problem), tolerance=ROUGHLY)
+    prior, parameters = problem.unpack(path.parameters)
+    own = Problem(groups[0], Binomial())
+    return np.stack([own.pack((columns @ prior)[g], parameters[:, :, g : g + 1]) for g in range(len(groups))])
 
 
 def _one_grade_more(rows: Floats) -> Floats:
