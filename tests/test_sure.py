@@ -174,18 +174,19 @@ class TestComparedRates:
         first, second = drawn(rng, TWO, 300, 40), drawn(rng, mixture((0.7, 0.3), (0.06, 0.28)), 200, 40)
         start = [np.log(0.1 / 0.9), np.log(0.05 / 0.95), np.log(0.3 / 0.7)]
         slow = gain_of_own_rates(first, second, start)
-        assert compare_rates(first, second, TWO).gain == pytest.approx(slow, abs=0.02)
+        assert compare_rates([(first, second)], [TWO])[0].gain == pytest.approx(slow, abs=0.02)
 
     def test_other_weights_alone_gain_what_chance_does(self) -> None:
         rng, other, times = np.random.default_rng(7), mixture((0.6, 0.4), TWO.rates), 60
-        gains = [compare_rates(drawn(rng, TWO, 400, 60), drawn(rng, other, 300, 60), TWO).gain for _ in range(times)]
+        halves = [(drawn(rng, TWO, 400, 60), drawn(rng, other, 300, 60)) for _ in range(times)]
+        gains = [gap.gain for gap in compare_rates(halves, [TWO] * times)]
+        assert gains == pytest.approx([compare_rates([half], [TWO])[0].gain for half in halves], abs=1e-6)
         assert abs((sum(gains) - 2 * times) / np.sqrt(4 * times)) < BOUND  # chi-square with 2 degrees of freedom each
 
     def test_half_the_examination_is_seen(self) -> None:
         rng = np.random.default_rng(8)
-        gap = compare_rates(
-            drawn(rng, TWO, 2_000, 100), drawn(rng, mixture(TWO.weights, (0.025, 0.15)), 2_000, 100), TWO
-        )
+        below = drawn(rng, mixture(TWO.weights, (0.025, 0.15)), 2_000, 100)
+        (gap,) = compare_rates([(drawn(rng, TWO, 2_000, 100), below)], [TWO])
         assert gap.gain > 100
         assert gap.ratio == pytest.approx(0.5, abs=0.05)
 

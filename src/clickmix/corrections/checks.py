@@ -159,13 +159,14 @@ def check_cascade(groups: Sequence[Group], counts: Counts) -> Check | None:
     statistic = sum over places of 2 (log-likelihood with rates of their own for documents below a relevant one
     - with rates in common), beside chi-square with two degrees of freedom for each place.
     """
-    gaps = [
-        compare_rates(*parts, group.mixture)
+    split = [
+        (parts, group.mixture)
         for group, parts in _below_and_not(groups, counts)
         if min(float(part.multiplicity.sum()) for part in parts) >= SMALLEST_GROUP
     ]
-    if not gaps:
+    if not split:
         return None
+    gaps = compare_rates(*zip(*split, strict=True))
     statistic = sum(gap.gain for gap in gaps)
     evidence = (
         f"Below a document labelled relevant, documents of the same grade are clicked {_ratio(gaps):.2f} times as "
