@@ -253,6 +253,19 @@ def test_version() -> None:
     assert run("--version").stdout == f"clickmix {cm.__version__}\n"
 
 
+def test_a_mistake_is_told_before_anything_heavy_is_loaded() -> None:
+    program = (
+        "import sys, clickmix.cli, clickmix.errors\n"
+        "try: clickmix.cli.app(['debias', 'nowhere.parquet', '-o', 'labels.parquet'])\n"
+        "except clickmix.errors.InputError as error: print(error, *sorted(sys.modules), sep='\\n')"
+    )
+    told, *loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert "nowhere.parquet" in told
+    assert {"scipy", "rich", "narwhals"} & set(loaded) == set()
+
+
 def test_help_loads_nothing_heavy() -> None:
     program = (
         "import sys, clickmix.cli\ntry: clickmix.cli.app(['--help'])\nexcept SystemExit: print(sorted(sys.modules))"

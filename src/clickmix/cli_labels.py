@@ -89,7 +89,8 @@ def debias(
     opened, read = _open(engine, memory), [path for path in (parameters, features) if path]
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_since(since, opened)
-    counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
+    with loading("clickmix.pipeline", "clickmix.moved", "clickmix.summary", "rich.console"):
+        counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
         fit = (chosen or choose()).fit(counts, progress=progress)
     _write_labels(fit, counts, output, before)
@@ -214,10 +215,7 @@ def _count(
 ) -> Counts:
     from clickmix.counts import count
 
-    with (
-        progress_bar("reading") as progress,
-        loading("clickmix.pipeline", "clickmix.moved", "clickmix.summary", "rich.console"),
-    ):
+    with progress_bar("reading") as progress:
         counted = count(
             log,
             columns=pairs(columns),
