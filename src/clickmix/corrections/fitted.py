@@ -17,7 +17,7 @@ import numpy as np
 from clickmix.corrections.checks import Check
 from clickmix.corrections.group import Group, PlaceCounts
 from clickmix.corrections.label_sql import labels_query, last_start, one_cell_query, patterns_query
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.labels import IN_ORDER, Labels
 from clickmix.corrections.model import (
     MODEL_KIND,
     MODEL_VERSION,
@@ -265,7 +265,7 @@ class MixtureFit:
         columns = listed(["query_id", "doc_id", position, *map(name, self.context)])
         cells = f"(SELECT {columns}, impressions, clicks FROM {table})"
         groups = {place: self._standing_for(place)[0] for place in places}
-        return f"{labels_query(groups, cells, keys)} ORDER BY query_id, doc_id"
+        return f"{labels_query(groups, cells, keys)} {IN_ORDER}"
 
     def _standing_for_all(self, counts: Counts) -> dict[Place, Group]:
         return {place: self._standing_for(place)[0] for place in read_places(counts)}

@@ -106,14 +106,17 @@ class DuckDB:
             try:
                 # Several threads would cut the rows into files and row groups differently from run to run.
                 with self.in_order():
-                    target, can_look = f"TO {literal(str(temporary))} ({options})", "parquet" in options
-                    self.run(f"COPY ({query if not key or can_look else otherwise}) {target}", progress=progress)
-                    ((rows,),) = self._connection.fetchall()
+                    can_look = "parquet" in options
+                    rows = self._copy(query if not key or can_look else otherwise, temporary, options, progress)
                     if key and can_look and self._twice(temporary, key):
-                        self.run(f"COPY ({otherwise}) {target}", progress=progress)
-                        ((rows,),) = self._connection.fetchall()
+                        rows = self._copy(otherwise, temporary, options, progress)
             except duckdb.IOException as error:
                 raise OSError(errno.EIO, str(error).splitlines()[0], str(path)) from None
+        return rows
+
+    def _copy(self, query: str, file: Path, options: str, progress: Progress | None) -> int:
+        self.run(f"COPY ({query}) TO {literal(str(file))} ({options})", progress=progress)
+        ((rows,),) = self._connection.fetchall()
         return int(rows)
 
     def _twice(self, file: Path, key: Sequence[str]) -> bool:

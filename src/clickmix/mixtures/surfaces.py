@@ -17,7 +17,7 @@ from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.fit import LARGEST_LOGIT
 from clickmix.mixtures.observations import Floats, Observations
 
-BLOCK_CELLS = 1024
+BLOCK_CELLS = 1024  # small groups go together to save calls, large ones alone: their numbers stay in the cache
 
 
 @dataclass(frozen=True)
