@@ -8,9 +8,10 @@ import numpy as np
 
 from clickmix.mixtures.families import Binomial, Family, family_of
 from clickmix.mixtures.fit import Fit, Problem, fit_mixture
-from clickmix.mixtures.information import rate_errors
+from clickmix.mixtures.information import standard_errors
 from clickmix.mixtures.mixture import SEPARATED_FROM, Mixture, Verdict, left_over, silent
 from clickmix.mixtures.observations import Floats, Observations
+from clickmix.mixtures.surfaces import group_surfaces
 
 
 def fit_group(seen: Observations, family: str, *, grades: int = 2) -> Mixture:
@@ -37,7 +38,7 @@ def describe(seen: Observations, family: Family, prior: Floats, parameters: Floa
     if parameters[0, 0, 0] >= parameters[0, 1, 0]:
         return one_rate_mixture(seen, family.name)
     problem = Problem(seen, family)
-    errors = rate_errors(problem, prior, parameters)[:, 0] if family.name == "binomial" else None
+    errors = _rate_errors(problem, prior, parameters) if family.name == "binomial" else None
     weights = np.exp(problem.log_prior(prior))[:, 0]
     plain = Mixture(
         family.name,
@@ -50,6 +51,12 @@ def describe(seen: Observations, family: Family, prior: Floats, parameters: Floa
     separation, error = left_over(plain.posterior(seen.impressions, seen.clicks), seen.multiplicity)
     verdict = Verdict.SEPARATED if separation >= SEPARATED_FROM else Verdict.OVERLAPPING
     return replace(plain, verdict=verdict, separation=separation, error=error)
+
+
+def _rate_errors(problem: Problem, prior: Floats, parameters: Floats) -> Floats:
+    """Standard errors of the logits of the lowest and the highest rate."""
+    information = group_surfaces((problem.seen,), problem.pack(prior, parameters)[None]).information[0]
+    return standard_errors(information)[-2:]
 
 
 def one_rate_mixture(seen: Observations, family: str) -> Mixture:

@@ -31,7 +31,7 @@ class Surface:
 
 def rate_errors(problem: Problem, prior: Floats, parameters: Floats) -> Floats:
     """End x group: standard errors of the rates' logits; NaN where the information does not allow them."""
-    errors = _errors(surface(problem, prior, parameters).information)
+    errors = standard_errors(surface(problem, prior, parameters).information)
     return errors[-2 * problem.seen.groups :].reshape(2, problem.seen.groups)
 
 
@@ -113,7 +113,7 @@ def _gram(d: Any, weights: Floats) -> Floats:
     return np.asarray((d.T @ d.multiply(weights[:, None])).toarray())
 
 
-def _errors(information: Floats) -> Floats:
+def standard_errors(information: Floats) -> Floats:
     """Square roots of the inverse's diagonal; NaN for what is flat or curved the wrong way."""
     values, vectors = np.linalg.eigh(information)
     bad = values <= 1e-12 * max(values.max(), 1.0)
