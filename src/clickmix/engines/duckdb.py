@@ -46,6 +46,8 @@ class DuckDB:
         self._connection.execute("SET enable_progress_bar = false")
         # Row order in our tables means nothing; every result that is handed out is ordered explicitly.
         self._connection.execute("SET preserve_insertion_order = false")
+        # A log's files are opened more than once: for their columns, for notes, and to be read.
+        self._connection.execute("SET parquet_metadata_cache = true")
         if memory is not None:
             self._connection.execute(f"SET memory_limit = {literal(checked_memory(memory))}")
         if threads is not None:

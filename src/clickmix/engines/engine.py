@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import numpy as np
+if TYPE_CHECKING:  # loaded when the first result is fetched: engines can read before
+    import numpy as np
 
-Columns = dict[str, np.ndarray[Any, Any]]
+Columns: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 # Labels have these or not, by their correction: they are labels all the same.
 SOMETIMES = ("estimate", "low", "high")
 Progress = Callable[[float], None]

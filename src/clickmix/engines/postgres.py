@@ -8,8 +8,6 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from clickmix.dialects import translated
 from clickmix.engines.engine import Columns, Progress, Table, same_kind
 from clickmix.errors import EngineError, InputError, SettingError
@@ -81,6 +79,8 @@ class Postgres:
 
     def fetch(self, query: str) -> Columns:
         """A result small enough for memory, as numpy columns."""
+        import numpy as np  # late, as in `Columns`
+
         with self._asking():
             cursor = self._connection.execute(translated(query, "postgres").encode())
             columns = (
@@ -194,7 +194,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def _numpy_type(type: str) -> Any:
+def _numpy_type(type: str) -> str:
     if type in ("SMALLINT", "INTEGER", "BIGINT"):
-        return np.int64
-    return np.float64 if type in ("FLOAT", "DOUBLE") or type.startswith("DECIMAL") else object
+        return "int64"
+    return "float64" if type in ("FLOAT", "DOUBLE") or type.startswith("DECIMAL") else "object"

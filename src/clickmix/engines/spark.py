@@ -8,8 +8,6 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from clickmix.dialects import translated
 from clickmix.engines.engine import Columns, Progress, Table
 from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
@@ -100,6 +98,8 @@ class Spark:
 
     def fetch(self, query: str) -> Columns:
         """A result small enough for memory, as numpy columns."""
+        import numpy as np  # late, as in `Columns`
+
         with self._asking():
             frame = self._sql(query)
             rows = frame.collect()
@@ -244,7 +244,7 @@ def _types(frame: Any) -> dict[str, str]:
     return {key: TYPES.get(type, type.upper()) for key, type in frame.dtypes}
 
 
-def _numpy_type(type: str) -> Any:
+def _numpy_type(type: str) -> str:
     if type in ("tinyint", "smallint", "int", "bigint"):
-        return np.int64
-    return np.float64 if type in ("float", "double") or type.startswith("decimal") else object
+        return "int64"
+    return "float64" if type in ("float", "double") or type.startswith("decimal") else "object"
