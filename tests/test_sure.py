@@ -16,7 +16,7 @@ import clickmix as cm
 from clickmix.clicks import PositionBased
 from clickmix.corrections.checks import check_grades, check_rising, split_query
 from clickmix.corrections.group import PlaceCounts
-from clickmix.groups import Place
+from clickmix.groups import Place, sample_queries
 from clickmix.mixtures.halves import compare_rates
 from clickmix.mixtures.misfit import find_misfits
 from clickmix.verdict import times_more_data
@@ -257,17 +257,15 @@ class TestChecks:
         assert sum(row[1] for row in made) > 0
 
     @pytest.mark.parametrize("ids", [int, str], ids=["numbers", "texts"])
-    def test_a_long_log_is_looked_at_in_a_sample_of_whole_queries(
-        self, ids: type, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_long_log_is_looked_at_in_a_sample_of_whole_queries(self, ids: type) -> None:
         queries, positions, cells = 1_000, 4, 1_000
-        monkeypatch.setattr("clickmix.corrections.checks.LOOK_CELLS", cells)
         query, position = np.divmod(np.arange(queries * positions), positions)
         clicks = np.random.default_rng(13).binomial(50, np.where(query % 7 == 0, 0.5, 0.1))
         names = [ids(q) for q in query.tolist()]
         counts = cm.Counts.from_arrays(names, names, 1 + position, np.full(len(query), 50), clicks)
         groups = cm.MixtureCorrection().fit(counts).groups
-        rows = np.array(counts.engine.rows(split_query(groups, counts)))
+        seen = sample_queries(counts, cells / sum(group.documents for group in groups))
+        rows = np.array(counts.engine.rows(split_query(groups, seen)))
         sampled = [int(rows[rows[:, 0] == k, 4].sum()) for k in range(1, positions + 1)]
         share = cells / (queries * positions)
         assert len(set(sampled)) == 1

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
-import numpy as np
 
 from clickmix.engines.choose import Engines, choose_engine, embedded
 from clickmix.engines.duckdb import DuckDB
@@ -24,7 +24,10 @@ from clickmix.record import record_of, record_text
 from clickmix.refused import Refused, any_rejected_line, find_refused
 from clickmix.rows import counting_query
 from clickmix.sources import Source, kind_of, unreadable
-from clickmix.sql import listed, name
+from clickmix.sql import aliased, aliases, listed, name
+
+if TYPE_CHECKING:
+    import numpy as np
 
 BadRows = Literal["fail", "skip"]
 LARGEST_TOTAL = 2**63 - 1
@@ -57,6 +60,8 @@ class Counts:
         **context: Sequence[Any] | np.ndarray[Any, Any],
     ) -> Counts:
         """Counts from columns at hand; context columns by name."""
+        import numpy as np  # late: to read a log takes none
+
         engine = DuckDB()
         given = (query_id, doc_id, position, impressions, clicks)
         named = zip(("query_id", "doc_id", "position", "impressions", "clicks"), given, strict=True)
@@ -68,6 +73,13 @@ class Counts:
     def keys(self) -> tuple[str, ...]:
         """The columns that name a cell's place: position, then the context columns."""
         return ("position", *self.context)
+
+    @cached_property
+    def patterns(self) -> str:
+        """A small table: how many `documents` had how many impressions and clicks at each place (k0, k1, ...)."""
+        keys = listed([*aliases(self.keys), "impressions", "clicks"])
+        cells = f"(SELECT {aliased(self.keys)}, impressions, clicks FROM {self.table}) AS cells"
+        return self.engine.keep(f"SELECT {keys}, count(*) AS documents FROM {cells} GROUP BY {keys}")
 
     def cells(self) -> Columns:
         """All cells as numpy columns, in order. For logs that fit in memory."""

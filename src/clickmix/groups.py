@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,11 +74,8 @@ class Sample:
 
 def read_histogram(counts: Counts) -> Histogram:
     """Ask the engine for the histogram: a few thousand rows, however long the log."""
-    keys = listed(aliases(counts.keys))
-    columns = counts.engine.fetch(
-        f"SELECT {keys}, impressions, clicks, count(*) AS documents FROM {cells_query(counts)} "
-        f"GROUP BY {keys}, impressions, clicks ORDER BY {keys}, impressions, clicks"
-    )
+    keys = listed([*aliases(counts.keys), "impressions", "clicks"])
+    columns = counts.engine.fetch(f"SELECT {keys}, documents FROM {counts.patterns} ORDER BY {keys}")
     return make_histogram(columns, counts.context)
 
 
@@ -126,11 +123,16 @@ def _chosen(counts: Counts, share: float) -> str:
     return f"left(md5({texts}), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
 
 
-def chosen_queries(counts: Counts, share: float) -> str:
-    """SQL that is true for about this share of the queries, the same ones on every engine."""
+def sample_queries(counts: Counts, share: float) -> Counts:
+    """The counts of about this share of the queries, each with all its cells; the same ones on every engine."""
+    if share >= 1:
+        return counts
     if kind_of(counts.engine.types(counts.table)["query_id"]) == "integer":
-        return f"abs(CAST(query_id % {HASHED_TO} AS BIGINT) * {SPREAD[0]}) % {HASHED_TO} < {round(share * HASHED_TO)}"
-    return f"left(md5(CAST(query_id AS VARCHAR)), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
+        spread = f"abs(CAST(query_id % {HASHED_TO} AS BIGINT) * {SPREAD[0]}) % {HASHED_TO}"
+        chosen = f"{spread} < {round(share * HASHED_TO)}"
+    else:
+        chosen = f"left(md5(CAST(query_id AS VARCHAR)), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
+    return replace(counts, table=counts.engine.keep(f"SELECT * FROM {counts.table} WHERE {chosen}"))
 
 
 def read_sample(counts: Counts, histogram: Histogram) -> Sample:
@@ -149,7 +151,7 @@ def read_sample(counts: Counts, histogram: Histogram) -> Sample:
 def read_places(counts: Counts) -> tuple[Place, ...]:
     """The places of a log, in order."""
     keys = listed(aliases(counts.keys))
-    columns = counts.engine.fetch(f"SELECT DISTINCT {keys} FROM {cells_query(counts)} ORDER BY {keys}")
+    columns = counts.engine.fetch(f"SELECT DISTINCT {keys} FROM {counts.patterns} ORDER BY {keys}")
     return _places(columns, counts.context)[0]
 
 

@@ -17,7 +17,7 @@ from scipy.special import chdtri, logit
 from clickmix.corrections.group import Group, observations_of
 from clickmix.corrections.label_sql import labels_query
 from clickmix.counts import Counts
-from clickmix.groups import SMALLEST_GROUP, Histogram, Ints, Place, cells_query, chosen_queries
+from clickmix.groups import SMALLEST_GROUP, Histogram, Ints, Place, cells_query, sample_queries
 from clickmix.mixtures import Observations
 from clickmix.mixtures.halves import RateGap, compare_rates
 from clickmix.mixtures.misfit import Misfit, find_misfits
@@ -185,7 +185,8 @@ def _below_and_not(
     groups: Sequence[Group], counts: Counts
 ) -> Iterator[tuple[Group, tuple[Observations, Observations]]]:
     """Informative groups, their documents split: no relevant document above in the same query and context, or one."""
-    rows = counts.engine.fetch(split_query(groups, counts))
+    looked_at = sample_queries(counts, LOOK_CELLS / sum(group.documents for group in groups))
+    rows = counts.engine.fetch(split_query(groups, looked_at))
     position, *context = (rows[alias] for alias in aliases(counts.keys))
     contexts = zip(*(key.astype(str) for key in context), strict=True) if context else None
     places = zip(position.tolist(), contexts or itertools.repeat(()), strict=contexts is not None)
@@ -198,18 +199,15 @@ def _below_and_not(
 
 
 def split_query(groups: Sequence[Group], counts: Counts) -> str:
-    """The histogram of each place in two parts, `below` 0 or 1, of a sample of whole queries."""
-    cells = sum(group.documents for group in groups)
-    share = min(1.0, LOOK_CELLS / cells)
-    sampled = cells_query(counts, "" if share == 1.0 else f"WHERE {chosen_queries(counts, share)}")
+    """The histogram of each place in two parts, `below` 0 or 1."""
     position, *context = aliases(counts.keys)
-    labels = labels_query({p.place: g for g in groups for p in g.places}, sampled, [position, *context])
+    labels = labels_query({p.place: g for g in groups for p in g.places}, counts.table, counts.keys)
     keys, list_of = listed([position, *context]), listed(["query_id", *context])
     first = f"min(CASE WHEN relevance > 0.5 THEN {position} END) OVER (PARTITION BY {list_of})"
     return (
         f"SELECT {keys}, below, impressions, clicks, count(*) AS documents FROM "
         f"(SELECT {keys}, impressions, clicks, CASE WHEN {first} < {position} THEN 1 ELSE 0 END AS below FROM "
-        f"{sampled} JOIN (SELECT query_id, doc_id, relevance FROM ({labels}) AS labels) AS labelled "
+        f"{cells_query(counts)} JOIN (SELECT query_id, doc_id, relevance FROM ({labels}) AS labels) AS labelled "
         f"USING (query_id, doc_id)) AS split GROUP BY {keys}, below, impressions, clicks "
         f"ORDER BY {keys}, below, impressions, clicks"
     )

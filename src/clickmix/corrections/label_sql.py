@@ -28,18 +28,17 @@ def labels_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str])
     return _labels(groups, cells, keys, of=["query_id", "doc_id"], total="sum")
 
 
-def patterns_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str]) -> str:
-    """One row per place, impressions and clicks that occur: the label of a document that has one such cell."""
-    cells = f"(SELECT DISTINCT {aliased(keys)}, impressions, clicks FROM {table})"
-    return _labels(groups, cells, keys, of=aliases(keys), total="")
+def patterns_query(groups: Mapping[Place, Group], patterns: str, keys: Sequence[str]) -> str:
+    """One row per place, impressions and clicks of `Counts.patterns`: the label of a document with one such cell."""
+    return _labels(groups, patterns, keys, of=aliases(keys), total="")
 
 
-def one_cell_query(table: str, patterns: str, keys: Sequence[str]) -> str:
+def one_cell_query(table: str, labelled: str, keys: Sequence[str]) -> str:
     """The labels of documents with one cell each, from a table that `patterns_query` has filled."""
     return (
         "SELECT query_id, doc_id, relevance, impressions, clicks, low, high "
         f"FROM (SELECT query_id, doc_id, {aliased(keys)}, impressions, clicks FROM {table}) AS cells "
-        f"JOIN {patterns} USING ({listed([*aliases(keys), 'impressions', 'clicks'])})"
+        f"JOIN {labelled} USING ({listed([*aliases(keys), 'impressions', 'clicks'])})"
     )
 
 
