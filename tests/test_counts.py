@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -145,6 +147,25 @@ def test_counts_from_columns_at_hand() -> None:
     assert counts.cells()["clicks"].tolist() == [0, 6]
     with pytest.raises(cm.InputError, match="row 2, column 'clicks': '7': clicks are more than impressions"):
         cm.Counts.from_arrays(["q", "q"], [1, 2], [1, 2], [5, 6], [0, 7])
+
+
+@pytest.mark.parametrize("statistics", [True, False], ids=["with statistics", "without"])
+@pytest.mark.parametrize(("kind", "bad"), [(int, None), (int, 2), (int, -1), (bool, None)])
+def test_one_bad_row_is_found_whatever_the_statistics_of_a_file_tell(
+    tmp_path: Path, kind: type, bad: int | None, statistics: bool
+) -> None:
+    clicked: list[Any] = [kind(c) for c in LOG["clicked"]]
+    file = tmp_path / "log.parquet"
+    options = {"row_group_size": 100, "write_statistics": statistics}
+    pq.write_table(pa.table(LOG | {"clicked": clicked}), file, **options)
+    assert cells(cm.count(file)) == count_slowly(LOG)
+    clicked[450] = bad
+    pq.write_table(pa.table(LOG | {"clicked": clicked}), file, **options)
+    with pytest.raises(cm.InputError, match="row 451, column 'clicked'"):
+        cm.count(file)
+    counts = cm.count(file, bad_rows="skip")
+    assert cells(counts) == count_slowly({key: values[:450] + values[451:] for key, values in LOG.items()})
+    assert [(refused.rows, refused.examples[0].row) for refused in counts.refused] == [(1, 451)]
 
 
 rows = st.tuples(st.sampled_from("ab"), st.integers(0, 3), st.integers(1, 3), st.integers(0, 1))

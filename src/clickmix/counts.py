@@ -22,7 +22,7 @@ from clickmix.lists import list_counting_query
 from clickmix.log import Log, open_log
 from clickmix.record import record_of, record_text
 from clickmix.refused import Refused, any_rejected_line, find_refused
-from clickmix.rows import counting_query
+from clickmix.rows import counting_query, uncountable_query
 from clickmix.sources import Source, kind_of, unreadable
 from clickmix.sql import aliased, aliases, listed, name
 
@@ -148,7 +148,7 @@ def count(
 def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress | None) -> Counts:
     skip = bad_rows == "skip"
     try:
-        table = engine.keep(_scan(log, skip=skip), progress=progress)
+        table = engine.keep(_scan(log, engine, skip=skip), progress=progress)
         seen = _look(log, engine, table)
         refused = _refuse(log, engine, seen, skip=skip)
     except duckdb.Error as error:
@@ -222,14 +222,19 @@ def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
     return cleaned
 
 
-def _scan(log: Log, *, skip: bool) -> str:
+def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
     """The query that counts all sources together; ids become text where sources disagree."""
     text_ids = {
         role: len({kind_of(source.types[log.column(role)]) for source in log.sources}) > 1
         for role in ("query_id", "doc_id")
     }
-    query = list_counting_query if log.lists else counting_query
-    queries = [query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
+    if log.lists:
+        queries = [list_counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
+    else:
+        queries = [
+            counting_query(source, log, skip=skip, text_ids=text_ids, countable=_countable(source, log, engine))
+            for source in log.sources
+        ]
     more = ["list"] if log.lists else [name(column) for column in log.context]
     keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
@@ -237,6 +242,12 @@ def _scan(log: Log, *, skip: bool) -> str:
     united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({_union(queries)}) GROUP BY {keys}"
     values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
     return f"SELECT {values}, impressions, clicks FROM ({united})"
+
+
+def _countable(source: Source, log: Log, engine: Engines) -> bool:
+    """Whether all rows are known to say if there was a click: then nothing needs to be asked of each of them."""
+    query = uncountable_query(source, log) if isinstance(engine, DuckDB) else None
+    return query is not None and not engine.rows(query)
 
 
 def _union(queries: Sequence[str]) -> str:
