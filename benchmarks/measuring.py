@@ -7,11 +7,12 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from clickmix import __version__
 
@@ -22,14 +23,22 @@ RESULTS = Path(__file__).parent / "results"
 SCRATCH = Path("bench")  # ignored by git: generated logs and what is written from them
 
 
-def run(command: Sequence[str]) -> tuple[float, float]:
+def run(command: Sequence[str], *, printed: IO[str] | None = None) -> tuple[float, float]:
     """Seconds and peak megabytes of a command."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=printed or subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(command)} failed")
     return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def run_script(script: str) -> tuple[float, float, float]:
+    """The seconds that a Python script prints last, those it took with Python's start and end, and peak megabytes."""
+    with tempfile.TemporaryFile("w+") as printed:
+        whole, megabytes = run([sys.executable, "-c", script], printed=printed)
+        printed.seek(0)
+        return float(printed.read().split()[-1]), whole, megabytes
 
 
 def least_seconds(action: Callable[[], Any], *, repeats: int = 5) -> float:
