@@ -116,19 +116,25 @@ def _chosen(counts: Counts, share: float) -> str:
     """
     types = counts.engine.types(counts.table)
     if all(kind_of(types[key]) == "integer" for key in ("query_id", "doc_id")):
-        query, document = (f"CAST({key} % {HASHED_TO} AS BIGINT)" for key in ("query_id", "doc_id"))
+        query, document = (_small(key, types[key]) for key in ("query_id", "doc_id"))
         spread = f"{query} * {SPREAD[0]} + {document} * {SPREAD[1]}"
         return f"abs({spread}) % {HASHED_TO} < {round(share * HASHED_TO)}"
     texts = "concat(CAST(query_id AS VARCHAR), '/', CAST(doc_id AS VARCHAR))"
     return f"left(md5({texts}), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
 
 
+def _small(key: str, type: str) -> str:
+    """A whole number as one that can be multiplied; to divide those that can be already would only take time."""
+    return f"CAST({key} AS BIGINT)" if type in ("SMALLINT", "INTEGER") else f"CAST({key} % {HASHED_TO} AS BIGINT)"
+
+
 def sample_queries(counts: Counts, share: float) -> Counts:
     """The counts of about this share of the queries, each with all its cells; the same ones on every engine."""
     if share >= 1:
         return counts
-    if kind_of(counts.engine.types(counts.table)["query_id"]) == "integer":
-        spread = f"abs(CAST(query_id % {HASHED_TO} AS BIGINT) * {SPREAD[0]}) % {HASHED_TO}"
+    type = counts.engine.types(counts.table)["query_id"]
+    if kind_of(type) == "integer":
+        spread = f"abs({_small('query_id', type)} * {SPREAD[0]}) % {HASHED_TO}"
         chosen = f"{spread} < {round(share * HASHED_TO)}"
     else:
         chosen = f"left(md5(CAST(query_id AS VARCHAR)), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
