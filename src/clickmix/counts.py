@@ -24,7 +24,7 @@ from clickmix.record import record_of, record_text
 from clickmix.refused import Refused, any_rejected_line, find_refused
 from clickmix.rows import counting_query, uncountable_query
 from clickmix.sources import Source, kind_of, unreadable
-from clickmix.sql import aliased, aliases, listed, name
+from clickmix.sql import aliased, listed, name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,9 +77,9 @@ class Counts:
     @cached_property
     def patterns(self) -> str:
         """A small table: how many `documents` had how many impressions and clicks at each place (k0, k1, ...)."""
-        keys = listed([*aliases(self.keys), "impressions", "clicks"])
-        cells = f"(SELECT {aliased(self.keys)}, impressions, clicks FROM {self.table}) AS cells"
-        return self.engine.keep(f"SELECT {keys}, count(*) AS documents FROM {cells} GROUP BY {keys}")
+        ordinals = listed(str(i + 1) for i in range(len(self.keys) + 2))
+        columns = f"{aliased(self.keys)}, impressions, clicks, count(*) AS documents"
+        return self.engine.keep(f"SELECT {columns} FROM {self.table} GROUP BY {ordinals}")
 
     def cells(self) -> Columns:
         """All cells as numpy columns, in order. For logs that fit in memory."""

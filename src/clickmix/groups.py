@@ -106,21 +106,20 @@ def read_moving(counts: Counts, histogram: Histogram) -> float:
 def _sampled(counts: Counts, histogram: Histogram, cells: int) -> str:
     """SQL that keeps a sample of documents with about so many cells, the same ones every time."""
     share = min(1.0, cells / int(histogram.documents.sum()))
-    return "" if share == 1.0 else f"WHERE {_chosen(counts, share)}"
+    return "" if share == 1.0 else f"WHERE {_chosen(counts, share, 'query_id', 'doc_id')}"
 
 
-def _chosen(counts: Counts, share: float) -> str:
-    """SQL that is true for about this share of the documents, the same ones on every engine.
+def _chosen(counts: Counts, share: float, *keys: str) -> str:
+    """SQL that is true for about this share of what the keys name, the same ones on every engine.
 
     Whole numbers are spread by multiplication; texts by MD5, which every engine knows.
     """
     types = counts.engine.types(counts.table)
-    if all(kind_of(types[key]) == "integer" for key in ("query_id", "doc_id")):
-        query, document = (_small(key, types[key]) for key in ("query_id", "doc_id"))
-        spread = f"{query} * {SPREAD[0]} + {document} * {SPREAD[1]}"
+    if all(kind_of(types[key]) == "integer" for key in keys):
+        spread = " + ".join(f"{_small(key, types[key])} * {by}" for key, by in zip(keys, SPREAD, strict=False))
         return f"abs({spread}) % {HASHED_TO} < {round(share * HASHED_TO)}"
-    texts = "concat(CAST(query_id AS VARCHAR), '/', CAST(doc_id AS VARCHAR))"
-    return f"left(md5({texts}), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
+    texts = ", '/', ".join(f"CAST({key} AS VARCHAR)" for key in keys)
+    return f"left(md5(concat({texts})), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
 
 
 def _small(key: str, type: str) -> str:
@@ -129,15 +128,10 @@ def _small(key: str, type: str) -> str:
 
 
 def sample_queries(counts: Counts, share: float) -> Counts:
-    """The counts of about this share of the queries, each with all its cells; the same ones on every engine."""
+    """The counts of about this share of the queries, each with all its cells."""
     if share >= 1:
         return counts
-    type = counts.engine.types(counts.table)["query_id"]
-    if kind_of(type) == "integer":
-        spread = f"abs({_small('query_id', type)} * {SPREAD[0]}) % {HASHED_TO}"
-        chosen = f"{spread} < {round(share * HASHED_TO)}"
-    else:
-        chosen = f"left(md5(CAST(query_id AS VARCHAR)), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
+    chosen = _chosen(counts, share, "query_id")
     return replace(counts, table=counts.engine.keep(f"SELECT * FROM {counts.table} WHERE {chosen}"))
 
 

@@ -187,6 +187,8 @@ def _below_and_not(
     """Informative groups, their documents split: no relevant document above in the same query and context, or one."""
     looked_at = sample_queries(counts, LOOK_CELLS / sum(group.documents for group in groups))
     rows = counts.engine.fetch(split_query(groups, looked_at))
+    if looked_at is not counts:
+        counts.engine.forget(looked_at.table)
     position, *context = (rows[alias] for alias in aliases(counts.keys))
     contexts = zip(*(key.astype(str) for key in context), strict=True) if context else None
     places = zip(position.tolist(), contexts or itertools.repeat(()), strict=contexts is not None)

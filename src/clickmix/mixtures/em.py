@@ -24,8 +24,11 @@ CLIMBS = 20
 QUASI_NEWTON_STEPS = 200
 
 
-class Slope(Protocol):
-    """What can be climbed by its gradient."""
+class Hill(Protocol):
+    """What can be climbed, by EM and by its gradient."""
+
+    def step(self, x: Vector) -> tuple[float, Vector]:
+        """The log-likelihood at x, and the point after one EM step from x."""
 
     def slope(self, x: Vector) -> tuple[float, Vector]:
         """The log-likelihood at x, and its gradient there."""
@@ -35,13 +38,6 @@ class Slope(Protocol):
 
     def bounds(self) -> Sequence[tuple[float | None, float | None]]:
         """Between what each coordinate must stay."""
-
-
-class Hill(Slope, Protocol):
-    """What can also be climbed by EM."""
-
-    def step(self, x: Vector) -> tuple[float, Vector]:
-        """The log-likelihood at x, and the point after one EM step from x."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ def _em(hill: Hill, x: Vector, before: tuple[float, ...], tolerance: float, *, s
 
 def _quasi_newton(hill: Hill, path: Climb) -> tuple[Vector, tuple[float, ...]]:
     """Where L-BFGS comes from the end of a path, and the trace so far; the path's own end if it came no higher."""
-    end, values, _ = quasi_newton(hill, path.parameters)
+    end, values = _lbfgs(hill, path.parameters)
     trace = path.log_likelihoods
     # Priors and rates are put in order only by EM, so the value that counts is the one EM sees.
     if not hill.step(end)[0] > trace[-1]:
@@ -93,8 +89,8 @@ def _quasi_newton(hill: Hill, path: Climb) -> tuple[Vector, tuple[float, ...]]:
     return end, (*trace, *np.maximum.accumulate(values)[:-1].tolist())
 
 
-def quasi_newton(hill: Slope, x: Vector, *, gain: float = 1e-14) -> tuple[Vector, list[float], bool]:
-    """L-BFGS from x until a step gains less than this share: where it ends, the values on the way, and if it did."""
+def _lbfgs(hill: Hill, x: Vector) -> tuple[Vector, list[float]]:
+    """L-BFGS from x until a step gains nothing: where it ends, and the values on the way."""
     scale = 1 / np.sqrt(np.maximum(hill.curvature(x), 1e-6))
     values: list[float] = []
 
@@ -112,6 +108,6 @@ def quasi_newton(hill: Slope, x: Vector, *, gain: float = 1e-14) -> tuple[Vector
             for (low, high), s in zip(hill.bounds(), scale, strict=True)
         ],
         callback=lambda intermediate_result: values.append(-intermediate_result.fun),
-        options={"maxiter": QUASI_NEWTON_STEPS, "ftol": gain, "gtol": 1e-8, "maxcor": 20},
+        options={"maxiter": QUASI_NEWTON_STEPS, "ftol": ROUNDING, "gtol": 1e-8, "maxcor": 20},
     )
-    return found.x * scale, values, found.status == 0
+    return found.x * scale, values
