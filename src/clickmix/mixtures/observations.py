@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,14 +82,12 @@ class Observations:
         return np.asarray(-np.log1p(n) - betaln(n - c + 1, c + 1))  # C(n, c) itself overflows beyond n = 1030
 
     @cached_property
-    def moments(self) -> Floats:
-        """Of documents with one cell each: how many, their clicks, their skips."""
-        return np.stack([self.multiplicity, self.multiplicity * self.clicks, self.multiplicity * self.skips], axis=1)
+    def _first_cells(self) -> Ints:
+        return np.searchsorted(self.group, np.arange(self.groups))
 
-    @cached_property
-    def slices(self) -> tuple[slice, ...]:
-        """The cells of each group, where they stand group by group."""
-        return tuple(slice(*ends) for ends in itertools.pairwise(np.searchsorted(self.group, range(self.groups + 1))))
+    def sums(self, cells: Floats) -> Floats:
+        """Sums over the cells of each group, along the last axis; cells stand group by group, and no group has none."""
+        return np.asarray(np.add.reduceat(cells, self._first_cells, axis=-1))
 
     def shares_of(self, groups: Floats) -> Floats:
         """Documents x columns: the mean of values (groups x columns), weighted by the document's impressions."""
@@ -124,4 +121,4 @@ class Observations:
 
     def per_cell(self, groups: Floats) -> Floats:
         """Values (component x group) for each cell; a single group's stand for all cells as they are."""
-        return groups if self.groups == 1 else groups[:, self.group]
+        return groups if self.groups == 1 else groups.take(self.group, axis=-1)  # an index would take longer

@@ -11,11 +11,12 @@ overrule it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from clickmix.mixtures.chains import Solved, solve_chains
 from clickmix.mixtures.fit import LARGEST_LOGIT
 from clickmix.mixtures.observations import Floats, Ints, Observations
 from clickmix.mixtures.surfaces import Surfaces, group_surfaces, rising
@@ -31,10 +32,11 @@ GAIN = 0.01  # of the log-likelihood: the least a step must bring
 class Walk:
     """Edges between neighbouring groups (from, to, span of log position); per kind of parameter drift and deviation.
 
-    `chains` are the groups that edges link, one after the other: those of one context.
+    `chains` (chain x step) are the groups that edges link, one after the other: those of one context. Behind the end of
+    a shorter chain stands -1.
     """
 
-    chains: tuple[Ints, ...]
+    chains: Ints
     start: Ints
     end: Ints
     span: Floats
@@ -48,8 +50,8 @@ class Walk:
         edges = [(a, b) for a, b in itertools.pairwise(order) if contexts[a] == contexts[b]]
         start, end = np.array(edges, dtype=np.int64).reshape(-1, 2).T
         at = np.log(np.asarray(positions, dtype=np.float64))
-        grouped = itertools.groupby(order, key=lambda g: contexts[g])
-        chains = tuple(np.array(list(members), dtype=np.int64) for _, members in grouped)
+        grouped = [list(members) for _, members in itertools.groupby(order, key=lambda g: contexts[g])]
+        chains = np.array(list(itertools.zip_longest(*grouped, fillvalue=-1)), dtype=np.int64).T
         return cls(chains, start, end, at[end] - at[start], np.zeros(kinds), np.full(kinds, FIRST_DEVIATION))
 
     def density(self, phi: Floats) -> tuple[float, Floats]:
@@ -61,22 +63,18 @@ class Walk:
         np.add.at(slope, self.end, -off / scale)
         return float(-(off**2).sum() / 2), slope
 
-    def precision(self, groups: int) -> Floats:
-        """Kind x group x group: minus the second derivative of the log density."""
-        steps = np.zeros((len(self.span), groups))
-        edge = np.arange(len(self.span))
-        steps[edge, self.end], steps[edge, self.start] = 1.0, -1.0
-        return np.stack([steps.T @ (steps / (d**2 * self.span)[:, None]) for d in self.deviation])
+    def springs(self) -> Floats:
+        """Edge x kind: how firmly both ends are held together, minus the second derivative of the log density."""
+        return np.asarray(1 / (self.deviation**2 * self.span[:, None]))
 
-    def estimated(self, phi: Floats, covariance: Floats) -> Walk:
-        """The walk that fits parameters known as phi, give or take `covariance` (kind x group x group)."""
+    def estimated(self, phi: Floats, variance: Floats) -> Walk:
+        """The walk that fits parameters phi; `variance` (edge x kind x kind) says how well the steps are known."""
         steps = phi[self.end] - phi[self.start]
         drift = steps.sum(axis=0) / self.span.sum()
-        spread = np.stack(
-            [c[self.end, self.end] + c[self.start, self.start] - 2 * c[self.end, self.start] for c in covariance]
-        )
-        variance = (((steps - drift * self.span[:, None]) ** 2 + spread.T) / self.span[:, None]).mean(axis=0)
-        return replace(self, drift=drift, deviation=np.maximum(np.sqrt(variance), LEAST_DEVIATION))
+        square = (
+            ((steps - drift * self.span[:, None]) ** 2 + np.diagonal(variance, axis1=1, axis2=2)) / self.span[:, None]
+        ).mean(axis=0)
+        return replace(self, drift=drift, deviation=np.maximum(np.sqrt(square), LEAST_DEVIATION))
 
 
 @dataclass(frozen=True)
@@ -104,13 +102,11 @@ def fit_shared(blocks: Sequence[Observations], parameters: Floats, walk: Walk) -
         if gain < GAIN and rounds >= FEWEST_ROUNDS:
             break
         if rounds < WALK_ROUNDS:
-            phi, step = _phi(x)
-            inverse = _inverse(surfaces, walk, step)
-            covariance = np.stack([inverse[:, j, :, j] * np.outer(step[:, j], step[:, j]) for j in range(x.shape[1])])
-            walk = walk.estimated(phi, covariance)
-    inverse = _inverse(surfaces, walk, _phi(x)[1])
-    own = np.einsum("gigj,gji->g", inverse, rising(surfaces.information))
-    return Shared(x, surfaces.value, own, _bic(blocks, surfaces, walk, x), walk, gain < GAIN)
+            walk = walk.estimated(_phi(x)[0], _solved(surfaces, walk, x).step_variance)
+    known, found = _known(surfaces, x), _solved(surfaces, walk, x)
+    own = np.einsum("gij,gji->g", found.inverse, known)
+    bic = _bic(blocks, surfaces, walk, x, found.log_determinant)
+    return Shared(x, surfaces.value, own, bic, walk, gain < GAIN)
 
 
 def _newton(
@@ -120,8 +116,7 @@ def _newton(
     phi, step = _phi(x)
     density, pull = walk.density(phi)
     value = float(surfaces.value.sum()) + density
-    slope = surfaces.slope + pull * step
-    direction = np.einsum("gihj,hj->gi", _inverse(surfaces, walk, step), slope)
+    direction = _solved(surfaces, walk, x, surfaces.slope / step + pull).solution / step
     for halvings in range(20):
         candidate = np.clip(x + direction / 2**halvings, -LARGEST_LOGIT, LARGEST_LOGIT)
         there = group_surfaces(blocks, candidate)
@@ -138,44 +133,31 @@ def _phi(x: Floats) -> tuple[Floats, Floats]:
     return np.hstack([weights, log_rates]), np.hstack([np.ones_like(weights), -np.expm1(log_rates)])
 
 
-def _precisions(surfaces: Surfaces, walk: Walk, step: Floats) -> Iterator[tuple[Ints, Floats]]:
-    """Per chain of groups what clicks and walk say together: minus the second derivative in x, group after group."""
-    groups, kinds = step.shape
-    precision, known = walk.precision(groups), rising(surfaces.information)
-    for chain in walk.chains:  # nothing links one chain with another
-        total = np.zeros((len(chain), kinds, len(chain), kinds))
-        own = np.arange(len(chain))
-        total[own, :, own, :] = known[chain]
-        for j in range(kinds):
-            total[:, j, :, j] += precision[j][np.ix_(chain, chain)] * np.outer(step[chain, j], step[chain, j])
-        size = len(chain) * kinds
-        # The ridge: a direction in which nothing is known stays where it is.
-        yield chain, total.reshape(size, size) + RIDGE * np.eye(size)
+def _known(surfaces: Surfaces, x: Floats) -> Floats:
+    """Group x kind x kind: what a group's own clicks say of its parameters, on the walk's scale."""
+    _, step = _phi(x)
+    return np.asarray(rising(surfaces.information) / (step[:, :, None] * step[:, None, :]))
 
 
-def _inverse(surfaces: Surfaces, walk: Walk, step: Floats) -> Floats:
-    """Group x kind x group x kind: the covariance of x, of what the clicks and the walk say together."""
-    groups, kinds = step.shape
-    inverse, every = np.zeros((groups, kinds, groups, kinds)), np.arange(kinds)
-    for chain, precision in _precisions(surfaces, walk, step):
-        found = np.linalg.inv(precision).reshape(len(chain), kinds, len(chain), kinds)
-        inverse[np.ix_(chain, every, chain, every)] = found
-    return inverse
+def _solved(surfaces: Surfaces, walk: Walk, x: Floats, slope: Floats | None = None) -> Solved:
+    """Newton's step up a slope, and how well everything is known by clicks and walk together, on the walk's scale."""
+    # The ridge: a direction in which nothing is known stays where it is.
+    known = _known(surfaces, x) + RIDGE * np.eye(x.shape[1])
+    return solve_chains(walk.chains, known, walk.springs(), np.zeros_like(x) if slope is None else slope)
 
 
-def _bic(blocks: Sequence[Observations], surfaces: Surfaces, walk: Walk, x: Floats) -> float:
+def _bic(blocks: Sequence[Observations], surfaces: Surfaces, walk: Walk, x: Floats, log_determinant: float) -> float:
     """-2 log of the probability of the clicks given the walk, and log(steps) for each number the walk is known by.
 
     The groups' parameters are integrated out (Laplace). Where a chain begins is known from its documents alone: its
     prior weighs as much as one of them (unit information), which makes of it the log(documents) of the usual BIC.
     """
-    phi, step = _phi(x)
     documents = np.concatenate([block.per_group(np.ones_like(block.clicks)) for block in blocks])
-    known = np.diagonal(rising(surfaces.information), axis1=1, axis2=2) / step**2
-    log_evidence = float(surfaces.value.sum()) + walk.density(phi)[0]
+    known = np.diagonal(_known(surfaces, x), axis1=1, axis2=2)
+    log_evidence = float(surfaces.value.sum()) + walk.density(_phi(x)[0])[0] - log_determinant / 2
     log_evidence -= (np.log(walk.deviation).sum() * 2 * len(walk.span) + len(walk.drift) * np.log(walk.span).sum()) / 2
-    log_evidence += np.log(step).sum()
-    for chain, precision in _precisions(surfaces, walk, step):
-        unit = np.maximum(known[chain].sum(axis=0), RIDGE) / documents[chain].sum()
-        log_evidence += (np.log(unit).sum() - np.linalg.slogdet(precision)[1]) / 2
+    for chain in walk.chains:
+        members = chain[chain >= 0]
+        unit = np.maximum(known[members].sum(axis=0), RIDGE) / documents[members].sum()
+        log_evidence += np.log(unit).sum() / 2
     return float(-2 * log_evidence + 2 * len(walk.drift) * np.log(len(walk.span)))

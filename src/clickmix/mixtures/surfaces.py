@@ -68,21 +68,12 @@ def _sums(seen: Observations, numbers: Floats) -> tuple[Floats, Floats, Floats, 
     off = seen.clicks * by_p - seen.skips * by_q
     pulls = posterior * off
     mean = np.vstack([posterior[1:] - np.exp(log_pi[1:]), *((part * pulls).sum(axis=0) for part in v)])
-    value, weighted, squares = m * (highest + np.log(total) + seen.log_choose), mean * m, pulls * off
-    each = []
-    for part in seen.slices:
-        of_posterior = posterior[:, part] @ seen.moments[part]
-        of_off = np.stack([pulls[:, part] @ m[part], squares[:, part] @ m[part]], axis=1)
-        each.append(
-            (
-                value[part].sum(),
-                weighted[:, part].sum(axis=1),
-                weighted[:, part] @ mean[:, part].T,
-                np.hstack([of_posterior, of_off]),
-            )
-        )
-    values, slopes, spreads, moments = (np.stack(parts) for parts in zip(*each, strict=True))
-    return values, slopes, spreads, moments
+    weighted, documents, offs = mean * m, posterior * m, pulls * m
+    value = seen.sums(m * (highest + np.log(total) + seen.log_choose))
+    # Products by rows, never all at once: what is larger than a processor's cache costs more than its sums.
+    spread = np.stack([seen.sums(row * mean) for row in weighted], axis=1)
+    moments = (documents, documents * seen.clicks, documents * seen.skips, offs, offs * off)
+    return value, seen.sums(weighted).T, spread.T, np.stack([seen.sums(part).T for part in moments], axis=2)
 
 
 def _if_grades_were_known(
