@@ -93,37 +93,53 @@ class Shared:
     converged: bool
 
 
+@dataclass(frozen=True)
+class _Point:
+    """Parameters x (group x kind), and there: the groups' surfaces; x on the walk's scale, logarithms for rates.
+
+    `step` is how fast phi changes with x; `known` (group x kind x kind) is what a group's own clicks say of its phi.
+    """
+
+    x: Floats
+    surfaces: Surfaces
+    phi: Floats
+    step: Floats
+    known: Floats
+
+    @classmethod
+    def at(cls, x: Floats, blocks: Sequence[Observations]) -> _Point:
+        surfaces, (phi, step) = group_surfaces(blocks, x), _phi(x)
+        known = rising(surfaces.information) / (step[:, :, None] * step[:, None, :])
+        return cls(x, surfaces, phi, step, known)
+
+
 def fit_shared(blocks: Sequence[Observations], parameters: Floats, walk: Walk) -> Shared:
     """From a row of parameters per group: a step to better ones given the walk, the walk given those, in turn."""
-    x = parameters
-    surfaces = group_surfaces(blocks, x)
+    point = _Point.at(parameters, blocks)
     for rounds in range(ROUNDS):
-        x, surfaces, gain = _newton(blocks, x, surfaces, walk)
+        point, gain = _newton(blocks, point, walk)
         if gain < GAIN and rounds >= FEWEST_ROUNDS:
             break
         if rounds < WALK_ROUNDS:
-            walk = walk.estimated(_phi(x)[0], _solved(surfaces, walk, x).step_variance)
-    known, found = _known(surfaces, x), _solved(surfaces, walk, x)
-    own = np.einsum("gij,gji->g", found.inverse, known)
-    bic = _bic(blocks, surfaces, walk, x, found.log_determinant)
-    return Shared(x, surfaces.value, own, bic, walk, gain < GAIN)
+            walk = walk.estimated(point.phi, _solved(point, walk).step_variance)
+    found = _solved(point, walk)
+    own = np.einsum("gij,gji->g", found.inverse, point.known)
+    bic = _bic(blocks, point, walk, found.log_determinant)
+    return Shared(point.x, point.surfaces.value, own, bic, walk, gain < GAIN)
 
 
-def _newton(
-    blocks: Sequence[Observations], x: Floats, surfaces: Surfaces, walk: Walk
-) -> tuple[Floats, Surfaces, float]:
+def _newton(blocks: Sequence[Observations], point: _Point, walk: Walk) -> tuple[_Point, float]:
     """One of Newton's steps up log-likelihood plus the walk's log density, halved until it gains; what it gained."""
-    phi, step = _phi(x)
-    density, pull = walk.density(phi)
-    value = float(surfaces.value.sum()) + density
-    direction = _solved(surfaces, walk, x, surfaces.slope / step + pull).solution / step
+    density, pull = walk.density(point.phi)
+    value = float(point.surfaces.value.sum()) + density
+    direction = _solved(point, walk, point.surfaces.slope / point.step + pull).solution / point.step
     for halvings in range(20):
-        candidate = np.clip(x + direction / 2**halvings, -LARGEST_LOGIT, LARGEST_LOGIT)
-        there = group_surfaces(blocks, candidate)
-        gain = float(there.value.sum()) + walk.density(_phi(candidate)[0])[0] - value
+        x = np.clip(point.x + direction / 2**halvings, -LARGEST_LOGIT, LARGEST_LOGIT)
+        there = _Point.at(x, blocks)
+        gain = float(there.surfaces.value.sum()) + walk.density(there.phi)[0] - value
         if gain > 0:
-            return candidate, there, gain
-    return x, surfaces, 0.0
+            return there, gain
+    return point, 0.0
 
 
 def _phi(x: Floats) -> tuple[Floats, Floats]:
@@ -133,28 +149,22 @@ def _phi(x: Floats) -> tuple[Floats, Floats]:
     return np.hstack([weights, log_rates]), np.hstack([np.ones_like(weights), -np.expm1(log_rates)])
 
 
-def _known(surfaces: Surfaces, x: Floats) -> Floats:
-    """Group x kind x kind: what a group's own clicks say of its parameters, on the walk's scale."""
-    _, step = _phi(x)
-    return np.asarray(rising(surfaces.information) / (step[:, :, None] * step[:, None, :]))
-
-
-def _solved(surfaces: Surfaces, walk: Walk, x: Floats, slope: Floats | None = None) -> Solved:
+def _solved(point: _Point, walk: Walk, slope: Floats | None = None) -> Solved:
     """Newton's step up a slope, and how well everything is known by clicks and walk together, on the walk's scale."""
     # The ridge: a direction in which nothing is known stays where it is.
-    known = _known(surfaces, x) + RIDGE * np.eye(x.shape[1])
-    return solve_chains(walk.chains, known, walk.springs(), np.zeros_like(x) if slope is None else slope)
+    known = point.known + RIDGE * np.eye(point.x.shape[1])
+    return solve_chains(walk.chains, known, walk.springs(), np.zeros_like(point.x) if slope is None else slope)
 
 
-def _bic(blocks: Sequence[Observations], surfaces: Surfaces, walk: Walk, x: Floats, log_determinant: float) -> float:
+def _bic(blocks: Sequence[Observations], point: _Point, walk: Walk, log_determinant: float) -> float:
     """-2 log of the probability of the clicks given the walk, and log(steps) for each number the walk is known by.
 
     The groups' parameters are integrated out (Laplace). Where a chain begins is known from its documents alone: its
     prior weighs as much as one of them (unit information), which makes of it the log(documents) of the usual BIC.
     """
     documents = np.concatenate([block.per_group(np.ones_like(block.clicks)) for block in blocks])
-    known = np.diagonal(_known(surfaces, x), axis1=1, axis2=2)
-    log_evidence = float(surfaces.value.sum()) + walk.density(_phi(x)[0])[0] - log_determinant / 2
+    known = np.diagonal(point.known, axis1=1, axis2=2)
+    log_evidence = float(point.surfaces.value.sum()) + walk.density(point.phi)[0] - log_determinant / 2
     log_evidence -= (np.log(walk.deviation).sum() * 2 * len(walk.span) + len(walk.drift) * np.log(walk.span).sum()) / 2
     for chain in walk.chains:
         members = chain[chain >= 0]
