@@ -1,7 +1,8 @@
 """Fitting all positions of an 8M-click log (18,919 queries, top 20), against scikit-learn on the same rates.
 
 Two components, the paper's mixture position by position, are what scikit-learn fits, too. The corrections do more: they
-read the histogram, look at one grade more, let neighbours share strength, and check the log's assumptions.
+read the histogram, look at one grade more, let neighbours share strength, and check the log's assumptions. How that
+grows with the number of groups: a page ten times as long, and twenty contexts of twenty positions.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from clickmix import Counts
 from clickmix.corrections import MixtureCorrection
 from clickmix.mixtures import Observations, fit_group
 from measuring import least_seconds, write_result
@@ -33,7 +35,22 @@ def measure(*, clicks: int = 8_000_000) -> dict[str, Any]:
             seconds = least_seconds(partial(MixtureCorrection(mixture).fit, counts))
             figures[f"eta_{eta}_{mixture}_seconds"] = round(seconds, 3)
             figures[f"eta_{eta}_{mixture}_times_faster_than_scikit_learn"] = round(theirs / seconds, 1)
+    for positions, contexts in ((20, 1), (200, 1), (20, 20)):
+        seconds = least_seconds(partial(MixtureCorrection().fit, _page(positions, contexts)))
+        figures[f"auto_seconds_of_{contexts}_contexts_of_{positions}_positions"] = round(seconds, 3)
     return figures
+
+
+def _page(positions: int, contexts: int, *, queries: int = 2_000) -> Counts:
+    """A document in ten is relevant; the queries are shared out among the contexts."""
+    rng = np.random.default_rng(0)
+    query, position = np.repeat(np.arange(queries), positions), np.tile(np.arange(1, positions + 1), queries)
+    impressions = 1 + rng.poisson(20, len(query))
+    rates = np.where(rng.random(len(query)) < 0.1, 0.9, 0.27) / np.sqrt(position)
+    clicks = rng.binomial(impressions, rates)
+    return Counts.from_arrays(
+        query, query * positions + position, position, impressions, clicks, device=(query % contexts).astype(str)
+    )
 
 
 def _two_components(groups: list[Observations]) -> None:

@@ -245,14 +245,14 @@ def _members(histogram: Histogram, group: Ints) -> list[tuple[PlaceCounts, ...]]
     places = [
         PlaceCounts(place, int(d), int(n), int(c)) for place, d, n, c in zip(histogram.places, *totals, strict=True)
     ]
-    return [
-        tuple(place for place, member_of in zip(places, group, strict=True) if member_of == g)
-        for g in range(int(group.max()) + 1)
-    ]
+    members: list[list[PlaceCounts]] = [[] for _ in range(int(group.max()) + 1)]
+    for place, g in zip(places, group.tolist(), strict=True):
+        members[g].append(place)
+    return [tuple(group_places) for group_places in members]
 
 
 def _first_places(histogram: Histogram, group: Ints) -> list[Place]:
-    return [histogram.places[int(np.flatnonzero(group == g)[0])] for g in range(int(group.max()) + 1)]
+    return [histogram.places[first] for first in np.unique(group, return_index=True)[1]]
 
 
 def _documents(histogram: Histogram) -> Ints:
@@ -276,11 +276,9 @@ def _filled(fitted: _Fitted, histogram: Histogram, group: Ints) -> list[Floats]:
     if not known:
         rate = histogram.total(histogram.clicks).sum() / histogram.total(histogram.impressions).sum()
         return [_proper(np.array([1 - rate, rate]))] * len(fitted.priors)
-    filled = []
-    for first, prior in zip(_first_places(histogram, group), fitted.priors, strict=True):
-        near = known[nearest(first, [place for place, _ in known])][1]
-        filled.append(_proper(near if prior is None else prior))
-    return filled
+    places = [place for place, _ in known]
+    firsts = zip(_first_places(histogram, group), fitted.priors, strict=True)
+    return [_proper(known[nearest(first, places)][1] if prior is None else prior) for first, prior in firsts]
 
 
 def _proper(prior: Floats) -> Floats:
