@@ -81,7 +81,7 @@ def read_histogram(counts: Counts) -> Histogram:
 
 def make_histogram(columns: dict[str, Ints], context: Sequence[str]) -> Histogram:
     """From columns impressions, clicks, documents and k0, k1, ...: position and those of the context, in order."""
-    places, place = _places(columns, context)
+    places, place = places_of(columns, context)
     return Histogram(
         places, place, columns["impressions"], columns["clicks"], columns["documents"], context=tuple(context)
     )
@@ -142,7 +142,7 @@ def read_sample(counts: Counts, histogram: Histogram) -> Sample:
         f"SELECT dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, {keys}, impressions, clicks "
         f"FROM {cells_query(counts, _sampled(counts, histogram, SAMPLE_CELLS))} ORDER BY document, {keys}"
     )
-    places, place = _places(columns, counts.context)
+    places, place = places_of(columns, counts.context)
     index = {key: i for i, key in enumerate(histogram.places)}
     known = np.array([index[key] for key in places], dtype=np.int64)
     return Sample(columns["document"], known[place], columns["impressions"], columns["clicks"])
@@ -152,7 +152,7 @@ def read_places(counts: Counts) -> tuple[Place, ...]:
     """The places of a log, in order."""
     keys = listed(aliases(counts.keys))
     columns = counts.engine.fetch(f"SELECT DISTINCT {keys} FROM {counts.patterns} ORDER BY {keys}")
-    return _places(columns, counts.context)[0]
+    return places_of(columns, counts.context)[0]
 
 
 def join_small(places: Sequence[Place], documents: Sequence[int], *, smallest: int = SMALLEST_GROUP) -> list[int]:
@@ -234,8 +234,8 @@ def nearest_changes(places: Iterable[Place]) -> list[int]:
     return sorted({1, *((above + below) // 2 + 1 for above, below in pairs)})  # halfway, the upper one is taken
 
 
-def _places(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[Place, ...], Ints]:
-    """The distinct places of some rows, in order, and which of them each row belongs to."""
+def places_of(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[Place, ...], Ints]:
+    """The distinct places of some rows (k0, k1, ...), in order, and which of them each row belongs to."""
     position, *keys = (columns[alias] for alias in aliases(["position", *context]))
     codes = position.astype(np.int64)
     for key in keys:

@@ -17,7 +17,7 @@ from scipy.special import chdtri, logit
 from clickmix.corrections.group import Group, observations_of
 from clickmix.corrections.label_sql import labels_query
 from clickmix.counts import Counts
-from clickmix.groups import SMALLEST_GROUP, Histogram, Ints, Place, cells_query, sample_queries
+from clickmix.groups import SMALLEST_GROUP, Histogram, Ints, Place, cells_query, places_of, sample_queries
 from clickmix.mixtures import Observations
 from clickmix.mixtures.halves import RateGap, compare_rates
 from clickmix.mixtures.misfit import Misfit, find_misfits
@@ -189,10 +189,8 @@ def _below_and_not(
     rows = counts.engine.fetch(split_query(groups, looked_at))
     if looked_at is not counts:
         counts.engine.forget(looked_at.table)
-    position, *context = (rows[alias] for alias in aliases(counts.keys))
-    contexts = zip(*(key.astype(str) for key in context), strict=True) if context else None
-    places = zip(position.tolist(), contexts or itertools.repeat(()), strict=contexts is not None)
-    member_of = _member_of(groups, (Place(position, tuple(map(str, c))) for position, c in places))
+    places, place = places_of(rows, counts.context)
+    member_of = _member_of(groups, places)[place]
     for g, group in enumerate(groups):
         if group.mixture.informative:
             parts = [(member_of == g) & (rows["below"] == below) for below in (0, 1)]

@@ -88,7 +88,7 @@ class Problem:
         highest = joint.max(axis=0)
         posterior = np.exp(joint - highest)
         total = posterior.sum(axis=0)
-        value = float(self.seen.multiplicity @ (highest + np.log(total))) + self.constant
+        value = float((self.seen.multiplicity * (highest + np.log(total))).sum()) + self.constant
         return value, np.asarray(posterior / total)
 
     def _log_joint(self, prior: Floats, parameters: Floats) -> Floats:
@@ -101,7 +101,7 @@ class Problem:
         """The log-likelihood, and grade x document the logarithm of each grade's probability."""
         joint = self._log_joint(prior, parameters)
         total = np.logaddexp.reduce(joint, axis=0)
-        return float(self.seen.multiplicity @ total) + self.constant, np.asarray(joint - total)
+        return float((self.seen.multiplicity * total).sum()) + self.constant, np.asarray(joint - total)
 
     def maximise(
         self, posterior: Floats, prior: Floats | None = None, parameters: Floats | None = None

@@ -81,14 +81,6 @@ class Observations:
         n, c = self.impressions, self.clicks
         return np.asarray(-np.log1p(n) - betaln(n - c + 1, c + 1))  # C(n, c) itself overflows beyond n = 1030
 
-    @cached_property
-    def _first_cells(self) -> Ints:
-        return np.searchsorted(self.group, np.arange(self.groups))
-
-    def sums(self, cells: Floats) -> Floats:
-        """Sums over the cells of each group, along the last axis; cells stand group by group, and no group has none."""
-        return np.asarray(np.add.reduceat(cells, self._first_cells, axis=-1))
-
     def shares_of(self, groups: Floats) -> Floats:
         """Documents x columns: the mean of values (groups x columns), weighted by the document's impressions."""
         total = self.per_document(self.impressions)
@@ -107,17 +99,25 @@ class Observations:
         """How many documents each cell stands for."""
         return self.multiplicity if self.one_cell_each else self.multiplicity[self.document]
 
+    @cached_property
+    def _first_cells(self) -> Ints | None:
+        """Where the cells of each group begin, if they stand group by group and no group is without."""
+        in_order = bool((np.diff(self.group) >= 0).all()) and len(np.unique(self.group)) == self.groups
+        return np.searchsorted(self.group, np.arange(self.groups)) if in_order else None
+
+    def sums(self, cells: Floats) -> Floats:
+        """Sums over the cells of each group: row x cell -> row x group."""
+        if self._first_cells is None:
+            return np.stack([np.bincount(self.group, weights=row, minlength=self.groups) for row in cells])
+        return np.asarray(np.add.reduceat(cells, self._first_cells, axis=-1))
+
     def per_group(self, cells: Floats) -> Floats:
         """Sums over the cells of each group, each cell as often as its document was seen."""
-        if self.groups == 1:
-            return np.array([self.weight @ cells])
-        return np.bincount(self.group, weights=cells * self.weight, minlength=self.groups)
+        return np.asarray(self.sums((cells * self.weight)[None])[0])
 
     def shared_out(self, weights: Floats, cells: Floats) -> Floats:
         """Component x group: the sums of each group, a cell counting for component k with `weights[k]` of it."""
-        if self.groups == 1:
-            return np.asarray(weights @ (self.weight * cells))[:, None]
-        return np.array([self.per_group(w * cells) for w in weights])
+        return self.sums(weights * (self.weight * cells))
 
     def per_cell(self, groups: Floats) -> Floats:
         """Values (component x group) for each cell; a single group's stand for all cells as they are."""

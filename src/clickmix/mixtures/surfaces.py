@@ -69,7 +69,7 @@ def _sums(seen: Observations, numbers: Floats) -> tuple[Floats, Floats, Floats, 
     pulls = posterior * off
     mean = np.vstack([posterior[1:] - np.exp(log_pi[1:]), *((part * pulls).sum(axis=0) for part in v)])
     weighted, documents, offs = mean * m, posterior * m, pulls * m
-    value = seen.sums(m * (highest + np.log(total) + seen.log_choose))
+    value = seen.per_group(highest + np.log(total) + seen.log_choose)
     # Products by rows, never all at once: what is larger than a processor's cache costs more than its sums.
     spread = np.stack([seen.sums(row * mean) for row in weighted], axis=1)
     moments = (documents, documents * seen.clicks, documents * seen.skips, offs, offs * off)
