@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -248,3 +251,37 @@ class TestNonparametric:
         n = np.random.default_rng(0).integers(20, 60, 400)
         seen = Observations.histogram(n, np.random.default_rng(1).binomial(n, 0.2), np.ones(400))
         assert fit_nonparametric(seen).verdict is Verdict.ONE_RATE
+
+
+FITTED = """
+import numpy as np
+from clickmix import Counts, PlainEM
+from clickmix.mixtures import Observations, fit_neighbours
+rng = np.random.default_rng(0)
+groups = []
+for k in range(1, 21):
+    n = rng.integers(1, 200, 3_000)
+    c = rng.binomial(n, np.where(rng.random(3_000) < 0.2, 0.8, 0.3) / k)
+    groups.append(Observations.histogram(n, c, np.ones(3_000)))
+fit = fit_neighbours(groups, positions=range(1, 21), contexts=[()] * 20, grades=2)
+print([(mixture.weights, mixture.rates) for mixture in fit.mixtures])
+document, position = np.repeat(np.arange(20_000), 2), np.tile([1, 2], 20_000)
+clicks = rng.binomial(9, np.where(document % 5, 0.3, 0.8) / position)
+counts = Counts.from_arrays(document // 10, document, position, np.full(40_000, 9), clicks)
+print(PlainEM(max_steps=20).fit(counts).parameters)
+"""
+
+
+def test_fits_have_the_same_digits_however_many_threads_numpy_may_use() -> None:
+    """BLAS would add up in another order with more of them."""
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", FITTED],
+            env={**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    ]
+    assert found[0] == found[1] != ""

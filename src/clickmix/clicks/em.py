@@ -53,8 +53,8 @@ def _leap(start: Floats, first: Floats, second: Floats) -> Floats:
     inside = np.all([(p > expit(-FARTHEST)) & (p < expit(FARTHEST)) for p in (start, first, second)], axis=0)
     x0, x1, x2 = (logit(p[inside]) for p in (start, first, second))
     r, v = x1 - x0, x2 - 2 * x1 + x0
-    length = np.linalg.norm(v)
-    s = max(1.0, float(np.linalg.norm(r) / length)) if length > 0 else 1.0
+    length = float((v * v).sum()) ** 0.5
+    s = max(1.0, float((r * r).sum()) ** 0.5 / length) if length > 0 else 1.0
     leapt = second.copy()  # s = 1 leaps exactly here; what is at 0 or 1 takes its ordinary step
     leapt[inside] = expit(np.clip(x0 + 2 * s * r + s * s * v, -FARTHEST, FARTHEST))
     return leapt

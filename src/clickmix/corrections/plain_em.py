@@ -129,8 +129,8 @@ def _leap(start: _Point, first: _Point, second: _Point, *, trust: bool) -> _Poin
     """start + 2 s r + s^2 v on the log-odds: r the first step, v its change, s = |r| / |v| (Varadhan, Roland 2008)."""
     x0, x1, x2 = start.log_odds(), first.log_odds(), second.log_odds()
     r, v = x1 - x0, x2 - 2 * x1 + x0
-    length = float(np.linalg.norm(v))
-    s = max(1.0, float(np.linalg.norm(r)) / length) if length > 0 else 1.0
+    length = float((v * v).sum()) ** 0.5
+    s = max(1.0, float((r * r).sum()) ** 0.5 / length) if length > 0 else 1.0
     leapt = expit(np.clip(x0 + 2 * s * r + s * s * v, -FARTHEST, FARTHEST))
     documents, positions = len(start.relevance), start.parameters.positions
     z1, z0 = leapt[documents : documents + positions], leapt[documents + positions :]
