@@ -99,13 +99,13 @@ class TestWalk:
         rng = np.random.default_rng(0)
         steps = -0.7 * walk.span + 0.2 * np.sqrt(walk.span) * rng.normal(size=1999)
         phi = np.concatenate([[0.0], np.cumsum(steps)])[:, None]
-        found = walk.estimated(phi, np.zeros((1999, 1, 1)))
+        found = walk.estimated(phi, np.zeros((1999, 1)))
         assert abs(found.drift[0] + 0.7) < 5 * 0.2 / np.sqrt(walk.span.sum())
         assert abs(found.deviation[0] / 0.2 - 1) < 5 / np.sqrt(2 * 1999)
 
     def test_parameters_known_only_roughly_do_not_pass_for_deviation(self) -> None:
         walk = Walk.between([1, 2, 3, 4], [()] * 4, kinds=1)
-        phi, noise = -1.0 * np.log([[1], [2], [3], [4]]), np.full((3, 1, 1), 0.08)
+        phi, noise = -1.0 * np.log([[1], [2], [3], [4]]), np.full((3, 1), 0.08)
         expected = np.sqrt(np.mean(0.08 / walk.span))
         assert walk.estimated(phi, noise).deviation == pytest.approx([expected])
 
@@ -148,6 +148,21 @@ class TestEvidence:
         numbers = 2 * 3 * np.log(3), 2 * 4 * np.log(3)  # of the walk: drift and deviation of three and four kinds
         expected = [-2 * evidence + cost for (_, evidence), cost in zip(found, numbers, strict=True)]
         assert [bic for bic, _ in found] == pytest.approx(expected, abs=0.1)
+
+
+class TestDegenerate:
+    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize("rates", [(0.9999, 1.0), (0.9999, 0.99999), (0.0, 1.0), (0.3, 1.0)])
+    def test_rates_at_the_ends_are_fitted(self, rates: tuple[float, float], seed: int) -> None:
+        """There the walk's scale has no more to say of a rate's logit: nothing must be divided by it."""
+        rng, groups = np.random.default_rng(seed), []
+        for _ in range(10):
+            n = rng.integers(1, 80, 500)
+            c = rng.binomial(n, np.where(rng.random(500) < 0.3, rates[1], rates[0]))
+            groups.append(Observations.histogram(n, c, np.ones(500)))
+        fit = fit_neighbours(groups, positions=range(1, 11), contexts=[()] * 10)
+        assert all(np.isfinite([*m.weights, *m.rates]).all() for m in fit.mixtures)
+        assert np.isfinite(list(fit.bics.values())).all()
 
 
 class TestGrades:

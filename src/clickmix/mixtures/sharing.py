@@ -64,16 +64,14 @@ class Walk:
         return float(-(off**2).sum() / 2), slope
 
     def springs(self) -> Floats:
-        """Edge x kind: how firmly both ends are held together, minus the second derivative of the log density."""
+        """Edge x kind: how firmly both ends are held together, 1 / variance of the step between them."""
         return np.asarray(1 / (self.deviation**2 * self.span[:, None]))
 
     def estimated(self, phi: Floats, variance: Floats) -> Walk:
-        """The walk that fits parameters phi; `variance` (edge x kind x kind) says how well the steps are known."""
+        """The walk that fits parameters phi, whose steps are known up to a `variance` (edge x kind)."""
         steps = phi[self.end] - phi[self.start]
         drift = steps.sum(axis=0) / self.span.sum()
-        square = (
-            ((steps - drift * self.span[:, None]) ** 2 + np.diagonal(variance, axis1=1, axis2=2)) / self.span[:, None]
-        ).mean(axis=0)
+        square = (((steps - drift * self.span[:, None]) ** 2 + variance) / self.span[:, None]).mean(axis=0)
         return replace(self, drift=drift, deviation=np.maximum(np.sqrt(square), LEAST_DEVIATION))
 
 
@@ -97,7 +95,7 @@ class Shared:
 class _Point:
     """Parameters x (group x kind), and there: the groups' surfaces; x on the walk's scale, logarithms for rates.
 
-    `step` is how fast phi changes with x; `known` (group x kind x kind) is what a group's own clicks say of its phi.
+    `step` is how fast phi changes with x; `known` (group x kind x kind) is what a group's own clicks say of its x.
     """
 
     x: Floats
@@ -109,8 +107,7 @@ class _Point:
     @classmethod
     def at(cls, x: Floats, blocks: Sequence[Observations]) -> _Point:
         surfaces, (phi, step) = group_surfaces(blocks, x), _phi(x)
-        known = rising(surfaces.information) / (step[:, :, None] * step[:, None, :])
-        return cls(x, surfaces, phi, step, known)
+        return cls(x, surfaces, phi, step, rising(surfaces.information))
 
 
 def fit_shared(blocks: Sequence[Observations], parameters: Floats, walk: Walk) -> Shared:
@@ -132,7 +129,7 @@ def _newton(blocks: Sequence[Observations], point: _Point, walk: Walk) -> tuple[
     """One of Newton's steps up log-likelihood plus the walk's log density, halved until it gains; what it gained."""
     density, pull = walk.density(point.phi)
     value = float(point.surfaces.value.sum()) + density
-    direction = _solved(point, walk, point.surfaces.slope / point.step + pull).solution / point.step
+    direction = _solved(point, walk, point.surfaces.slope + pull * point.step).solution
     for halvings in range(20):
         x = np.clip(point.x + direction / 2**halvings, -LARGEST_LOGIT, LARGEST_LOGIT)
         there = _Point.at(x, blocks)
@@ -150,10 +147,11 @@ def _phi(x: Floats) -> tuple[Floats, Floats]:
 
 
 def _solved(point: _Point, walk: Walk, slope: Floats | None = None) -> Solved:
-    """Newton's step up a slope, and how well everything is known by clicks and walk together, on the walk's scale."""
+    """Newton's step up a slope in x, and how well everything is known by clicks and walk together."""
     # The ridge: a direction in which nothing is known stays where it is.
     known = point.known + RIDGE * np.eye(point.x.shape[1])
-    return solve_chains(walk.chains, known, walk.springs(), np.zeros_like(point.x) if slope is None else slope)
+    pull = np.zeros_like(point.x) if slope is None else slope
+    return solve_chains(walk.chains, known, pull, walk.springs(), point.step)
 
 
 def _bic(blocks: Sequence[Observations], point: _Point, walk: Walk, log_determinant: float) -> float:
@@ -163,8 +161,9 @@ def _bic(blocks: Sequence[Observations], point: _Point, walk: Walk, log_determin
     prior weighs as much as one of them (unit information), which makes of it the log(documents) of the usual BIC.
     """
     documents = np.concatenate([block.per_group(np.ones_like(block.clicks)) for block in blocks])
-    known = np.diagonal(point.known, axis1=1, axis2=2)
-    log_evidence = float(point.surfaces.value.sum()) + walk.density(point.phi)[0] - log_determinant / 2
+    known = np.diagonal(point.known, axis1=1, axis2=2) / point.step**2
+    log_evidence = float(point.surfaces.value.sum()) + walk.density(point.phi)[0]
+    log_evidence += np.log(point.step).sum() - log_determinant / 2
     log_evidence -= (np.log(walk.deviation).sum() * 2 * len(walk.span) + len(walk.drift) * np.log(walk.span).sum()) / 2
     for chain in walk.chains:
         members = chain[chain >= 0]

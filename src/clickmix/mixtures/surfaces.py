@@ -17,6 +17,7 @@ from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.fit import LARGEST_LOGIT
 from clickmix.mixtures.observations import Floats, Observations
 
+LEAST_CURVED = 1e-15  # beside the steepest direction
 BLOCK_CELLS = 1024  # small groups go together to save calls, large ones alone: their numbers stay in the cache
 
 
@@ -95,6 +96,10 @@ def _if_grades_were_known(
 
 
 def rising(information: Floats) -> Floats:
-    """Without the directions in which the likelihood is curved the wrong way; of one matrix or of many."""
+    """Without the directions in which the likelihood is curved the wrong way; of one matrix or of many.
+
+    As little is left of them as keeps rounding from turning them again.
+    """
     values, vectors = np.linalg.eigh(information)
-    return np.asarray((vectors * np.maximum(values, 0)[..., None, :]) @ vectors.swapaxes(-1, -2))
+    least = LEAST_CURVED * np.maximum(values.max(axis=-1, keepdims=True), 0)
+    return np.asarray((vectors * np.maximum(values, least)[..., None, :]) @ vectors.swapaxes(-1, -2))
