@@ -24,7 +24,7 @@ GRADES = (2, 3, 4, 5, 6, 7)
 STRONG = 6.0  # difference of BIC that is strong evidence (Kass & Raftery 1995): what more grades must win by
 DECISIVE = 100.0  # beyond it nobody need look further
 FEWEST_STEPS = 3  # from one position to the next, that a walk can be estimated from
-ROUGHLY = 0.1  # log-likelihood: good enough to start from
+ROUGHLY, ROUGHLY_EACH = 0.1, 0.005  # log-likelihood, of all groups and of each: good enough to start from
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _first(groups: Sequence[Observations], at: Floats) -> Floats:
     """Parameters to start from: two grades, rates of their own, weights whose logits are linear in log position."""
     columns = np.column_stack([np.ones(len(groups)), at])
     problem = Problem(Observations.stacked(groups), Binomial(), columns=columns)
-    path = climb(problem, starts(problem), tolerance=ROUGHLY)
+    path = climb(problem, starts(problem), tolerance=max(ROUGHLY, ROUGHLY_EACH * len(groups)))
     prior, parameters = problem.unpack(path.parameters)
     own = Problem(groups[0], Binomial())
     return np.stack([own.pack((columns @ prior)[g], parameters[:, :, g : g + 1]) for g in range(len(groups))])
