@@ -119,6 +119,9 @@ class TestOnScreen:
     def test_nothing_has_to_be_moved_sideways(self, browser: Browser, page: Path, width: int, dark: bool) -> None:
         browser.open(page, width=width, dark=dark)
         assert browser.evaluate("document.documentElement.scrollWidth") <= width
+        if width >= 1280:  # on a desk no table either
+            hidden = "[...document.querySelectorAll('.scroll')].map(t => t.scrollWidth - t.clientWidth)"
+            assert set(browser.evaluate(hidden)) == {0}
 
     def test_text_stands_out_from_the_paper(self, browser: Browser, page: Path, width: int, dark: bool) -> None:
         browser.open(page, width=width, dark=dark)

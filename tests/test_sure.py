@@ -19,6 +19,7 @@ from clickmix.corrections.group import PlaceCounts
 from clickmix.groups import Place, sample_queries
 from clickmix.mixtures.halves import compare_rates
 from clickmix.mixtures.misfit import find_misfits
+from clickmix.summary import fit_sentences
 from clickmix.verdict import times_more_data
 from oracles_sure import expected_squared_error, gain_of_a_rate, gain_of_own_rates, split_below
 from remark1 import toy
@@ -339,8 +340,7 @@ class TestVerdict:
         verdict = cm.judge(fit_of(group, error=0.3, checks=(QUIET,)))
         assert (str(verdict), verdict.times) == ("needs far more data", None)
         assert verdict.sentences[0] == (
-            "The error to expect of labels is 0.300 (root mean square, of relevance from 0 to 1), above 0.1; how much "
-            "more data would change that cannot be said."
+            "Clicks tell nothing of relevance at any place: every label is what was assumed before any click."
         )
 
     def test_rare_relevance_is_not_known_because_it_is_rare(self) -> None:
@@ -355,10 +355,33 @@ class TestVerdict:
             "would remove half of it."
         )
 
-    def test_a_log_without_clicks_is_not_trustworthy(self) -> None:
-        ids = np.arange(100)
-        counts = cm.Counts.from_arrays(ids // 10, ids, 1 + ids % 10, np.full(100, 50), np.zeros(100, dtype=int))
-        assert str(cm.judge(cm.MixtureCorrection().fit(counts))) == "needs far more data"
+    @pytest.mark.parametrize("move", [False, True])
+    def test_a_log_without_clicks_is_not_trustworthy(self, move: bool) -> None:
+        ids = np.arange(400)
+        documents = ids // 2 if move else ids
+        counts = cm.Counts.from_arrays(ids // 10, documents, 1 + ids % 10, np.full(400, 50), np.zeros(400, dtype=int))
+        fitted = cm.MixtureCorrection().fit(counts)
+        assert (fitted.jointly, str(cm.judge(fitted))) == (move, "needs far more data")
+        assert fitted.error < 1e-6
+        assert not [line for line in fit_sentences(fitted) if "were chosen" in line]
+
+    @pytest.mark.parametrize(
+        ("queries", "judged"), [(2, "needs 15 times more data"), (29, "needs 1.1 times more data")]
+    )
+    def test_positions_that_were_joined_are_not_relevance(self, queries: int, judged: str) -> None:
+        ids = np.arange(10 * queries)
+        clicks = np.random.default_rng(0).binomial(300, 0.5 / (1 + ids % 10))
+        counts = cm.Counts.from_arrays(ids // 10, ids, 1 + ids % 10, np.full(len(ids), 300), clicks)
+        verdict = cm.judge(cm.MixtureCorrection().fit(counts))
+        assert str(verdict) == judged
+        assert verdict.sentences[0].startswith("100% of documents stand at places with fewer than 30 documents, which")
+
+    @pytest.mark.parametrize(("documents", "judged"), [(271, "trustworthy"), (260, "needs 1.1 times more data")])
+    def test_a_tenth_of_documents_may_stand_at_small_places(self, documents: int, judged: str) -> None:
+        group = place_of(1, (0.05, 0.3), None)
+        here = dataclasses.replace(group.places[0], documents=documents)
+        group = dataclasses.replace(group, places=(here, dataclasses.replace(here, place=Place(2), documents=29)))
+        assert str(cm.judge(fit_of(group, error=0.05, checks=(QUIET,)))) == judged
 
     def test_so_many_times_more_data_is_enough(self) -> None:
         fitted = labelled(position_based(9, sessions=20))[0]

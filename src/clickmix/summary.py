@@ -121,6 +121,8 @@ def _choice(fitted: MixtureFit) -> list[str]:
     others = {grades: bic for grades, bic in fitted.bics.items() if grades != fitted.grades}
     if fitted.mixture != "auto" or not others or fitted.grades not in fitted.bics:
         return []
+    if not any(group.mixture.informative for group in fitted.groups):
+        return []  # chosen to look for grades where none were seen
     second = min(others, key=lambda grades: others[grades])
     ahead = others[second] - fitted.bics[fitted.grades]
     by = f"BIC better by {ahead:,.0f} than" if ahead >= 0 else f"they are fewer, and BIC is within {-ahead:.1f} of that"

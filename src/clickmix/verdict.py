@@ -3,13 +3,15 @@
     squared error(s) = sum over groups of documents V(s impressions per document) / documents
 is what to expect of labels with s times the impressions (mixtures/needed.py has V). With s_0 the s that gives the error
 of today and s_1 the one that gives the target, the log needs s_1 / s_0 times its data. Where relevance is so rare that
-the prior alone has a small error, clicks must also remove half of the uncertainty about it.
+the prior alone has a small error, clicks must also remove half of the uncertainty about it. Where positions had to be
+joined because each has too few documents, labels tell the position as well, and more queries are what is needed.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,9 +21,12 @@ from scipy.optimize import brentq
 from clickmix.corrections.checks import Check
 from clickmix.corrections.fitted import MixtureFit
 from clickmix.corrections.group import Group
+from clickmix.groups import SMALLEST_GROUP
+from clickmix.mixtures import Verdict
 from clickmix.mixtures.needed import MOST, TARGET, expected_error
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
+MOST_JOINED = 0.1  # share of documents that may stand at places too small to be fitted by themselves
 LEAST_DATA = 1e-3  # times the impressions: where the search ends
 
 
@@ -59,16 +64,51 @@ class LogVerdict:
 def judge(fitted: MixtureFit, *, target: float = TARGET) -> LogVerdict:
     """Whether labels of a fitted log deserve trust.
 
-    They do when their expected error is at most `target`, and clicks removed at least half of what was uncertain.
-    A violation outweighs everything: what the fit expects of its labels is then worth nothing.
+    They do when their expected error is at most `target`, clicks removed at least half of what was uncertain, and
+    places have documents enough to be fitted. A violation outweighs everything: what the fit expects of its labels is
+    then worth nothing.
     """
     found = tuple(check for check in fitted.checks if check.found)
-    enough = fitted.error**2 <= _goal(fitted, target)
-    times = None if enough else times_more_data(fitted, target=target)
+    enough = _joined(fitted) <= MOST_JOINED and fitted.error**2 <= _goal(fitted, target)
     judgement = Judgement.VIOLATES if found else Judgement.TRUSTWORTHY if enough else Judgement.NEEDS_MORE
     violated = [f"Violated: {check.violation}. {check.evidence}." for check in found]
-    sentences = (*violated, *_on_error(fitted, times, target, in_doubt=bool(found)), *_looked_for(fitted))
-    return LogVerdict(judgement, times, found, sentences, looked=bool(fitted.checks))
+    times, on_error = _needed(fitted, target, enough=enough, in_doubt=bool(found))
+    return LogVerdict(judgement, times, found, (*violated, *on_error, *_looked_for(fitted)), looked=bool(fitted.checks))
+
+
+def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) -> tuple[float | None, list[str]]:
+    """How many times more data labels need, if it is not enough and that can be said; and why."""
+    if not any(group.mixture.informative for group in fitted.groups):
+        nothing = "Clicks tell nothing of relevance at any place: every label is what was assumed before any click."
+        return None, [nothing]
+    if _joined(fitted) > MOST_JOINED:
+        queries = _times_more_queries(fitted)
+        return queries, [_on_joined(_joined(fitted), queries)]
+    times = None if enough else times_more_data(fitted, target=target)
+    return times, _on_error(fitted, times, target, in_doubt=in_doubt)
+
+
+def _joined(fitted: MixtureFit) -> float:
+    """The share of documents at places with too few of them."""
+    places = [(group.verdict(place), place.documents) for group in fitted.groups for place in group.places]
+    small = sum(documents for verdict, documents in places if verdict is Verdict.TOO_FEW_DOCUMENTS)
+    return small / sum(documents for _, documents in places)
+
+
+def _times_more_queries(fitted: MixtureFit) -> float:
+    """How many times the queries, at least, until places have enough documents, but for the smallest ones."""
+    sizes = sorted(place.documents for group in fitted.groups for place in group.places)
+    smaller = itertools.accumulate(sizes)
+    first = next(size for size, sum_ in zip(sizes, smaller, strict=True) if sum_ > MOST_JOINED * sum(sizes))
+    return SMALLEST_GROUP / first
+
+
+def _on_joined(joined: float, times: float) -> str:
+    return (
+        f"{joined:.0%} of documents stand at places with fewer than {SMALLEST_GROUP} documents, which were joined with "
+        "their neighbours: where positions are joined, labels tell the position as well as relevance. At least "
+        f"{_rounded_up(times)} times as many queries are needed; more impressions of the same documents do not help."
+    )
 
 
 def times_more_data(fitted: MixtureFit, *, target: float = TARGET) -> float | None:

@@ -204,10 +204,11 @@ class MixtureCorrection:
                 break
         chosen = min(g for g in fits if fits[g].bic <= fits[best].bic + STRONG)
         fit = fits[chosen]
-        known = any(mixture.informative for mixture in fit.mixtures)  # else the prior belongs to nothing
+        known = any(mixture.informative for mixture in fit.mixtures)  # else prior and error belong to nothing
         bics = {g: made.bic for g, made in fits.items()}
         priors = list(fit.priors) if known else [None] * groups
-        return _Fitted(fit.mixtures, priors, chosen, fit.log_likelihoods, bics, error=fit.error)
+        error = fit.error if known else None
+        return _Fitted(fit.mixtures, priors, chosen, fit.log_likelihoods, bics, error=error)
 
 
 @dataclass(frozen=True)
