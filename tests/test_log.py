@@ -146,6 +146,7 @@ def test_whole_numbers_may_be_written_as_reals(tmp_path: Path) -> None:
 IDS: list[tuple[str, Any, list[Any], str]] = [
     ("int32", pa.int32(), [1, 2], "INTEGER"),
     ("int64", pa.int64(), [1, 2**62], "BIGINT"),
+    ("uint32", pa.uint32(), [1, 2**32 - 1], "UINTEGER"),
     ("uint64", pa.uint64(), [1, 2**64 - 1], "UBIGINT"),
     ("negative", pa.int64(), [-5, 0], "BIGINT"),
     ("decimal of a warehouse", pa.decimal128(38, 0), [1, 2], "BIGINT"),

@@ -238,7 +238,7 @@ def kind_of(type: str) -> str:
 
     Warehouses write integers as decimals without digits after the point.
 
-    >>> [kind_of(t) for t in ("UBIGINT", "DECIMAL(38,0)", "DECIMAL(18,3)", "ENUM('a', 'b')", "BOOLEAN", "INTEGER[]")]
+    >>> [kind_of(t) for t in ("UINTEGER", "DECIMAL(38,0)", "DECIMAL(18,3)", "ENUM('a', 'b')", "BOOLEAN", "INTEGER[]")]
     ['integer', 'integer', 'real', 'text', 'boolean', 'other']
     """
     base = type.split("(")[0].upper()
@@ -248,7 +248,7 @@ def kind_of(type: str) -> str:
         return "integer"
     if base in ("FLOAT", "DOUBLE", "DECIMAL", "REAL"):
         return "real"
-    if base.endswith("INT") or base == "INTEGER":
+    if base.endswith(("INT", "INTEGER")):
         return "integer"
     if base in ("VARCHAR", "ENUM", "UUID", "JSON"):
         return "text"

@@ -162,9 +162,7 @@ class MixtureCorrection:
         self, seen: Sequence[Observations], places: Sequence[Place]
     ) -> tuple[list[Mixture], Mapping[int, float], bool]:
         """Mixtures of the groups with clicks, by themselves or with their neighbours; BIC by number of grades."""
-        mixtures = [
-            silent("binomial", float(o.clicks @ o.multiplicity), float(o.impressions @ o.multiplicity)) for o in seen
-        ]
+        mixtures = [silent("binomial", *observations.totals) for observations in seen]
         heard = [g for g, mixture in enumerate(mixtures) if mixture is None]
         positions, contexts = [places[g].position for g in heard], [places[g].context for g in heard]
         number = None if self.mixture == "auto" else self._grades

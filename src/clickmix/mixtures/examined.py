@@ -96,7 +96,9 @@ def _expect(seen: Observations, member: Ints, point: _Point) -> tuple[float, Flo
     highest = joint.max(axis=1, keepdims=True)
     posterior = np.exp(joint - highest)
     total = posterior.sum(axis=1, keepdims=True)
-    value = float(seen.multiplicity @ (highest + np.log(total))[:, 0] + DRAWN * (centre * np.log(point.shares)).sum())
+    value = float(
+        (seen.multiplicity * (highest + np.log(total))[:, 0]).sum() + DRAWN * (centre * np.log(point.shares)).sum()
+    )
     return value, posterior / total * seen.multiplicity[:, None]
 
 

@@ -83,7 +83,7 @@ class Binomial:
 
     def constant(self, seen: Observations) -> float:
         """Sum of log C(n, c)."""
-        return float(seen.weight @ seen.log_choose)
+        return float((seen.weight * seen.log_choose).sum())
 
     def maximise(self, weights: Floats, seen: Observations, parameters: Floats | None = None) -> Floats:
         """Ratio of sums, clicks / impressions of each end; a highest rate below the lowest is not allowed.

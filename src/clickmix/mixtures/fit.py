@@ -48,9 +48,14 @@ class Fit:
         return mean_grade(np.exp(self.log_posterior))
 
 
+def gram(x: Floats, weights: Floats) -> Floats:
+    """x' diag(weights) x, with the same digits whatever threads there are: BLAS adds up as they come."""
+    return np.asarray(np.einsum("ri,rj->ij", x, x * weights[:, None]))
+
+
 def mean_grade(posterior: Floats) -> Floats:
     """The mean of grades 0 to 1 with probabilities grade x document."""
-    return np.asarray(np.linspace(0, 1, len(posterior)) @ posterior)
+    return np.asarray(np.einsum("k,k...->...", np.linspace(0, 1, len(posterior)), posterior))
 
 
 class Problem:
@@ -140,10 +145,10 @@ class Problem:
         slope, curvature = self.family.score(parameters, self._of_cells(posterior), self.seen)
         pi = np.exp(self.log_prior(prior))[1:]
         off, spread = self._of_rows(posterior)[1:] - self.rows * pi, self.rows * pi * (1 - pi)
-        priors = self.x.T @ off.T, (self.x**2).T @ spread.T
-        return np.concatenate([priors[0].ravel(), slope.ravel()]), np.concatenate(
-            [priors[1].ravel(), curvature.ravel()]
-        )
+        priors = (np.einsum("rc,kr->ck", x, rows) for x, rows in ((self.x, off), (self.x**2, spread)))
+        both = zip(priors, (slope, curvature), strict=True)
+        steepness, bend = (np.concatenate([of_prior.ravel(), of_rates.ravel()]) for of_prior, of_rates in both)
+        return steepness, bend
 
     def _of_cells(self, documents: Floats) -> Floats:
         return documents if self.seen.one_cell_each else documents[:, self.seen.document]
@@ -166,10 +171,9 @@ class Problem:
         The shortest of all Newton steps: what the data cannot tell apart stays as it was.
         """
         pi = np.exp(self.log_prior(prior))[1:]
-        gradient = (self.x.T @ (graded[1:] - self.rows * pi).T).T.ravel()
+        gradient = np.einsum("rc,kr->kc", self.x, graded[1:] - self.rows * pi).ravel()
         blocks = [
-            [self.x.T @ (self.x * (self.rows * pi[k] * ((k == j) - pi[j]))[:, None]) for j in range(len(pi))]
-            for k in range(len(pi))
+            [gram(self.x, self.rows * pi[k] * ((k == j) - pi[j])) for j in range(len(pi))] for k in range(len(pi))
         ]
         direction = np.linalg.lstsq(np.block(blocks), gradient, rcond=1e-9)[0].reshape(self.shape[::-1]).T
         before = self._prior_fit(graded, prior)

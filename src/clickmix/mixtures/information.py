@@ -1,4 +1,4 @@
-"""Slope and observed information of a binomial mixture, and the standard errors they give.   Problem -> information
+"""Observed information of a binomial mixture, and the standard errors it gives.   Problem -> information
 
 Louis (1982): observed information = expected information if grades were known - variance of the score. With grade k
 known, a document's score is s_k, and its probability r_k:
@@ -8,37 +8,26 @@ Coordinates are those of `Problem.pack`: prior logits, then the logits of the en
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from clickmix.mixtures.em import Vector
 from clickmix.mixtures.families import Family
-from clickmix.mixtures.fit import Problem
+from clickmix.mixtures.fit import Problem, gram
 from clickmix.mixtures.observations import Floats, Observations
-
-
-@dataclass(frozen=True)
-class Surface:
-    """The log-likelihood around a point: its value, slope, and information (second derivatives, made positive)."""
-
-    value: float
-    slope: Vector
-    information: Floats
 
 
 def rate_errors(problem: Problem, prior: Floats, parameters: Floats) -> Floats:
     """End x group: standard errors of the rates' logits; NaN where the information does not allow them."""
-    errors = standard_errors(surface(problem, prior, parameters).information)
+    errors = standard_errors(observed_information(problem, prior, parameters))
     return errors[-2 * problem.seen.groups :].reshape(2, problem.seen.groups)
 
 
-def surface(problem: Problem, prior: Floats, parameters: Floats) -> Surface:
-    """Value, slope and information of the log-likelihood at a point."""
+def observed_information(problem: Problem, prior: Floats, parameters: Floats) -> Floats:
+    """Minus the second derivatives of the log-likelihood at a point."""
     seen, m = problem.seen, problem.seen.multiplicity
-    value, posterior = problem.expect(prior, parameters)
+    posterior = problem.expect(prior, parameters)[1]
     x = np.asarray(problem.x[seen.group] if seen.one_cell_each else problem.x)
     pi = np.exp(problem.log_prior(prior))[1:]
     pi = seen.per_cell(pi) if seen.one_cell_each else pi
@@ -48,7 +37,7 @@ def surface(problem: Problem, prior: Floats, parameters: Floats) -> Surface:
         score = _score(problem, parameters, x, pi, k)
         total -= _gram(score, m * posterior[k])
         mean = mean + _times(score, posterior[k])
-    return Surface(value, np.asarray(m @ mean), total + _gram(mean, m))
+    return total + _gram(mean, m)
 
 
 def _score(problem: Problem, parameters: Floats, x: Floats, pi: Floats, k: int) -> Any:
@@ -109,7 +98,7 @@ def _times(d: Any, weights: Floats) -> Any:
 def _gram(d: Any, weights: Floats) -> Floats:
     """d' diag(weights) d."""
     if isinstance(d, np.ndarray):
-        return np.asarray(d.T @ (d * weights[:, None]))
+        return gram(d, weights)
     return np.asarray((d.T @ d.multiply(weights[:, None])).toarray())
 
 

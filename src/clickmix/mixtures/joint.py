@@ -75,7 +75,7 @@ def _mixture(
     low, high = fit.parameters[0, :, group]
     if one_rate or low >= high:
         return Mixture(family.name, Verdict.ONE_RATE, (1.0,), (float(m @ c / (m @ n)),))
-    shares = np.exp(fit.log_posterior[:, seen.document[cells]]) @ m
+    shares = np.einsum("kd,d->k", np.exp(fit.log_posterior[:, seen.document[cells]]), m)
     plain = Mixture(
         family.name,
         Verdict.OVERLAPPING,

@@ -50,9 +50,9 @@ def _best_shares(seen: Observations, mixture: Mixture, q: Floats) -> tuple[Float
     low, high = np.full(len(q), -20.0), np.full(len(q), 10.0)  # logits of the share
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        climbs = m @ (excess / (1 + expit(middle) * excess)) > 0
+        climbs = np.einsum("c,cr->r", m, excess / (1 + expit(middle) * excess)) > 0
         low, high = np.where(climbs, middle, low), np.where(climbs, high, middle)
-    return np.asarray(expit(low)), np.asarray(2 * (m @ np.log1p(expit(low) * excess)))
+    return np.asarray(expit(low)), np.asarray(2 * np.einsum("c,cr->r", m, np.log1p(expit(low) * excess)))
 
 
 def _log_density(seen: Observations, rates: Floats) -> Floats:

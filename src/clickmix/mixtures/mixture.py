@@ -98,7 +98,7 @@ def left_over(posterior: Floats, documents: Floats) -> tuple[float, float]:
     separation = 1 - mean Var(relevance | clicks) / Var(relevance), error = the root of that mean.
     """
     x, total = np.linspace(0, 1, len(posterior)), documents.sum()
-    mean, square = x @ posterior, (x * x) @ posterior
-    left = max(0.0, float(documents @ (square - mean * mean) / total))
-    spread = float(documents @ square / total) - float(documents @ mean / total) ** 2
+    mean, square = (np.einsum("k,kd->d", power, posterior) for power in (x, x * x))
+    left = max(0.0, float((documents * (square - mean * mean)).sum() / total))
+    spread = float((documents * square).sum() / total) - float((documents * mean).sum() / total) ** 2
     return (max(0.0, 1 - left / spread) if spread > 0 else 0.0), float(np.sqrt(left))

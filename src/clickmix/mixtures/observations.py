@@ -38,7 +38,7 @@ class Observations:
     @property
     def totals(self) -> tuple[float, float]:
         """Clicks and impressions of all documents."""
-        return float(self.weight @ self.clicks), float(self.weight @ self.impressions)
+        return float((self.weight * self.clicks).sum()), float((self.weight * self.impressions).sum())
 
     @classmethod
     def stacked(cls, groups: Sequence[Observations]) -> Observations:
@@ -52,11 +52,6 @@ class Observations:
             np.concatenate([group.multiplicity for group in groups]),
             len(groups),
         )
-
-    def of_group(self, g: int) -> Observations:
-        """One group of observations in which every document has one cell."""
-        rows = np.flatnonzero(self.group == g)
-        return Observations.histogram(self.impressions[rows], self.clicks[rows], self.multiplicity[rows])
 
     @cached_property
     def one_cell_each(self) -> bool:
