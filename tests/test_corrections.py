@@ -265,6 +265,36 @@ class TestGroupsWithoutAFit:
         assert fit.jointly
         assert fit.label(counts).relevance == pytest.approx(clicks.sum() / cells["impressions"].sum())
 
+    def test_a_rare_context_does_not_come_between_neighbours(self) -> None:
+        """It is read as the one with the most documents, wherever its name stands in the alphabet."""
+        ids, rng = np.arange(2000), np.random.default_rng(5)
+        position = 1 + ids % 4
+        clicks = rng.binomial(50, np.where(rng.random(2000) < 0.3, 0.8, 0.2) / position)
+        device = np.where((ids % 500 == 0) & (position == 1), "", "mobile").astype(object)
+        fits = [
+            MixtureCorrection().fit(Counts.from_arrays(ids // 4, ids, position, np.full(2000, 50), clicks, device=d))
+            for d in (device, np.full(2000, "mobile", dtype=object))
+        ]
+        assert all(fit.shared for fit in fits)
+        rates = [np.array([group.mixture.rates for group in fit.groups]) for fit in fits]
+        assert rates[0] == pytest.approx(rates[1])
+        firsts = [group.places[0].place for group in fits[0].groups]
+        assert firsts == [Place(k, ("mobile",)) for k in range(1, 5)]
+        assert [check.violation for check in fits[0].checks] == [check.violation for check in fits[1].checks]
+
+    @pytest.mark.parametrize(
+        ("contexts", "scale"), [(("a", "a\0", "b"), 1), (("", "\0"), 1), (tuple("abcdefgh"), 2**61)]
+    )
+    def test_every_document_has_a_label_whatever_its_place(self, contexts: tuple[str, ...], scale: int) -> None:
+        ids = np.arange(3000)
+        position = np.where(ids % 10 > 2, 1 + ids % 10, (1 + ids % 10) * scale)
+        context = np.array([contexts[i // 10 % len(contexts)] for i in ids], dtype=object)
+        clicks = np.random.default_rng(0).binomial(20, 0.3, 3000)
+        counts = Counts.from_arrays(ids // 10, ids, position, np.full(3000, 20), clicks, layout=context)
+        fit = MixtureCorrection().fit(counts)
+        assert sum(len(group.places) for group in fit.groups) == 10 * len(contexts)
+        assert fit.label(counts).doc_id.tolist() == ids.tolist()
+
     def test_small_positions_are_joined_to_the_one_above(self) -> None:
         log = simulated(eta=1, clicks=100_000, seed=0, queries=1000, positions=4).counts().cells()
         keep = (log["position"] < 4) | (log["query_id"] < 5)

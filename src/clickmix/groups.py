@@ -237,12 +237,12 @@ def nearest_changes(places: Iterable[Place]) -> list[int]:
 def places_of(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[Place, ...], Ints]:
     """The distinct places of some rows (k0, k1, ...), in order, and which of them each row belongs to."""
     position, *keys = (columns[alias] for alias in aliases(["position", *context]))
-    codes = position.astype(np.int64)
-    for key in keys:
-        values, code = np.unique(key.astype(str), return_inverse=True)
-        codes = codes * len(values) + code
+    codes = np.unique(position, return_inverse=True)[1]
+    for key in keys:  # as objects: numpy's own texts forget a NUL at the end
+        values, code = np.unique(key.astype(object), return_inverse=True)
+        codes = np.unique(codes * len(values) + code, return_inverse=True)[1]
     _, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    contexts = zip(*(key[first].astype(str) for key in keys), strict=True) if keys else ((),) * len(first)
+    contexts = zip(*(key[first] for key in keys), strict=True) if keys else ((),) * len(first)
     return tuple(
         Place(int(at), tuple(map(str, values))) for at, values in zip(position[first], contexts, strict=True)
     ), place.ravel()

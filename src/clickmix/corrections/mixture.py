@@ -5,6 +5,7 @@ Counts -> MixtureFit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -239,19 +240,24 @@ def _bic(mixtures: Sequence[Mixture]) -> float:
 
 
 def _members(histogram: Histogram, group: Ints) -> list[tuple[PlaceCounts, ...]]:
-    """The places of each group with what was seen there."""
+    """The places of each group with what was seen there.
+
+    Those of its own context come first, before those of contexts too small to be fitted that are read as it.
+    """
     totals = (_documents(histogram), histogram.total(histogram.impressions), histogram.total(histogram.clicks))
     places = [
         PlaceCounts(place, int(d), int(n), int(c)) for place, d, n, c in zip(histogram.places, *totals, strict=True)
     ]
+    of_context: Counter[tuple[str, ...]] = Counter()
     members: list[list[PlaceCounts]] = [[] for _ in range(int(group.max()) + 1)]
-    for place, g in zip(places, group.tolist(), strict=True):
-        members[g].append(place)
-    return [tuple(group_places) for group_places in members]
+    for seen, g in zip(places, group.tolist(), strict=True):
+        of_context[seen.place.context] += seen.documents
+        members[g].append(seen)
+    return [tuple(sorted(each, key=lambda seen: -of_context[seen.place.context])) for each in members]
 
 
 def _first_places(histogram: Histogram, group: Ints) -> list[Place]:
-    return [histogram.places[first] for first in np.unique(group, return_index=True)[1]]
+    return [places[0].place for places in _members(histogram, group)]
 
 
 def _documents(histogram: Histogram) -> Ints:
