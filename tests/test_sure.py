@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -338,7 +339,7 @@ class TestVerdict:
             place_of(1, (0.05, 0.3), None), mixture=cm.Mixture("binomial", cm.Verdict.ONE_RATE, (1.0,), (0.2,))
         )
         verdict = cm.judge(fit_of(group, error=0.3, checks=(QUIET,)))
-        assert (str(verdict), verdict.times) == ("needs far more data", None)
+        assert (str(verdict), verdict.times) == ("needs far more data", math.inf)
         assert verdict.sentences[0] == (
             "Clicks tell nothing of relevance at any place: every label is what was assumed before any click."
         )
@@ -354,6 +355,25 @@ class TestVerdict:
             "relevance is rare: clicks remove only 24% of the uncertainty about it; 1.8 times as many impressions "
             "would remove half of it."
         )
+
+    def test_how_much_more_a_gaussian_needs_is_not_known(self) -> None:
+        group = place_of(1, (0.05, 0.3), None)
+        gaussian = dataclasses.replace(group.mixture, family="gaussian", variances=(0.01, 0.01))
+        verdict = cm.judge(fit_of(dataclasses.replace(group, mixture=gaussian), error=0.2))
+        assert (str(verdict), verdict.times) == ("needs more data", None)
+        assert "above 0.1; how much more data would change that cannot be said." in verdict.sentences[0]
+
+    def test_no_number_of_impressions_tells_rates_that_are_nearly_the_same(self) -> None:
+        verdict = cm.judge(fit_of(place_of(1, (0.1, 0.1001), None), error=0.29, checks=(QUIET,)))
+        assert (str(verdict), verdict.times) == ("needs far more data", math.inf)
+        assert verdict.sentences[0].endswith("above 0.1; no number of impressions within reach would bring it to 0.1.")
+
+    def test_the_error_that_more_data_would_bring_is_the_one_asked_for(self) -> None:
+        """Half of the uncertainty, where that is less than the target."""
+        group = place_of(1, (0.05, 0.3), None, share=0.012)
+        fitted = fit_of(group, error=0.105, checks=(QUIET,))
+        assert fitted.groups[0].prior_variance / 2 < 0.1**2
+        assert cm.judge(fitted).sentences[0].endswith("would bring it to 0.077.")
 
     @pytest.mark.parametrize("move", [False, True])
     def test_a_log_without_clicks_is_not_trustworthy(self, move: bool) -> None:

@@ -27,6 +27,7 @@ from clickmix.mixtures.needed import MOST, TARGET, expected_error
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 MOST_JOINED = 0.1  # share of documents that may stand at places too small to be fitted by themselves
+MOST_GROUPS = 100  # that are asked how much more data they need
 LEAST_DATA = 1e-3  # times the impressions: where the search ends
 
 
@@ -42,8 +43,8 @@ class Judgement(enum.StrEnum):
 class LogVerdict:
     """A judgement with its evidence, a sentence each.
 
-    `times` is how many times more data the labels need, where they need more and that can be said; `found` are the
-    violations, if any were `looked` for.
+    `times` is how many times more data the labels need, where they need more and that can be said; infinite where no
+    amount within reach would do. `found` are the violations, if any were `looked` for.
     """
 
     judgement: Judgement
@@ -58,7 +59,9 @@ class LogVerdict:
             return f"{self.judgement} if it keeps the assumptions"
         if self.judgement is not Judgement.NEEDS_MORE:
             return str(self.judgement)
-        return "needs far more data" if self.times is None else f"needs {_rounded_up(self.times)} times more data"
+        if self.times is None:
+            return "needs more data"
+        return "needs far more data" if self.times == math.inf else f"needs {_rounded_up(self.times)} times more data"
 
 
 def judge(fitted: MixtureFit, *, target: float = TARGET) -> LogVerdict:
@@ -80,7 +83,7 @@ def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) 
     """How many times more data labels need, if it is not enough and that can be said; and why."""
     if not any(group.mixture.informative for group in fitted.groups):
         nothing = "Clicks tell nothing of relevance at any place: every label is what was assumed before any click."
-        return None, [nothing]
+        return math.inf, [nothing]
     if _joined(fitted) > MOST_JOINED:
         queries = _times_more_queries(fitted)
         return queries, [_on_joined(_joined(fitted), queries)]
@@ -112,20 +115,25 @@ def _on_joined(joined: float, times: float) -> str:
 
 
 def times_more_data(fitted: MixtureFit, *, target: float = TARGET) -> float | None:
-    """How many times today's data would bring the expected error of labels down to `target`; None where none would."""
+    """How many times today's data would bring the expected error of labels down to `target`.
+
+    Infinite where no amount within reach would, None where that cannot be said.
+    """
     if any(group.mixture.variances is not None for group in fitted.groups):
         return None  # how far a Gaussian's rates scatter with more impressions it does not say
-    documents = sum(group.documents for group in fitted.groups)
+    # Of a page of thousands of positions some are enough to tell how errors fall.
+    groups = fitted.groups[:: math.ceil(len(fitted.groups) / MOST_GROUPS)]
+    documents = sum(group.documents for group in groups)
     goal = _goal(fitted, target)
     # Both searches ask for the same few numbers of impressions again and again.
-    errors = [functools.cache(functools.partial(expected_error, group.mixture)) for group in fitted.groups]
+    errors = [functools.cache(functools.partial(expected_error, group.mixture)) for group in groups]
 
     def squared_error(times: float) -> float:
-        pairs = zip(fitted.groups, errors, strict=True)
+        pairs = zip(groups, errors, strict=True)
         return sum(group.documents * _squared_error(group, times, error) for group, error in pairs) / documents
 
     today, then = _solve(squared_error, fitted.error**2), _solve(squared_error, goal)
-    return None if today is None or then is None else max(1.0, then / today)
+    return math.inf if today is None or then is None else max(1.0, then / today)
 
 
 def _goal(fitted: MixtureFit, target: float) -> float:
@@ -176,14 +184,15 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
     if fitted.error <= target and removed >= LEAST_REMOVED:
         return [f"{expected}, not above {target:g}."]
     if fitted.error <= target:
-        more = "" if times is None else f"; {_rounded_up(times)} times as many impressions would remove half of it"
+        more = "" if times in (None, math.inf) else f"; {_rounded_up(times)} times as many impressions would remove half of it"
         rare = f"but relevance is rare: clicks remove only {removed:.0%} of the uncertainty about it{more}"
         return [f"{expected}, not above {target:g}, {rare}."]
     if times is None:
         return [f"{expected}, above {target:g}; how much more data would change that cannot be said."]
-    return [
-        f"{expected}; {_rounded_up(times)} times as many impressions of each document would bring it to {target:g}."
-    ]
+    goal = f"{math.sqrt(_goal(fitted, target)):.2g}"
+    if times == math.inf:
+        return [f"{expected}, above {target:g}; no number of impressions within reach would bring it to {goal}."]
+    return [f"{expected}; {_rounded_up(times)} times as many impressions of each document would bring it to {goal}."]
 
 
 def _looked_for(fitted: MixtureFit) -> list[str]:
