@@ -150,6 +150,12 @@ class TestEvidence:
         assert [bic for bic, _ in found] == pytest.approx(expected, abs=0.1)
 
 
+def test_positions_so_large_that_their_logarithms_are_the_same() -> None:
+    groups = [some_group(seed) for seed in range(5)]
+    huge = fit_neighbours(groups, positions=[2**63 - 6 + k for k in range(5)], contexts=[()] * 5)
+    assert all(np.isfinite(mixture.rates).all() for mixture in huge.mixtures)
+
+
 class TestDegenerate:
     @pytest.mark.parametrize("seed", range(4))
     @pytest.mark.parametrize("rates", [(0.9999, 1.0), (0.9999, 0.99999), (0.0, 1.0), (0.3, 1.0)])

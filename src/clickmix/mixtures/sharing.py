@@ -23,6 +23,7 @@ from clickmix.mixtures.surfaces import Surfaces, group_surfaces, rising
 
 FIRST_DEVIATION = 0.3
 LEAST_DEVIATION = 0.02
+LEAST_SPAN = 1e-6  # of log position: numbers of positions may be so large that their logarithms are the same
 ROUNDS, WALK_ROUNDS, FEWEST_ROUNDS = 60, 8, 8  # Newton's steps; those after which the walk is estimated anew
 RIDGE = 1e-9
 GAIN = 0.01  # of the log-likelihood: the least a step must bring
@@ -52,7 +53,8 @@ class Walk:
         at = np.log(np.asarray(positions, dtype=np.float64))
         grouped = [list(members) for _, members in itertools.groupby(order, key=lambda g: contexts[g])]
         chains = np.array(list(itertools.zip_longest(*grouped, fillvalue=-1)), dtype=np.int64).T
-        return cls(chains, start, end, at[end] - at[start], np.zeros(kinds), np.full(kinds, FIRST_DEVIATION))
+        span = np.maximum(at[end] - at[start], LEAST_SPAN)
+        return cls(chains, start, end, span, np.zeros(kinds), np.full(kinds, FIRST_DEVIATION))
 
     def density(self, phi: Floats) -> tuple[float, Floats]:
         """The log density of the steps, up to a constant, and its slope in phi (group x kind)."""
