@@ -74,6 +74,9 @@ def parse_groups(payload: dict[str, Any]) -> tuple[Group, ...]:
     fitting = all(len(g.prior) == grades and len(g.mixture.rates) in (1, grades) for g in groups)
     if not fitting or (family == "gaussian" and grades != 2):
         raise _WrongError("groups with different numbers of grades")
+    places = [seen.place for group in groups for seen in group.places]
+    if len(set(places)) < len(places):
+        raise _WrongError("a place in two groups")
     return groups
 
 
@@ -155,7 +158,7 @@ def _parse_place(payload: dict[str, Any], contexts: int) -> PlaceCounts:
     context = tuple(texts(payload, "context"))
     if len(context) != contexts:
         raise _WrongError("a place whose context does not fit the model's")
-    counts = (whole(payload, key, 0) for key in ("documents", "impressions", "clicks"))
+    counts = (whole(payload, key, least) for key, least in (("documents", 1), ("impressions", 1), ("clicks", 0)))
     return PlaceCounts(Place(whole(payload, "position", 1), context), *counts)
 
 
@@ -189,6 +192,8 @@ def _parse_mixture(payload: Any, family: str) -> Mixture:
         raise _WrongError("a number of variances or standard errors that does not fit the rates")
     if family == "binomial" and parts > 1 and not (rates[0] > 0 and rates == sorted(rates) and rates[-1] < 1):
         raise _WrongError("rates that are not in order between 0 and 1")
+    if (payload["error"] is None) != (parts == 1):
+        raise _WrongError("an error to expect that does not fit the rates")
     return Mixture(
         family,
         Verdict(choice(payload, "verdict", tuple(map(str, Verdict)))),
