@@ -50,12 +50,17 @@ def test_impressions_needed(row: dict[str, Any]) -> None:
 def predicted_line(row: dict[str, Any]) -> str:
     """A row of the table of predicted and measured errors."""
     pairs = "; ".join(f"{predicted:.3f}, {measured:.3f}" for predicted, measured in row["predicted_and_measured"])
-    return f"| {row['eta']:g} | {row['clicks']:,} | {pairs} |"
+    return f"| {row['queries']:,} | {row['eta']:g} | {row['clicks']:,} | {pairs} |"
 
 
 @pytest.mark.parametrize("row", figures("sure")["predicted"], ids=lambda row: f"{row['eta']:g}-{row['clicks']}")
 def test_predicted_errors(row: dict[str, Any]) -> None:
     assert predicted_line(row) in PAGE
+
+
+def test_where_nothing_can_be_known() -> None:
+    rows = ["; ".join(f"{error:.3f}" for error in column) for column in zip(*figures("sure")["hopeless"], strict=True)]
+    assert f"predicted {rows[0]}, measured {rows[1]}, the prior alone {rows[2]}" in "\n".join(PAGE)
 
 
 VERDICTS = figures("verdicts")
