@@ -28,7 +28,7 @@ from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.groups import Place
 from clickmix.mixtures import Verdict
-from simulation import simulated
+from simulation import simulated, spread
 
 BIAS = BiasParameters(0.5 / np.arange(1, 7), 0.1 / np.arange(1, 7))
 FAMILY: dict[str, Correction] = {
@@ -265,6 +265,15 @@ class TestGroupsWithoutAFit:
         assert fit.jointly
         assert fit.label(counts).relevance == pytest.approx(clicks.sum() / cells["impressions"].sum())
 
+    def test_a_flat_prior_weighs_documents(self) -> None:
+        sizes, shares = (400, 100), (0.1, 0.5)
+        position = np.repeat([1, 2], sizes)
+        relevant = np.concatenate([np.arange(n) < share * n for n, share in zip(sizes, shares, strict=True)])
+        ids = np.arange(500)
+        counts = Counts.from_arrays(ids, ids, position, np.full(500, 1000), np.where(relevant, 800, 100))
+        for group in MixtureCorrection("binomial", "flat").fit(counts).groups:
+            assert group.prior == pytest.approx((0.82, 0.18), abs=1e-6)
+
     def test_a_rare_context_does_not_come_between_neighbours(self) -> None:
         """It is read as the one with the most documents, wherever its name stands in the alphabet."""
         ids, rng = np.arange(2000), np.random.default_rng(5)
@@ -318,3 +327,35 @@ class TestModelFiles:
         assert read == fit
         assert (tmp_path / "model.json").read_text() == fit.to_json()
         assert (read.label(counts).relevance == fit.label(counts).relevance).all()
+
+
+class TestDocumentsThatMove:
+    def test_the_prior_goes_with_the_position_or_is_flat(self) -> None:
+        counts, _, _ = spread(1, documents=4_000)
+        by_position, flat = (MixtureCorrection("binomial", prior).fit(counts) for prior in ("position", "flat"))
+        assert by_position.jointly
+        assert by_position.groups[0].prior_relevance > 1.5 * by_position.groups[-1].prior_relevance
+        assert len({group.prior for group in flat.groups}) == 1
+
+    def test_as_many_grades_as_there_are(self) -> None:
+        rng, documents = np.random.default_rng(0), 2_000
+        grade = rng.choice(3, documents, p=[0.5, 0.3, 0.2])
+        position = np.stack([1 + np.arange(documents) % 4, 2 + np.arange(documents) % 4], axis=1)
+        clicks = rng.binomial(60, np.array([0.1, 0.4, 0.7])[grade][:, None] / position**0.5)
+        ids = np.repeat(np.arange(documents), 2)
+        counts = Counts.from_arrays(ids // 10, ids, position.ravel(), np.full(2 * documents, 60), clicks.ravel())
+        fit = MixtureCorrection().fit(counts)
+        assert (fit.jointly, fit.grades) == (True, 3)
+
+
+def test_intervals_leave_out_a_fortieth_on_either_side() -> None:
+    log = simulated(eta=1, clicks=20_000, seed=3, queries=300, relevance="graded")
+    counts = log.counts()
+    fit = MixtureCorrection("graded").fit(counts)
+    labels = fit.label(counts)
+    for i in range(0, len(labels), len(labels) // 60):
+        made = fit.explain(counts, labels.query_id[i], labels.doc_id[i])
+        upto = np.cumsum(softmax([0.0, *made.log_odds]))
+        ends = [float(np.argmax(upto > share)) / 4 for share in (0.025, 0.975)]
+        low, high = min(ends[0], made.relevance), max(ends[1], made.relevance)
+        assert (labels.columns["low"][i], labels.columns["high"][i]) == pytest.approx((low, high))

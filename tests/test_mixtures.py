@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import binom, norm
 
-from clickmix.mixtures import Observations, Verdict, fit_group, fit_jointly
+from clickmix.mixtures import Observations, Verdict, em, fit_group, fit_jointly
 from clickmix.mixtures.families import Binomial, Family, Gaussian, family_of
 from clickmix.mixtures.fit import Problem, fit_mixture
 from clickmix.mixtures.joint import losses_of_tying
@@ -394,3 +394,27 @@ def test_evidence_of_a_gaussian_is_the_log_ratio_of_densities_on_its_rising_side
     assert mixture.relevance(100, 20) == pytest.approx(
         expit(logit(mixture.weights[1]) + evidence.log_ratios(100, 20)[0])
     )
+
+
+class TestNotConverged:
+    """A climb that was stopped says so."""
+
+    N, C = np.full(31, 30), np.arange(31)
+
+    @pytest.fixture(autouse=True)
+    def _short(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(em, "CLIMBS", 0)
+        monkeypatch.setattr(em, "EM_STEPS", 1)
+
+    @pytest.mark.parametrize("family", ["binomial", "gaussian"])
+    def test_of_a_group(self, family: str) -> None:
+        documents = np.round(10_000 * (0.6 * binom.pmf(self.C, 30, 0.2) + 0.4 * binom.pmf(self.C, 30, 0.4)))
+        assert fit_group(Observations.histogram(self.N, self.C, documents), family).verdict is Verdict.NOT_CONVERGED
+
+    def test_of_documents_that_move(self) -> None:
+        rng = np.random.default_rng(0)
+        rates = np.array([[0.2, 0.15], [0.4, 0.3]])[(rng.random(3_000) < 0.4).astype(int)]
+        clicks = rng.binomial(10, rates)
+        document, group = np.repeat(np.arange(3_000), 2), np.tile([0, 1], 3_000)
+        seen = Observations(document, group, np.full(6_000, 10.0), clicks.ravel().astype(float), np.ones(3_000), 2)
+        assert {mixture.verdict for mixture in fit_jointly(seen, "binomial").mixtures} == {Verdict.NOT_CONVERGED}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clickmix.corrections import MixtureCorrection
-from clickmix.mixtures import Observations, Verdict, fit_neighbours
+from clickmix.mixtures import Observations, Verdict, fit_neighbours, sharing
 from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.fit import Problem
 from clickmix.mixtures.information import observed_information
@@ -121,6 +121,25 @@ class TestWalk:
         rates = 1 / (1 + np.exp(-shared.parameters[:, -2:]))
         assert (rates[2] > rates[[1, 3]].min(axis=0) - 0.05).all()
         assert (rates[2] < rates[[1, 3]].max(axis=0) + 0.05).all()
+
+    def test_how_well_parameters_are_known_counts_when_the_walk_is_estimated(self) -> None:
+        """Few clicks: Newton's steps lie smoothly, but nobody knows that the truth does."""
+        rng, groups = np.random.default_rng(4), []
+        for k in range(1, 9):
+            n = rng.integers(2, 6, 200)
+            c = rng.binomial(n, np.where(rng.random(200) < 0.3, 0.7, 0.2) / k**0.5)
+            groups.append(Observations.histogram(n, c, np.ones(200)))
+        walk = Walk.between(range(1, 9), [()] * 8, kinds=3)
+        shared = fit_shared(in_blocks(groups), np.tile([[-1.0, -1.5, 0.5]], (8, 1)), walk)
+        smooth = shared.walk.estimated(_phi(shared.parameters)[0], np.zeros((7, 3)))
+        assert (shared.walk.deviation > 1.5 * smooth.deviation).all()
+
+    def test_a_climb_that_was_stopped_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sharing, "ROUNDS", 1)
+        fit = fit_neighbours(
+            [some_group(seed) for seed in range(4)], positions=[1, 2, 3, 4], contexts=[()] * 4, grades=2
+        )
+        assert {mixture.verdict for mixture in fit.mixtures} == {Verdict.NOT_CONVERGED}
 
 
 class TestEvidence:

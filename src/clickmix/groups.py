@@ -166,6 +166,9 @@ def join_small(places: Sequence[Place], documents: Sequence[int], *, smallest: i
     [0, 1, 1]
     >>> join_small([Place(1), Place(2), Place(3)], [3, 40, 90], smallest=10)
     [0, 0, 1]
+    >>> contexts = ["desktop", "mobile", "tablet"]
+    >>> join_small([Place(1, (c,)) for c in contexts], [40, 90, 3], smallest=10)
+    [0, 1, 1]
     """
     contexts = _readable_contexts(places, documents, smallest)
     sizes: dict[tuple[tuple[str, ...], int], int] = {}

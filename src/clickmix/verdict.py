@@ -184,7 +184,11 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
     if fitted.error <= target and removed >= LEAST_REMOVED:
         return [f"{expected}, not above {target:g}."]
     if fitted.error <= target:
-        more = "" if times in (None, math.inf) else f"; {_rounded_up(times)} times as many impressions would remove half of it"
+        more = (
+            ""
+            if times in (None, math.inf)
+            else f"; {_rounded_up(times)} times as many impressions would remove half of it"
+        )
         rare = f"but relevance is rare: clicks remove only {removed:.0%} of the uncertainty about it{more}"
         return [f"{expected}, not above {target:g}, {rare}."]
     if times is None:
