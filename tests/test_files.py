@@ -301,7 +301,6 @@ LIES: list[tuple[str, bytes, str]] = [
     ("no places", changed(lambda p: group(p)["places"].clear()), CANNOT + "a group without places" + AGAIN),
     ("no documents", changed(lambda p: group(p)["places"][0].update(documents=0)), CANNOT + "documents 0, expected a whole number from 1 on" + AGAIN),
     ("a place twice", changed(lambda p: p["groups"].append(p["groups"][0])), CANNOT + "a place in two groups" + AGAIN),
-    ("an error of one rate", changed(lambda p: group(p)["mixture"].update(rates=[0.1], weights=[1], standard_errors=None, error=0.1)), CANNOT + "an error to expect that does not fit the rates" + AGAIN),
     ("rates beyond", changed(lambda p: group(p)["mixture"].update(rates=[5, 6], weights=[0.5, 0.5])), CANNOT + "rates 5, expected a number from -1 to 2" + AGAIN),
     ("weights", changed(lambda p: group(p)["mixture"].update(rates=[0.1, 0.2], weights=[0.5, 0.6])), CANNOT + "weights and rates that do not fit together" + AGAIN),
     ("verdict", changed(lambda p: group(p)["mixture"].update(verdict="fine")), CANNOT + "verdict 'fine', expected one of separated, overlapping, one rate, no clicks, all clicked, too few documents, not converged" + AGAIN),

@@ -13,10 +13,10 @@ from clickmix.histograms import histogram_query, read_downloaded
 from logs import Table, cells, csv_text, small_log, write
 from test_cli import failure, run
 
-HEADER = "position,impressions,clicks,documents,moving"
+HEADER = "position,impressions,clicks,documents,moving,again"
 EXPECTED = (
-    "Expected position from 1 on, impressions from 1 on, clicks up to impressions, documents from 1 on, and moving up "
-    "to documents, as whole numbers."
+    "Expected position from 1 on, impressions from 1 on, clicks up to impressions, documents from 1 on, moving and "
+    "again together up to documents, as whole numbers."
 )
 
 
@@ -35,13 +35,14 @@ def test_columns_in_capitals(folder: Path) -> None:
         "CLICKS": [2, 0, 1],
         "DOCUMENTS": [3, 4, 5],
         "MOVING": [0, 2, 1],
+        "AGAIN": [0, 0, 3],
     }
     write(folder / "capitals.csv", table)
     write(folder / "plain.csv", {key.lower(): values for key, values in table.items()})
     found, moving = read_downloaded("capitals.csv", context=["device"])
     assert found.places == (Place(1, ("desktop",)), Place(1, ("mobile",)), Place(2, ("mobile",)))
     assert [found.total(column).tolist() for column in (found.impressions, found.clicks)] == [[20, 15, 35], [0, 6, 5]]
-    assert moving == 3 / 12
+    assert moving == 3 / 9
     run("fit", "plain.csv", "-o", "plain.json", "--context", "device")
     assert run("fit", "capitals.csv", "-o", "capitals.json", "--context", "device").exit_code == 0
     assert (folder / "capitals.json").read_bytes() == (folder / "plain.json").read_bytes()
@@ -80,22 +81,22 @@ HISTOGRAMS = [
         "no column 'moving'. Found position, impressions, clicks, documents. Expected what the statement of "
         "`clickmix sql histogram` gives.",
     ),
-    (f"{HEADER}\n1,5,6,10,0\n1,5,2,10,0\n", f"1 of 2 rows are no part of a histogram. {EXPECTED}"),
+    (f"{HEADER}\n1,5,6,10,0,0\n1,5,2,10,0,0\n", f"1 of 2 rows are no part of a histogram. {EXPECTED}"),
     (f"{HEADER}\n", f"0 of 0 rows are no part of a histogram. {EXPECTED}"),
-    (f"{HEADER}\n1,5,2,0,0\n", f"1 of 1 rows are no part of a histogram. {EXPECTED}"),
-    (f"{HEADER}\n1,5.5,2,10,0\n", f"1 of 1 rows are no part of a histogram. {EXPECTED}"),
-    (f"{HEADER}\n1,5,2,99999999999999999999,0\n", f"1 of 1 rows are no part of a histogram. {EXPECTED}"),
+    (f"{HEADER}\n1,5,2,0,0,0\n", f"1 of 1 rows are no part of a histogram. {EXPECTED}"),
+    (f"{HEADER}\n1,5.5,2,10,0,0\n", f"1 of 1 rows are no part of a histogram. {EXPECTED}"),
+    (f"{HEADER}\n1,5,2,99999999999999999999,0,0\n", f"1 of 1 rows are no part of a histogram. {EXPECTED}"),
     (
         f"{HEADER}\n1,5,2\n",
         "cannot be read: CSV Error on Line: 2. The file may be damaged or cut off; write it again.",
     ),
     (
-        f"{HEADER}\n1,1,0,9223372036854775807,0\n1,1,0,1,0\n",
+        f"{HEADER}\n1,1,0,9223372036854775807,0,0\n1,1,0,1,0,0\n",
         "the impressions of all documents add up to more than 9223372036854775807. Check the columns impressions and "
         "documents, or take a part of the log.",
     ),
     (
-        f"{HEADER}\n1,9223372036854775807,0,9223372036854775807,0\n",
+        f"{HEADER}\n1,9223372036854775807,0,9223372036854775807,0,0\n",
         "the impressions of all documents add up to more than 9223372036854775807. Check the columns impressions and "
         "documents, or take a part of the log.",
     ),
@@ -113,8 +114,8 @@ def test_a_histogram_that_is_none(
 
 def test_a_histogram_of_other_types(folder: Path) -> None:
     duckdb.sql(
-        "COPY (SELECT 1 AS position, 5 AS impressions, DATE '2026-01-01' AS clicks, 3 AS documents, 0 AS moving) "
-        "TO 'histogram.parquet'"
+        "COPY (SELECT 1 AS position, 5 AS impressions, DATE '2026-01-01' AS clicks, 3 AS documents, "
+        "0 AS moving, 0 AS again) TO 'histogram.parquet'"
     )
     with pytest.raises(cm.InputError) as caught:
         read_downloaded("histogram.parquet")
@@ -140,11 +141,11 @@ def test_histograms_of_a_context_of_any_name(folder: Path, column: str) -> None:
     )
     made = duckdb.execute(histogram_query("'counts.csv'", [column]))
     names, rows = [str(described[0]) for described in made.description], made.fetchall()
-    assert names == ["position", column, "impressions", "clicks", "documents", "moving"]
-    assert rows == [(1, "x", 5, 2, 2, 1), (1, "y", 3, 0, 1, 0), (2, "x", 5, 2, 1, 1)]
+    assert names == ["position", column, "impressions", "clicks", "documents", "moving", "again"]
+    assert rows == [(1, "x", 5, 2, 2, 1, 0), (1, "y", 3, 0, 1, 0, 0), (2, "x", 5, 2, 1, 0, 1)]
     (folder / "histogram.csv").write_text(csv_text(dict(zip(names, zip(*rows, strict=True), strict=True))))
     found, moving = read_downloaded("histogram.csv", context=[column])
-    assert (found.places, moving) == ((Place(1, ("x",)), Place(1, ("y",)), Place(2, ("x",))), 2 / 4)
+    assert (found.places, moving) == ((Place(1, ("x",)), Place(1, ("y",)), Place(2, ("x",))), 1 / 3)
 
 
 @pytest.mark.parametrize("column", ["documents", "Moving"])

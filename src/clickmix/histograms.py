@@ -1,7 +1,8 @@
 """A histogram that a warehouse computed, downloaded as a file -> Histogram.   groups -> mixtures
 
-Columns position, the context's, impressions, clicks, documents, and moving: how many of these documents were seen at
-other places too. `clickmix sql histogram` prints the statement that makes it.
+Columns position, the context's, impressions, clicks, and how many documents: all of them; those that were counted at an
+earlier place already (`again`); and those counted here first that will be counted again (`moving`). `clickmix sql
+histogram` prints the statement that makes it.
 """
 
 from __future__ import annotations
@@ -20,23 +21,26 @@ from clickmix.rows import whole
 from clickmix.sources import Source, kind_of, unreadable
 from clickmix.sql import aliased, aliases, listed, name
 
-NUMBERS = ("position", "impressions", "clicks", "documents", "moving")
+NUMBERS = ("position", "impressions", "clicks", "documents", "moving", "again")
 GOOD = (
     "k0 >= 1 AND impressions >= 1 AND clicks BETWEEN 0 AND impressions AND documents >= 1 "
-    "AND moving BETWEEN 0 AND documents"
+    "AND moving >= 0 AND again >= 0 AND moving + again <= documents"
 )
 
 
 def histogram_query(table: str, context: Sequence[str]) -> str:
     """SQL for the histogram of a table of counts."""
     keys = ("position", *_checked(context))
-    cells = f"k{len(keys)}"
+    cells, nth = f"k{len(keys)}", f"k{len(keys) + 1}"
+    document = "PARTITION BY query_id, doc_id"
     renamed = listed(f"{alias} AS {name(key)}" for key, alias in zip(keys, aliases(keys), strict=True))
     ordinals = listed(str(i + 1) for i in range(len(keys) + 2))
     return (
         f"SELECT {renamed}, impressions, clicks, count(*) AS documents, "
-        f"sum(CASE WHEN {cells} > 1 THEN 1 ELSE 0 END) AS moving FROM (SELECT {aliased(keys)}, impressions, clicks, "
-        f"count(*) OVER (PARTITION BY query_id, doc_id) AS {cells} FROM {table}) "
+        f"sum(CASE WHEN {cells} > 1 AND {nth} = 1 THEN 1 ELSE 0 END) AS moving, "
+        f"sum(CASE WHEN {nth} > 1 THEN 1 ELSE 0 END) AS again FROM (SELECT {aliased(keys)}, impressions, clicks, "
+        f"count(*) OVER ({document}) AS {cells}, "
+        f"row_number() OVER ({document} ORDER BY {listed(map(name, keys))}) AS {nth} FROM {table}) "
         f"GROUP BY {ordinals} ORDER BY {ordinals}"
     )
 
@@ -59,10 +63,11 @@ def read_downloaded(log: object, *, context: Sequence[str] = ()) -> tuple[Histog
     _check_rows(engine, table, where)
     keys = listed([*aliases(["position", *context]), "impressions", "clicks"])
     columns = engine.fetch(
-        f"SELECT {keys}, CAST(sum(documents) AS BIGINT) AS documents, CAST(sum(moving) AS BIGINT) AS moving "
-        f"FROM {table} GROUP BY {keys} ORDER BY {keys}"
+        f"SELECT {keys}, CAST(sum(documents) AS BIGINT) AS documents, CAST(sum(moving) AS BIGINT) AS moving, "
+        f"CAST(sum(again) AS BIGINT) AS again FROM {table} GROUP BY {keys} ORDER BY {keys}"
     )
-    moving = float(np.sum(columns["moving"]) / np.sum(columns["documents"]))
+    documents = np.sum(columns["documents"]) - np.sum(columns["again"])
+    moving = float(np.sum(columns["moving"]) / documents) if documents > 0 else 0.0
     return make_histogram(columns, context), moving
 
 
@@ -82,7 +87,8 @@ def _check_rows(engine: DuckDB, table: str, where: str) -> None:
     if bad or not rows:
         raise InputError(
             f"{where}: {bad:,} of {rows:,} rows are no part of a histogram. Expected position from 1 on, impressions "
-            "from 1 on, clicks up to impressions, documents from 1 on, and moving up to documents, as whole numbers."
+            "from 1 on, clicks up to impressions, documents from 1 on, moving and again together up to documents, as "
+            "whole numbers."
         )
     # A row that is too large alone counts as one too many: not even a HUGEINT holds the sum of all products.
     shown = f"least(CAST(impressions AS HUGEINT) * documents, {LARGEST_TOTAL + 1})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clickmix.corrections.fitted import FITTED, MixtureFit
@@ -50,13 +51,20 @@ def fit_table(fitted: MixtureFit) -> Table:
     ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    for group in fitted.groups:
+    for group in _down_the_page(fitted):
         for i, seen in enumerate(group.places):
             numbers = [f"{count:,}" for count in (seen.documents, seen.impressions, seen.clicks)]
             fit = _numbers(group) if i == 0 else ["〃"] * 6
             name = Text(printable(seen.place.describe(fitted.context)))
             table.add_row(name, *numbers, *fit, str(group.verdict(seen)))
     return table
+
+
+def _down_the_page(fitted: MixtureFit) -> Sequence[Group]:
+    """Context by context; what stands above a document is no context of its own, so then position by position."""
+    if fitted.examination == "pbm":
+        return fitted.groups
+    return sorted(fitted.groups, key=lambda group: group.places[0].place)
 
 
 def _numbers(group: Group) -> list[str]:
@@ -67,7 +75,8 @@ def _numbers(group: Group) -> list[str]:
     errors = mixture.standard_errors or (None, None)
     separation = int(100 * mixture.separation) / 100  # never rounded up to the border of a better verdict
     ends = [_rate(rate, error) for rate, error in zip((mixture.rates[0], mixture.rates[-1]), errors, strict=True)]
-    return [*ends, relevance, f"{separation:.2f}", f"{mixture.error:.3f}", _needed(mixture)]
+    error = "-" if mixture.error is None else f"{mixture.error:.3f}"  # of one made by hand
+    return [*ends, relevance, f"{separation:.2f}", error, _needed(mixture)]
 
 
 def _needed(mixture: Mixture) -> str:
@@ -86,6 +95,10 @@ def _rate(rate: float, error: float | None) -> str:
     return f"{rate:.3g}" if error is None else f"{rate:.3g} ±{1.96 * error * rate * (1 - rate):.1g}"
 
 
+ABOVE = (
+    "above: the labels of the documents above, the topmost first, in quarters (0 to 4); rare: patterns too rare to be "
+    "fitted alone, joined with others that let expect about as many clicks."
+)
 NEEDED = f"needed: impressions of a document that bring the error of its label to {TARGET:g} at that place."
 
 
@@ -100,6 +113,7 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
     verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
     return [
         how_fitted(fitted),
+        *([] if fitted.examination == "pbm" else [ABOVE]),
         *_choice(fitted),
         f"Clicks at one place remove {fitted.separation:.0%} of the uncertainty about relevance, on average.",
         *(

@@ -69,7 +69,9 @@ def print_fit(fitted: MixtureFit) -> None:
 
     console, table = Console(highlight=False), fit_table(fitted)
     needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
-    console.width = max(console.width, needed)  # a cut table says less than one that runs over
+    width = console.width
+    console.width = max(width, needed)  # a cut table says less than one that runs over
     console.print(table)
+    console.width = width if console.is_terminal else max(width, needed)
     for sentence in (*verdict_sentences(fitted), *fit_sentences(fitted), NEEDED):
         console.print(printable(sentence), markup=False)

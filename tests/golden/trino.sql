@@ -61,14 +61,16 @@ SELECT
   impressions,
   clicks,
   COUNT(*) AS documents,
-  SUM(CASE WHEN k2 > 1 THEN 1 ELSE 0 END) AS moving
+  SUM(CASE WHEN k2 > 1 AND k3 = 1 THEN 1 ELSE 0 END) AS moving,
+  SUM(CASE WHEN k3 > 1 THEN 1 ELSE 0 END) AS again
 FROM (
   SELECT
     position AS k0,
     device AS k1,
     impressions,
     clicks,
-    COUNT(*) OVER (PARTITION BY query_id, doc_id) AS k2
+    COUNT(*) OVER (PARTITION BY query_id, doc_id) AS k2,
+    ROW_NUMBER() OVER (PARTITION BY query_id, doc_id ORDER BY position, device) AS k3
   FROM counts
 ) AS part_1
 GROUP BY

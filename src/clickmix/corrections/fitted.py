@@ -119,6 +119,13 @@ class MixtureFit:
     examination: str = "pbm"
     steps: tuple[Step, ...] = ()
 
+    def __repr__(self) -> str:
+        """In short: all of it would fill a screen."""
+        return (
+            f"MixtureFit({self.mixture} mixture, {len(self.groups)} groups, {self.grades} grades, "
+            f"error to expect {self.error:.3f})"
+        )
+
     @property
     def grades(self) -> int:
         """How many grades of relevance the log was found, or told, to have."""

@@ -37,6 +37,11 @@ class Labels:
     added_up: str = field(repr=False)
     one_cell: str | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        """How many there are, if they have been asked for."""
+        known = f"{len(self):,} documents" if "columns" in self.__dict__ else "not computed yet"
+        return f"Labels({known}; columns, write(path), to_pandas(), to_polars(), to_arrow())"
+
     @cached_property
     def query(self) -> str:
         """SQL for the labels, in any order."""

@@ -133,7 +133,7 @@ class MixtureCorrection:
             return plain._of_counts(counts, histogram)
         mixtures = fit_examined(observations_of(histogram, group), grades=plain._grades)
         priors = [np.array(mixture.weights) if mixture.informative else None for mixture in mixtures]
-        return plain._fit_of(histogram, group, _Fitted(mixtures, priors, plain._grades, ()), moving)
+        return plain._fit_of(histogram, group, _Fitted(mixtures, priors), moving)
 
     def _separately(self, histogram: Histogram, group: Ints, progress: Progress | None) -> _Fitted:
         """From the histogram of each group, with what its neighbours say where there are enough of them.
@@ -148,13 +148,12 @@ class MixtureCorrection:
             mixtures, bics, shared = self._graded(seen, _first_places(histogram, group))
         if progress is not None:
             progress(1.0)
-        grades = max(len(mixture.weights) for mixture in mixtures)
         priors = [np.array(m.weights) if m.informative else None for m in mixtures]
         known = [(prior, d) for prior, d in zip(priors, _per_group(histogram, group), strict=True) if prior is not None]
         if self.prior == "flat" and known:
             mean = sum(prior * d for prior, d in known) / sum(d for _, d in known)
             priors = [np.asarray(mean)] * len(mixtures)
-        return _Fitted(mixtures, priors, max(2, grades), (), bics, shared)
+        return _Fitted(mixtures, priors, bics=bics, shared=shared)
 
     def _alone(self, seen: Observations) -> Mixture:
         return fit_nonparametric(seen) if self.mixture == "nonparametric" else fit_group(seen, self.mixture)
@@ -207,7 +206,7 @@ class MixtureCorrection:
         bics = {g: made.bic for g, made in fits.items()}
         priors = list(fit.priors) if known else [None] * groups
         error = fit.error if known else None
-        return _Fitted(fit.mixtures, priors, chosen, fit.log_likelihoods, bics, error=error)
+        return _Fitted(fit.mixtures, priors, fit.log_likelihoods, bics, error=error)
 
 
 @dataclass(frozen=True)
@@ -216,8 +215,7 @@ class _Fitted:
 
     mixtures: Sequence[Mixture]
     priors: Sequence[Floats | None]
-    grades: int
-    trace: tuple[float, ...]
+    trace: tuple[float, ...] = ()
     bics: Mapping[int, float] = field(default_factory=dict)
     shared: bool = False
     error: float | None = None

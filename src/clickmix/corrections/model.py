@@ -192,8 +192,6 @@ def _parse_mixture(payload: Any, family: str) -> Mixture:
         raise _WrongError("a number of variances or standard errors that does not fit the rates")
     if family == "binomial" and parts > 1 and not (rates[0] > 0 and rates == sorted(rates) and rates[-1] < 1):
         raise _WrongError("rates that are not in order between 0 and 1")
-    if (payload["error"] is None) != (parts == 1):
-        raise _WrongError("an error to expect that does not fit the rates")
     return Mixture(
         family,
         Verdict(choice(payload, "verdict", tuple(map(str, Verdict)))),

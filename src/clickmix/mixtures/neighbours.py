@@ -34,7 +34,6 @@ class Neighbours:
     mixtures: tuple[Mixture, ...]
     grades: int
     bics: Mapping[int, float]
-    walk: Walk
 
 
 def can_share(positions: Sequence[int], contexts: Sequence[object]) -> bool:
@@ -77,7 +76,7 @@ def fit_neighbours(
         shared = _replaced(shared, members, again)
     problems = (Problem(group, Binomial(chosen)) for group in groups)
     mixtures = [_mixture(p, shared, g, one_rate=bool(one_rate[g])) for g, p in enumerate(problems)]
-    return Neighbours(tuple(mixtures), chosen, {g: bics[g] for g in bics if grades is None or g >= grades}, shared.walk)
+    return Neighbours(tuple(mixtures), chosen, {g: bics[g] for g in bics if grades is None or g >= grades})
 
 
 def _first(groups: Sequence[Observations], at: Floats) -> Floats:
