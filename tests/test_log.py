@@ -150,6 +150,7 @@ IDS: list[tuple[str, Any, list[Any], str]] = [
     ("uint64", pa.uint64(), [1, 2**64 - 1], "UBIGINT"),
     ("negative", pa.int64(), [-5, 0], "BIGINT"),
     ("decimal of a warehouse", pa.decimal128(38, 0), [1, 2], "BIGINT"),
+    ("negative decimal", pa.decimal128(18, 0), [-1, 2], "BIGINT"),
     ("text", pa.string(), ["a", "b"], "VARCHAR"),
     ("digits as text", pa.string(), ["5", "7"], "VARCHAR"),
     ("empty text", pa.string(), ["", " "], "VARCHAR"),
@@ -208,6 +209,29 @@ def test_ids_of_integer_and_text_files_are_text_together(tmp_path: Path) -> None
     texts = write(tmp_path / "b.parquet", table | {"query_id": ["7"]})
     assert cells(cm.count([numbers, texts])) == [("7", 1, 1, 2, 2)]
     assert cells(cm.count([numbers, write(tmp_path / "c.csv", table)])) == [(7, 1, 1, 2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("large", "kept"), [(7, [3, 7]), (2**64 - 1, ["18446744073709551615", "3"]), (2**53 + 1, [3, 2**53 + 1])]
+)
+@pytest.mark.parametrize("signed", [pa.int64(), pa.int32(), pa.decimal128(38, 0)])
+def test_ids_of_unsigned_and_signed_files_are_kept_to_the_last_digit(
+    tmp_path: Path, large: int, kept: list[Any], signed: Any
+) -> None:
+    rest = {"doc_id": ["d"], "position": [1], "clicked": [1]}
+    unsigned = write(tmp_path / "a.parquet", {"query_id": pa.array([large], pa.uint64()), **rest})
+    counts = cm.count([unsigned, write(tmp_path / "b.parquet", {"query_id": pa.array([3], signed), **rest})])
+    assert sorted(row[0] for row in cells(counts)) == kept
+    assert cm.debias(counts, correction="none").query_id.tolist() == kept
+    counts.write(tmp_path / "counts.parquet")
+    assert sorted(row[0] for row in cells(cm.count(tmp_path / "counts.parquet"))) == kept
+
+
+def test_ids_of_unsigned_files_stay_unsigned(tmp_path: Path) -> None:
+    rest = {"doc_id": ["d"], "position": [1], "clicked": [1]}
+    ids = [pa.array([2**64 - 1], pa.uint64()), pa.array([5], pa.uint32())]
+    files = [write(tmp_path / f"{i}.parquet", {"query_id": id, **rest}) for i, id in enumerate(ids)]
+    assert sorted(row[0] for row in cells(cm.count(files))) == [5, 2**64 - 1]
 
 
 @pytest.mark.parametrize("name", ["log.parquet", "log.csv", "log.ndjson"])
@@ -298,7 +322,8 @@ def test_tables_of_the_caller_are_neither_read_nor_changed() -> None:
 
 
 @pytest.mark.parametrize(("ids", "kept"), [([5, 7], [5, 7]), ([2**70, 7], [str(2**70), "7"])])
-def test_integers_wider_than_numpys_are_kept_or_become_text(ids: list[int], kept: list[Any]) -> None:
-    values = ", ".join(f"({id}::HUGEINT, 'd', 1, 1)" for id in ids)
+@pytest.mark.parametrize("type", ["HUGEINT", "UHUGEINT", "DECIMAL(38,0)"])
+def test_integers_wider_than_numpys_are_kept_or_become_text(ids: list[int], kept: list[Any], type: str) -> None:
+    values = ", ".join(f"({id}::{type}, 'd', 1, 1)" for id in ids)
     relation = duckdb.connect().sql(f"SELECT * FROM (VALUES {values}) AS t(query_id, doc_id, position, clicked)")
     assert sorted(row[0] for row in cells(cm.count(relation))) == sorted(kept)

@@ -225,8 +225,7 @@ def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
 def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
     """The query that counts all sources together; ids become text where sources disagree."""
     text_ids = {
-        role: len({kind_of(source.types[log.column(role)]) for source in log.sources}) > 1
-        for role in ("query_id", "doc_id")
+        role: _disagree({source.types[log.column(role)] for source in log.sources}) for role in ("query_id", "doc_id")
     }
     if log.lists:
         queries = [list_counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
@@ -242,6 +241,15 @@ def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
     united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({_union(queries)}) GROUP BY {keys}"
     values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
     return f"SELECT {values}, impressions, clicks FROM ({united})"
+
+
+def _disagree(types: set[str]) -> bool:
+    """Whether ids of these types have no common type that keeps them: text and integers, or uint64 and signed ones.
+
+    SQL would take 128 bits for the latter, which numpy and files have as reals only.
+    """
+    signed = any(not type.startswith("U") for type in types)
+    return len({kind_of(type) for type in types}) > 1 or ("UBIGINT" in types and signed)
 
 
 def _countable(source: Source, log: Log, engine: Engines) -> bool:
