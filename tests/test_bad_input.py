@@ -88,11 +88,32 @@ def test_a_line_that_cannot_be_cut(folder: Path, line: bytes, found: str) -> Non
     assert cells(cm.count("log.csv", bad_rows="skip")) == [("q", "d", 1, 2, 1)]
 
 
-def test_a_quotation_mark_that_is_never_closed(folder: Path) -> None:
-    (folder / "log.csv").write_text(RAW + 'q,d,1,1\n"q,d,1,1\nq,d,1,0\n')
-    assert message("log.csv") == (
-        "log.csv, row 2: '\"q,d,1,1\\nq,d,1,0': a quotation mark is not closed, or text follows the closing one." + HINT
+@pytest.mark.parametrize("mode", ["fail", "skip"])
+@pytest.mark.parametrize("after", [3, 200_000, 1_500_000], ids=["short", "long", "read by several threads"])
+@pytest.mark.parametrize("end", ["", '"q",d,1,0\n'], ids=["never closed", "closed far below"])
+@pytest.mark.parametrize("line", ['"q,d,1,1', 'q,"""d"",,1,1'])
+def test_a_quotation_mark_that_swallows_rows(folder: Path, line: str, end: str, after: int, mode: Any) -> None:
+    (folder / "log.csv").write_text(RAW + f"q,d,1,1\n{line}\n" + "query,document,1,0\n" * after + end)
+    # Where several threads read, the reader may not know the line's text.
+    assert message("log.csv", bad_rows=mode).replace(f"row 2: {line!r}: a", "row 2: a") == (
+        "log.csv, row 2: a quotation mark is opened here and not closed on the line, so nobody can say how many rows "
+        "after it are lost. Close it, or write quotation marks within a value twice; such a row cannot be left out."
     )
+
+
+def test_a_value_of_more_than_two_million_bytes_in_quotation_marks(folder: Path) -> None:
+    (folder / "log.csv").write_text(RAW + 'q,d,1,1\nq,"' + "query,document,1,0\n" * 200_000 + '",1,0\nq,d,1,0\n')
+    assert "a quotation mark is opened here and not closed on the line" in message("log.csv", bad_rows="skip")
+    (folder / "log.csv").write_text(RAW + 'q,d,1,1\nq,"' + "query,document,1,0" * 200_000 + '",1,0\nq,d,1,0\n')
+    assert cells(cm.count("log.csv", bad_rows="skip")) == [("q", "d", 1, 2, 1)]
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])
+def test_a_quotation_mark_within_a_value_costs_its_own_row_only(folder: Path, delimiter: str) -> None:
+    text = RAW + 'q,d,1,1\nq,"5" tv",1,1\n"q","5"" tv"x,1,1\nq,d,1,0\n'
+    (folder / "log.csv").write_text(text.replace(",", delimiter))
+    counts = cm.count("log.csv", bad_rows="skip")
+    assert (cells(counts), [r.rows for r in counts.refused]) == ([("q", "d", 1, 2, 1)], [2])
 
 
 HEADERS = [

@@ -15,6 +15,7 @@ from typing import Any
 
 from clickmix.engines.choose import Engines
 from clickmix.engines.duckdb import DuckDB
+from clickmix.errors import InputError
 from clickmix.log import ROLES, Log, is_counted
 from clickmix.rows import flags, whole
 from clickmix.sources import Source
@@ -182,6 +183,7 @@ def any_rejected_line(engine: DuckDB) -> bool:
 
 def _rejected_lines(source: Source, engine: DuckDB, file: str) -> tuple[list[Refused], list[int]]:
     """Lines that the CSV reader could not cut into columns, as it noted them; and the rows at which they stand."""
+    _check_closed(source, engine, file)
     rows = engine.rows(
         f"SELECT line - 1, any_value(error_type), any_value(left(csv_line, {LONGEST_EXAMPLE})) FROM reject_errors "
         "GROUP BY line ORDER BY line"
@@ -193,6 +195,29 @@ def _rejected_lines(source: Source, engine: DuckDB, file: str) -> tuple[list[Ref
         reason = LINE_REASONS.get(kind, "the line cannot be cut into the file's columns")
         refused.append(Refused(reason, len(mine), tuple(examples)))
     return refused, [row for row, _, _ in rows]
+
+
+def _check_closed(source: Source, engine: DuckDB, file: str) -> None:
+    """Complain about a quotation mark that took other lines with it: it ends at another one far below, or nowhere.
+
+    Nothing is lost where the line itself shows text after the closing mark. Else the reader tells the lines together,
+    or, where a long file is cut for several threads, a line beside.
+    """
+    d = source.delimiter
+    text = "trim(csv_line, chr(10) || chr(13))"
+    closed = f"""(?:(?:"(?:[^"]|"")*"|[^"{d}][^{d}]*)?[{d}])*"(?:[^"]|"")*"[^"{d}].*"""
+    rows = engine.rows(
+        f"SELECT line - 1, {text} FROM reject_errors WHERE (regexp_matches({text}, '[\\r\\n]') "
+        f"AND error_type IN ('UNQUOTED VALUE', 'LINE SIZE OVER MAXIMUM')) "
+        f"OR (error_type = 'UNQUOTED VALUE' AND NOT regexp_full_match({text}, '{closed}')) ORDER BY line LIMIT 1"
+    )
+    for row, lines in rows:
+        first = lines.splitlines()[0] if '"' in lines else None
+        raise InputError(
+            f"{Example(source.shown(file), row, '', first)}: a quotation mark is opened here and not closed on the "
+            "line, so nobody can say how many rows after it are lost. Close it, or write quotation marks within a "
+            "value twice; such a row cannot be left out."
+        )
 
 
 def _problems(source: Source, log: Log) -> list[_Problem]:
