@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
@@ -346,12 +347,14 @@ FILES = [
     (
         "log.csv.gz",
         b"not gzip",
-        "log.csv.gz: the header cannot be read: Not a gzipped file (b'no'). Expected UTF-8 text, gzipped if so named.",
+        "log.csv.gz: cannot be unpacked: Not a gzipped file (b'no'). The file may be damaged or cut off; copy it "
+        "again.",
     ),
     (
         "log.parquet.gz",
         b"not gzip",
-        "log.parquet.gz: cannot be unpacked: Not a gzipped file (b'no'). The file may be cut off; copy it again.",
+        "log.parquet.gz: cannot be unpacked: Not a gzipped file (b'no'). The file may be damaged or cut off; copy it "
+        "again.",
     ),
 ]
 
@@ -380,7 +383,30 @@ def test_a_file_given_twice(folder: Path) -> None:
 def test_a_file_cut_off(folder: Path, name: str, share: float, mode: Any) -> None:
     data = write(folder / name, small_log(rows=5000)).read_bytes()
     (folder / name).write_bytes(data[: int(len(data) * share)])
-    assert message(name, bad_rows=mode).startswith(f"{name}: ")
+    assert message(name, bad_rows=mode).startswith(
+        f"{name}: cannot be {'unpacked: Compressed' if name.endswith('gz') else 'read: '}"
+    )
+
+
+@pytest.mark.parametrize("mode", ["fail", "skip"])
+@pytest.mark.parametrize("rows", [400, 100_000], ids=["short", "longer than a header"])
+@pytest.mark.parametrize("name", ["log.parquet.gz", "log.csv.gz", "log.ndjson.gz"])
+def test_an_archive_whose_checksum_does_not_fit(folder: Path, name: str, rows: int, mode: Any) -> None:
+    data = bytearray(write(folder / name, small_log(rows=rows)).read_bytes())
+    data[-6] ^= 255
+    (folder / name).write_bytes(data)
+    write(folder / "good.csv.gz", small_log(seed=1))
+    assert re.fullmatch(
+        f"{name}: cannot be unpacked: CRC check failed 0x[0-9a-f]+ != 0x[0-9a-f]+[.] The file may be damaged or cut "
+        "off; copy it again[.]",
+        message(["good.csv.gz", name], bad_rows=mode),
+    )
+
+
+def test_archives_one_after_the_other_in_a_file_are_one(folder: Path) -> None:
+    parts = (gzip.compress(text.encode()) for text in (RAW, "q,d,1,1\n", "q,d,1,0\n"))
+    (folder / "log.csv.gz").write_bytes(b"".join(parts))
+    assert cells(cm.count("log.csv.gz")) == [("q", "d", 1, 2, 1)]
 
 
 @pytest.mark.parametrize(

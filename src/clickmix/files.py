@@ -11,8 +11,10 @@ import math
 import os
 import secrets
 import shutil
+import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from typing import Any
 from clickmix.errors import FormatError, InputError
 
 LARGEST_DOCUMENT = 256 * 1024 * 1024
+BLOCK = 1 << 20
 
 
 @contextlib.contextmanager
@@ -66,11 +69,39 @@ def write_atomically(path: str | Path, data: bytes) -> None:
 
 def unpack(packed: Path, target: Path) -> None:
     """Write what a gzipped file holds to a new file."""
+    with _unpacking(packed) as source, target.open("xb") as out:
+        shutil.copyfileobj(source, out, BLOCK)
+
+
+def check_packed(files: Sequence[Path]) -> None:
+    """Complain about a gzipped file that is damaged or cut off: readers may not look at the checksum at its end.
+
+    All of it has to be unpacked for that; files beside each other, as they will be read.
+    """
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(max_workers=os.cpu_count())
     try:
-        with gzip.open(packed) as source, target.open("xb") as out:
-            shutil.copyfileobj(source, out, 1 << 20)
+        list(pool.map(lambda file: _check_packed(file, stop), files))
+    finally:  # an error, or Ctrl-C: the others need not go on
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def _check_packed(packed: Path, stop: threading.Event) -> None:
+    with _unpacking(packed) as source:
+        while source.read(BLOCK) and not stop.is_set():
+            pass
+
+
+@contextlib.contextmanager
+def _unpacking(packed: Path) -> Iterator[gzip.GzipFile]:
+    try:
+        with gzip.open(packed) as source:
+            yield source
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{packed}: cannot be unpacked: {error}. The file may be cut off; copy it again.") from None
+        raise InputError(
+            f"{packed}: cannot be unpacked: {error}. The file may be damaged or cut off; copy it again."
+        ) from None
 
 
 @dataclass(frozen=True)
