@@ -149,6 +149,15 @@ def test_counts_from_columns_at_hand() -> None:
         cm.Counts.from_arrays(["q", "q"], [1, 2], [1, 2], [5, 6], [0, 7])
 
 
+@pytest.mark.parametrize("name", ["Position", "query_ID", "relevance", "list"])
+def test_a_context_of_columns_at_hand_that_means_something_else_is_refused(name: str) -> None:
+    with pytest.raises(cm.SettingError) as caught:
+        cm.Counts.from_arrays(["q"], [1], [1], [5], [0], **{name: [7]})
+    assert str(caught.value) == (
+        f"context {name!r}: stands twice, or means something else in a log. Take another name."
+    )
+
+
 @pytest.mark.parametrize("statistics", [True, False], ids=["with statistics", "without"])
 @pytest.mark.parametrize(("kind", "bad"), [(int, None), (int, 2), (int, -1), (bool, None)])
 def test_one_bad_row_is_found_whatever_the_statistics_of_a_file_tell(

@@ -19,7 +19,7 @@ from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import InputError, SettingError
 from clickmix.lists import list_counting_query
-from clickmix.log import Log, open_log
+from clickmix.log import Log, checked_context, open_log
 from clickmix.record import record_of, record_text
 from clickmix.refused import Refused, any_rejected_line, find_refused
 from clickmix.rows import counting_query, uncountable_query
@@ -62,6 +62,7 @@ class Counts:
         """Counts from columns at hand; context columns by name."""
         import numpy as np  # late: to read a log takes none
 
+        checked_context(tuple(context))
         engine = DuckDB()
         given = (query_id, doc_id, position, impressions, clicks)
         named = zip(("query_id", "doc_id", "position", "impressions", "clicks"), given, strict=True)
