@@ -27,6 +27,7 @@ READS = [
     ("quoted header", b'"query_id","doc_id","position","clicked"\nq,d,1,1\n'),
     ("quoted values", RAW.encode() + b'"q","d","1","1"\n'),
     ("extra columns", b'x,query_id,"y\nz",doc_id,position,clicked\n,q,,d,1,1\n'),
+    ("blanks in the header", b"query_id, doc_id,\tposition ,clicked\nq,d,1,1\n"),
     ("session", b"session_id,query_id,doc_id,position,clicked\ns,q,d,1,1\n"),
 ]
 KEPT_IDS = [
@@ -364,6 +365,20 @@ def test_files_that_are_no_log(folder: Path, name: str, data: bytes | None, expe
     if data is not None:
         (folder / name).write_bytes(data)
     assert message(name) == expected
+
+
+@pytest.mark.parametrize("log", ["", ["log.csv", ""], ("",)])
+def test_an_empty_path_is_not_the_current_folder(folder: Path, log: Any) -> None:
+    (folder / "log.csv").write_text(RAW + "q,d,1,1\n")
+    assert message(log) == "'': no such file. The path is empty; check the variable it came from."
+
+
+def test_a_column_with_blanks_is_named_so_that_a_shell_takes_it(folder: Path) -> None:
+    write(folder / "log.parquet", {"query id": ["q"], "doc_id": ["d"], "position": [1], "clicked": [1]})
+    assert message("log.parquet") == (
+        "log.parquet: no column 'query_id'. Found query id, doc_id, position, clicked. Say which column is meant, for "
+        "instance --columns 'query_id=query id' (in Python columns={'query_id': 'query id'})."
+    )
 
 
 def test_a_folder_without_a_log(folder: Path) -> None:

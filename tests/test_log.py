@@ -240,6 +240,12 @@ def test_a_missing_context_is_a_value_of_its_own(tmp_path: Path, name: str) -> N
     assert cells(cm.count(write(tmp_path / name, table), context=["device"])) == count_slowly(table, ["device"])
 
 
+def test_an_empty_context_is_a_missing_one(tmp_path: Path) -> None:
+    table = {"query_id": ["q"] * 3, "doc_id": ["d"] * 3, "position": [1] * 3, "clicked": [1] * 3}
+    file = write(tmp_path / "log.parquet", table | {"device": ["", None, "m"]})
+    assert cells(cm.count(file, context=["device"])) == [("q", "d", 1, "", 2, 2), ("q", "d", 1, "m", 1, 1)]
+
+
 def test_an_index_column_without_a_name_does_no_harm(tmp_path: Path) -> None:
     file = tmp_path / "log.csv"
     pd.DataFrame(LOG).to_csv(file)

@@ -7,6 +7,7 @@ be shown as it stands in the file.
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -62,7 +63,11 @@ def find_sources(log: object, engine: Engines) -> tuple[Source, ...]:
     """What a log is read from: DuckDB reads files and frames, the other engines what they call tables."""
     if not isinstance(engine, DuckDB):
         return tuple(table_source(table) for table in engine.tables(log))
-    return file_sources(find_files(log), engine) if are_paths(log) else (frame_source(log, engine),)
+    if not are_paths(log):
+        return (frame_source(log, engine),)
+    if log == "" or (isinstance(log, (list, tuple)) and "" in log):  # to pathlib, this is the current folder
+        raise InputError("'': no such file. The path is empty; check the variable it came from.")
+    return file_sources(find_files(log), engine)
 
 
 def _named_alike(source: Source, columns: Mapping[str, str], engine: Engines) -> Source:
@@ -162,9 +167,10 @@ def _check_lists(source: Source, log: Log, *, counted: bool) -> None:
 def _missing(source: Source, role: str, column: str) -> InputError:
     also = " (or 'impressions' and 'clicks', if it is counted already)" if role == "clicked" else ""
     near = _nearest(column, source.types) or ["YOUR_COLUMN"]
+    option = shlex.quote(f"{role}={near[0]}")
     return InputError(
         f"{source}: no column {column!r}{also}. Found {_some(source.types)}. Say which column is meant, for instance "
-        f"--columns {role}={near[0]} (in Python columns={{{role!r}: {near[0]!r}}})."
+        f"--columns {option} (in Python columns={{{role!r}: {near[0]!r}}})."
     )
 
 

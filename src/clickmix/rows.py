@@ -130,5 +130,5 @@ def _unbroken(source: Source) -> str:
 
 
 def _context(column: str) -> str:
-    """A context value as text; a missing one is a value of its own."""
+    """A context value as text; a missing one is a value of its own, the same as an empty text."""
     return f"coalesce(CAST({name(column)} AS VARCHAR), '')"

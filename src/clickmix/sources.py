@@ -140,8 +140,8 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
         raise InputError(f"{file}: the header is not UTF-8 text. Save the file as UTF-8.")
     if not columns:
         raise InputError(f"{file}: the first line is blank. Expected a header with the names of the columns.")
-    # Frames written with their index have a first column without a name.
-    columns = [column or f"column{i}" for i, column in enumerate(columns)]
+    # Blanks around a name mean nothing. Frames written with their index have a first column without a name.
+    columns = [column.strip() or f"column{i}" for i, column in enumerate(columns)]
     lower = [column.lower() for column in columns]
     twice = [column for i, column in enumerate(columns) if lower[i] in lower[:i]]
     if twice:
