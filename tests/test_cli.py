@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import duckdb
@@ -301,3 +304,54 @@ def test_on_a_terminal_progress_is_drawn(folder: Path) -> None:
     os.close(ours)
     assert process.wait() == 0
     assert all(word in drawn for word in (b"reading", b"fitting", b"labelling"))
+
+
+# The command, whose engine takes hours for what it is asked to keep, or to write.
+SLOW = """
+import os, sys, clickmix.cli
+from clickmix.engines.duckdb import DuckDB
+method = sys.argv.pop(1)
+usual = getattr(DuckDB, method)
+def slow(self, query, *arguments, **named):
+    os.write(1, b"begun\\n")  # print would go to the bar
+    query = "SELECT count(*) AS query_id FROM range(1000000000000) AS t(i) WHERE sqrt(i) < 0"
+    return usual(self, query, *arguments, **named)
+setattr(DuckDB, method, slow)
+clickmix.cli.main()
+"""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("method", ["keep", "write"])
+def test_a_command_that_is_stopped_leaves_quietly_and_nothing_behind(
+    folder: Path, terminal: bool, number: int, code: int, method: str
+) -> None:
+    (folder / "temporary").mkdir()
+    before = sorted(folder.rglob("*"))
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, method, "counts", "monday.csv", "-o", "counts.parquet"],
+        env=ENVIRONMENT | {"TMPDIR": str(folder / "temporary"), "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    assert process.stdout is not None
+    try:
+        while process.stdout.readline() != b"begun\n":
+            assert process.poll() is None
+        time.sleep(0.2)
+        process.send_signal(number)
+        assert process.wait(timeout=30) == code
+    finally:
+        process.kill()
+        process.stdout.close()
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end of a terminal is closed
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    os.close(ours)
+    assert shown.decode().splitlines()[-1].endswith("clickmix: stopped. Nothing was written.")
+    assert "Traceback" not in shown.decode()
+    assert sorted(folder.rglob("*")) == before

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Literal, NoReturn
 
-import typer
+try:
+    import typer
 
-import clickmix
-from clickmix import cli_experiments, cli_labels, cli_rankers, cli_sql
-from clickmix.errors import ClickmixError, printable
-from clickmix.terminal import print_fit, say, stages
+    import clickmix
+    from clickmix import cli_experiments, cli_labels, cli_rankers, cli_sql
+    from clickmix.errors import NOTHING_WRITTEN, ClickmixError, printable, what_was_written, written
+    from clickmix.terminal import print_fit, say, stages
+except KeyboardInterrupt:  # a fifth of a second before `main` can hear it; there is nothing to clean up yet
+    os._exit(128 + signal.SIGINT)
+
+# Ctrl-C, `kill`, and a terminal that is closed, which Windows does not tell.
+STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 app = typer.Typer(
     name="clickmix",
@@ -114,17 +124,63 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a letter gets its code
             stream.reconfigure(errors="backslashreplace")
-    try:
-        app(standalone_mode=True)
-    except ClickmixError as error:
-        _fail(str(error))
-    except OSError as error:
-        _fail(f"{error.filename or 'file'}: {error.strerror or error}. Nothing was written.")
-    except MemoryError as error:
-        _fail(f"out of memory: {error}. Give more with --memory, or free some.")
+    written.clear()
+    with _stoppable():
+        try:
+            app(standalone_mode=True)
+        except ClickmixError as error:
+            _fail(str(error).replace(NOTHING_WRITTEN, what_was_written()))
+        except OSError as error:
+            _fail(f"{error.filename or 'file'}: {error.strerror or error}. {what_was_written()}")
+        except MemoryError as error:
+            _fail(f"out of memory: {error}. Give more with --memory, or free some.")
     sys.exit(0)
 
 
 def _fail(message: str) -> NoReturn:
     typer.echo(f"clickmix: {printable(message)}", err=True)
     sys.exit(2)
+
+
+class _Stopped(KeyboardInterrupt):
+    """One of the signals came; whoever knows what to do at Ctrl-C does it for all of them."""
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """Signals that stop the command unwind it, so that what is half written goes, and end the process quietly."""
+    came: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        raise _Stopped
+
+    # One that is ignored stays so: nohup, and commands in the background of a script.
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    heard = [number for number in STOPPING if before[number] in (signal.SIG_DFL, signal.default_int_handler)]
+    for number in heard:
+        signal.signal(number, stop)
+    try:
+        yield
+    except BaseException as error:
+        # Spark hears Ctrl-C itself, and typer makes 130 of it.
+        if came or isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemExit) and error.code == 130):
+            _leave(came[0] if came else signal.SIGINT)
+        raise
+    finally:
+        for number in heard:
+            signal.signal(number, before[number])
+
+
+def _leave(number: int) -> NoReturn:
+    """End the process now: threads that are loading modules, and C++ that misses its objects, have no say in it."""
+    for ignored in STOPPING:  # who presses twice leaves nothing behind either
+        signal.signal(ignored, signal.SIG_IGN)
+    if "clickmix.engines.duckdb" in sys.modules:
+        from clickmix.engines.duckdb import remove_folders
+
+        remove_folders()
+    with contextlib.suppress(OSError):  # a terminal that was closed shows nothing
+        typer.echo(f"clickmix: stopped. {what_was_written()}", err=True)
+        sys.stdout.flush()
+    os._exit(128 + number)

@@ -3,6 +3,18 @@
 Every message says what, where, what was found, and what to do next.
 """
 
+from collections import deque
+
+# What was put in its place, by files and engines: after a failure the command says so. The last ones: a process of
+# somebody who writes for weeks must not remember everything.
+written: deque[str] = deque(maxlen=20)
+NOTHING_WRITTEN = "Nothing was written."
+
+
+def what_was_written() -> str:
+    """What stands although the command failed."""
+    return f"Written before that: {', '.join(dict.fromkeys(written))}." if written else NOTHING_WRITTEN
+
 
 class ClickmixError(Exception):
     """Anything a user can put right; the command prints it without a stack trace and exits with 2."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clickmix.errors import FormatError, InputError
+from clickmix.errors import FormatError, InputError, written
 
 LARGEST_DOCUMENT = 256 * 1024 * 1024
 BLOCK = 1 << 20
@@ -39,10 +39,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield temporary
         _sync(temporary)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+            error.filename = str(path)  # the user knows this one; a full disk names none
         raise
+    written.append(str(path))
     # The new file is whole and in its place; some file systems cannot sync a folder.
     with contextlib.suppress(OSError):
         _sync(path.parent)

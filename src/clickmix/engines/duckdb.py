@@ -10,9 +10,9 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -22,6 +22,7 @@ from clickmix.files import check_writable, replacing
 from clickmix.sql import literal
 
 NOTE = "clickmix"
+Result = TypeVar("Result")
 # By the name of the file to be written: what COPY must be told.
 OUTPUT_OPTIONS: Mapping[str, str] = {
     ".parquet": "FORMAT parquet, ROW_GROUP_SIZE 122880",
@@ -31,6 +32,14 @@ OUTPUT_OPTIONS: Mapping[str, str] = {
     ".ndjson.gz": "FORMAT json, COMPRESSION gzip",
 }
 
+_open: weakref.WeakSet[DuckDB] = weakref.WeakSet()
+
+
+def remove_folders() -> None:
+    """Remove the temporary folders of all engines: for a process that leaves without the usual farewell."""
+    for engine in list(_open):
+        engine._clean()
+
 
 class DuckDB:
     """An `Engine`: one embedded database; tables larger than `memory` go to a temporary folder by themselves."""
@@ -39,6 +48,7 @@ class DuckDB:
         # For what does not fit in memory, and for unpacked files; gone with the engine.
         self.folder = Path(tempfile.mkdtemp(prefix="clickmix-"))
         self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        _open.add(self)
         self._connection = duckdb.connect()
         self._numbers = itertools.count(1)
         self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
@@ -55,11 +65,9 @@ class DuckDB:
 
     def run(self, statement: str, *, progress: Progress | None = None) -> None:
         """Execute a statement; `progress` is called with the share done, a few times a second."""
-        with _in_memory():
-            if progress is None:
-                self._connection.execute(statement)
-            else:
-                self._run_watched(statement, progress)
+        if progress is not None:  # the bar itself is drawn by whoever passed it
+            self._connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+        self._watched(lambda: self._connection.execute(statement), progress)
 
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
         """Compute a result of any size and keep it in a temporary table; says its name."""
@@ -73,13 +81,11 @@ class DuckDB:
 
     def fetch(self, query: str) -> Columns:
         """A result small enough for memory, as numpy columns; missing texts are None, missing numbers masked."""
-        with _in_memory():
-            return dict(self._connection.execute(query).fetchnumpy())
+        return self._watched(lambda: dict(self._connection.execute(query).fetchnumpy()))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """A very small result, as rows."""
-        with _in_memory():
-            return self._connection.execute(query).fetchall()
+        return self._watched(lambda: self._connection.execute(query).fetchall())
 
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
         """Complain when a file cannot be written, or its name tells no format; `log` is for those who know tables."""
@@ -156,40 +162,39 @@ class DuckDB:
         self._connection.close()
         self._clean()
 
-    def _run_watched(self, statement: str, progress: Progress) -> None:
-        """Execute in another thread, so that progress can be asked for and Ctrl-C is heard."""
+    def _watched(self, work: Callable[[], Result], progress: Progress | None = None) -> Result:
+        """Work in another thread, so that progress can be asked for and Ctrl-C is heard at once."""
+        results: list[Result] = []
         failures: list[BaseException] = []
+        # Thread.join() does not do: where Ctrl-C breaks it off, it takes the thread for ended.
+        done = threading.Event()
 
-        def work() -> None:
+        def call() -> None:
             try:
-                self._connection.execute(statement)
+                results.append(work())
             except BaseException as failure:  # handed to the caller's thread below
                 failures.append(failure)
+            done.set()
 
-        # The bar itself is drawn by whoever passed `progress`.
-        self._connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-        worker = threading.Thread(target=work, daemon=True)
-        worker.start()
+        worker = threading.Thread(target=call)
         try:
-            while worker.is_alive():
-                worker.join(timeout=0.1)
-                progress(max(0.0, self._connection.query_progress() / 100))
+            worker.start()
+            while not done.wait(0.1):
+                if progress is not None:
+                    progress(max(0.0, self._connection.query_progress() / 100))
         except BaseException:
+            # A connection is for one call at a time, and a thread that is still in DuckDB aborts a process that ends.
             self._connection.interrupt()
-            worker.join()
+            while not done.wait(0.05):
+                self._connection.interrupt()  # again: the first one may have come before the statement
             raise
-        if failures:
-            raise failures[0]
-        progress(1.0)
-
-
-@contextlib.contextmanager
-def _in_memory() -> Iterator[None]:
-    """What does not fit within the bound of memory is told as Python tells it."""
-    try:
-        yield
-    except duckdb.OutOfMemoryException as error:
-        raise MemoryError(str(error).splitlines()[0]) from None
+        for failure in failures:
+            if isinstance(failure, duckdb.OutOfMemoryException):  # told as Python tells it
+                raise MemoryError(str(failure).splitlines()[0]) from None
+            raise failure
+        if progress is not None:
+            progress(1.0)
+        return results[0]
 
 
 def checked_memory(text: str) -> str:

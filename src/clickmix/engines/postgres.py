@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmix.dialects import translated
 from clickmix.engines.engine import Columns, Progress, Table, same_kind
-from clickmix.errors import EngineError, InputError, SettingError
+from clickmix.errors import EngineError, InputError, SettingError, written
 from clickmix.sql import name
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class Postgres:
             self._ask("SELECT pg_advisory_xact_lock(hashtext(%s))", f"clickmix {schema}.{table}")
             self._drop_old(target, f"{schema}.{table}", f"{schema}.{temporary}")
             self._run(f"ALTER TABLE {schema}.{temporary} RENAME TO {table}", translate=False)
+        written.append(target)
         return int(rows)
 
     def close(self) -> None:

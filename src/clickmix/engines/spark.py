@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clickmix.dialects import translated
 from clickmix.engines.engine import Columns, Progress, Table
 from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
-from clickmix.errors import EngineError, InputError, SettingError
+from clickmix.errors import EngineError, InputError, SettingError, written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -146,9 +146,11 @@ class Spark:
         self.check_target(target)
         with self._asking():
             frame = self._sql(query)
-            return (
+            rows = (
                 write_folder(frame, target, format=_format(target)) if _is_path(target) else write_table(frame, target)
             )
+        written.append(target)
+        return rows
 
     def close(self) -> None:
         """Give back what is cached; the session stays, others may use it."""
