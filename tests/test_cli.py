@@ -173,6 +173,14 @@ FAILURES = [
         "memory 'big' is not an amount of memory. Write for instance 4GB or 800MB.",
     ),
     (
+        "counts monday.csv -o x.csv --memory 99999999999999999999TB",
+        "memory '99999999999999999999TB' is more than can be counted. Write for instance 4GB or 800MB.",
+    ),
+    (
+        f"counts monday.csv -o {'x' * 234}.csv",
+        f"{'x' * 234}.csv: the name is too long. Choose one of at most 237 bytes.",
+    ),
+    (
         "inspect model.json",
         "model.json: no such file. Expected a clickmix model.",
     ),
@@ -211,6 +219,16 @@ def test_what_the_machine_refuses(
 
     monkeypatch.setattr("clickmix.counts.Counts.write", refuse)
     assert failure(capsys, monkeypatch, "counts", "monday.csv", "-o", "x.csv") == f"clickmix: {expected}\n"
+
+
+def test_a_disk_that_is_full_after_the_labels_is_told_as_it_is(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda size: "full")
+    (folder / ".model.json.full.tmp").symlink_to("/dev/full")
+    text = failure(capsys, monkeypatch, "debias", "monday.csv", "-o", "labels.csv", "--model", "model.json")
+    assert text == "clickmix: model.json: No space left on device. Written before that: labels.csv.\n"
+    assert {"labels.csv"} == {file.name for file in folder.iterdir()} - {"monday.csv", "tuesday.csv"}
 
 
 def test_too_little_memory_is_told(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import random
@@ -19,7 +20,8 @@ from typing import Any
 import pytest
 
 import clickmix as cm
-from clickmix.files import check_writable, document_text, read_document, write_atomically
+from clickmix.engines.duckdb import DuckDB
+from clickmix.files import check_writable, document_text, read_document, unpack, write_atomically
 from clickmix.report import log_page, write_page
 from logs import small_log, write
 
@@ -200,6 +202,31 @@ def test_paths_that_cannot_be_written(
     with pytest.raises(cm.InputError) as caught:
         check_writable(path)
     assert str(caught.value) == expected
+
+
+def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
+    COUNTS.write(tmp_path / ("x" * 229 + ".parquet"))
+    assert [len(file.name) for file in tmp_path.iterdir()] == [237]
+
+
+def test_a_full_temporary_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    expected = f"{tmp_path}: the temporary folder is full. Free some of it, or choose another one with the environment "
+    engine = DuckDB(memory="20MB", threads=1)
+    engine.run("SET max_temp_directory_size = '1MB'")
+    with pytest.raises(cm.EngineError, match=re.escape(expected)):
+        engine.keep("SELECT i, hash(i) AS h FROM range(5000000) AS t(i) ORDER BY h")
+    (tmp_path / "log.csv.gz").write_bytes(gzip.compress(b"query_id"))
+    monkeypatch.setattr("shutil.copyfileobj", raising(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(cm.EngineError, match=re.escape(expected)):
+        unpack(tmp_path / "log.csv.gz", engine.folder / "log.csv")
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    def call(*arguments: object) -> None:
+        raise error
+
+    return call
 
 
 def refused(tmp_path: Path, data: bytes) -> str:

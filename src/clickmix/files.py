@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import io
@@ -19,8 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clickmix.errors import FormatError, InputError, written
+from clickmix.errors import EngineError, FormatError, InputError, written
 
+ROOM = 6  # bytes of chance in the name of a temporary file
+LONGEST_NAME = 255  # bytes, of every common file system
 LARGEST_DOCUMENT = 256 * 1024 * 1024
 BLOCK = 1 << 20
 
@@ -34,7 +37,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     check_writable(path)
     # Several dots may matter to whoever writes there: DuckDB chooses compression by the last suffix.
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}.tmp"
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(ROOM)}.tmp"
     try:
         yield temporary
         _sync(temporary)
@@ -56,6 +59,9 @@ def check_writable(path: str | Path) -> None:
     path = Path(path)
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first, or choose another path.")
+    longest = LONGEST_NAME - len("...tmp") - 2 * ROOM
+    if len(os.fsencode(path.name)) > longest:
+        raise InputError(f"{path}: the name is too long. Choose one of at most {longest} bytes.")
     if path.is_dir():
         raise InputError(f"{path}: this is a folder. Give the name of a file to write.")
     if path.exists() and not path.is_file():
@@ -72,8 +78,11 @@ def write_atomically(path: str | Path, data: bytes) -> None:
 
 def unpack(packed: Path, target: Path) -> None:
     """Write what a gzipped file holds to a new file."""
-    with _unpacking(packed) as source, target.open("xb") as out:
-        shutil.copyfileobj(source, out, BLOCK)
+    try:
+        with _unpacking(packed) as source, target.open("xb") as out:
+            shutil.copyfileobj(source, out, BLOCK)
+    except OSError:
+        raise temporary_is_full(target.parent) from None
 
 
 def check_packed(files: Sequence[Path]) -> None:
@@ -102,9 +111,19 @@ def _unpacking(packed: Path) -> Iterator[gzip.GzipFile]:
         with gzip.open(packed) as source:
             yield source
     except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise  # nothing is wrong with what is read
         raise InputError(
             f"{packed}: cannot be unpacked: {error}. The file may be damaged or cut off; copy it again."
         ) from None
+
+
+def temporary_is_full(folder: Path) -> EngineError:
+    """What to do when there is no room for a folder of ours among the temporary files."""
+    return EngineError(
+        f"{folder.parent}: the temporary folder is full. Free some of it, or choose another one with the environment "
+        "variable TMPDIR. Nothing was written."
+    )
 
 
 @dataclass(frozen=True)

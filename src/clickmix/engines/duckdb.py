@@ -18,10 +18,11 @@ import duckdb
 
 from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import SettingError
-from clickmix.files import check_writable, replacing
+from clickmix.files import check_writable, replacing, temporary_is_full
 from clickmix.sql import literal
 
 NOTE = "clickmix"
+AMOUNT = "Write for instance 4GB or 800MB."
 Result = TypeVar("Result")
 # By the name of the file to be written: what COPY must be told.
 OUTPUT_OPTIONS: Mapping[str, str] = {
@@ -59,7 +60,10 @@ class DuckDB:
         # A log's files are opened more than once: for their columns, for notes, and to be read.
         self._connection.execute("SET parquet_metadata_cache = true")
         if memory is not None:
-            self._connection.execute(f"SET memory_limit = {literal(checked_memory(memory))}")
+            try:
+                self._connection.execute(f"SET memory_limit = {literal(checked_memory(memory))}")
+            except duckdb.Error:
+                raise SettingError(f"memory {memory!r} is more than can be counted. {AMOUNT}") from None
         if threads is not None:
             self._connection.execute(f"SET threads = {int(threads)}")
 
@@ -162,6 +166,11 @@ class DuckDB:
         self._connection.close()
         self._clean()
 
+    def _is_full(self, message: str) -> bool:
+        """Whether DuckDB says, in one of its ways, that the temporary folder has no more room."""
+        no_room = "No space left" in message and str(self.folder) in message
+        return no_room or "max_temp_directory_size" in message
+
     def _watched(self, work: Callable[[], Result], progress: Progress | None = None) -> Result:
         """Work in another thread, so that progress can be asked for and Ctrl-C is heard at once."""
         results: list[Result] = []
@@ -189,6 +198,8 @@ class DuckDB:
                 self._connection.interrupt()  # again: the first one may have come before the statement
             raise
         for failure in failures:
+            if isinstance(failure, duckdb.Error) and self._is_full(str(failure)):
+                raise temporary_is_full(self.folder) from None
             if isinstance(failure, duckdb.OutOfMemoryException):  # told as Python tells it
                 raise MemoryError(str(failure).splitlines()[0]) from None
             raise failure
@@ -200,7 +211,7 @@ class DuckDB:
 def checked_memory(text: str) -> str:
     """A bound of memory such as 4GB or 800MB, as DuckDB takes it."""
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?\s*([KMGT]i?B)", text):
-        raise SettingError(f"memory {text!r} is not an amount of memory. Write for instance 4GB or 800MB.")
+        raise SettingError(f"memory {text!r} is not an amount of memory. {AMOUNT}")
     return text
 
 
