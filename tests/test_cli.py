@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -72,6 +73,32 @@ def test_places_that_a_model_has_not_seen_are_told(folder: Path) -> None:
     Path("far.csv").write_text("query_id,doc_id,position,clicked\nq,d,98,1\nq,e,99,0\n")
     result = run("label", "far.csv", "--model", "fit.json", "-o", "label.csv")
     assert "2 places are not in the model, for instance position 98; the nearest it knows stand in.\n" in result.stdout
+
+
+def test_a_log_without_the_context_of_the_model_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("fit", "monday.csv", "-o", "fit.json", "--context", "device")
+    Path("plain.csv").write_text("query_id,doc_id,position,clicked\nq,d,1,1\n")
+    assert failure(capsys, monkeypatch, "label", "plain.csv", "--model", "fit.json", "-o", "x.csv") == (
+        "clickmix: plain.csv: no context column 'device'. Found query_id, doc_id, position, clicked. fit.json was "
+        "fitted with context device: give the log's columns these names, or fit a model without them.\n"
+    )
+
+
+def test_settings_of_counting_are_not_for_counts() -> None:
+    counts = cm.Counts.from_arrays(["q"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
+    given: dict[str, Any]
+    for given in (
+        {"context": ["device"]},
+        {"columns": {"query_id": "term"}},
+        {"bad_rows": "skip"},
+        {"memory": "1GB"},
+        {"engine": "duckdb"},
+    ):
+        with pytest.raises(cm.SettingError, match=f"{next(iter(given))}: these are counts, made without it"):
+            cm.debias(counts, **given)
+    assert len(cm.debias(counts, correction="none", context=[], columns={}, bad_rows="fail").relevance) == 2
 
 
 def test_no_correction(folder: Path) -> None:

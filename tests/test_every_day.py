@@ -38,7 +38,12 @@ def run(*words: str) -> str:
 def test_merging_day_by_day_is_counting_all_days(folder: Path) -> None:
     run("counts", "1.parquet", "-o", "counts.parquet")
     run("counts", "--merge", "counts.parquet", "2.parquet")
-    run("counts", "--merge", "counts.parquet", "3.parquet")
+    told = run("counts", "--merge", "counts.parquet", "3.parquet").splitlines()
+    (_, new), (_, all) = cm.count("3.parquet").totals(), cm.count("counts.parquet").totals()
+    assert told[:2] == [
+        f"Read 6,000 impressions and {new:,} clicks.",
+        f"With those counted before there are 18,000 impressions and {all:,} clicks.",
+    ]
     assert cells(cm.count("counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet", "3.parquet"]))
 
 

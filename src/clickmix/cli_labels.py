@@ -11,7 +11,7 @@ import typer
 from clickmix.cli_loading import loading
 from clickmix.cli_outputs import check_outputs, check_report, counts_target
 from clickmix.cli_words import pairs, words
-from clickmix.errors import SettingError
+from clickmix.errors import InputError, SettingError
 from clickmix.terminal import print_fit, progress_bar, say, stages
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ def counts(
     check_outputs(log, opened, table=target)
     alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
     with alone:
-        counted = _count([*([str(merge)] if merge else []), *log], opened, columns, context, bad_rows, lists=lists)
+        before = _counted_before(merge) if merge else None
+        logs = [*([str(merge)] if merge else []), *log]
+        counted = _count(logs, opened, columns, context, bad_rows, lists=lists, before=before)
         rows = counted.write(target)
     say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
 
@@ -184,7 +186,16 @@ def label(
     opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
     check_outputs(log, opened, table=output, read=[model])
     before = _open_since(since, opened)
-    counted = _count(log, opened, columns, context, bad_rows, lists=bool(fitted.steps))
+    try:
+        counted = _count(log, opened, columns, context, bad_rows, lists=bool(fitted.steps))
+    except InputError as error:
+        what, missing, found = str(error).partition(": no context column ")
+        if not missing:
+            raise
+        raise InputError(  # the model says which there are, so the user cannot name others
+            f"{what}{missing}{found.removesuffix(' Name one of those.')} {model} was fitted with context {context}: "
+            "give the log's columns these names, or fit a model without them."
+        ) from None
     unseen = fitted.unseen(counted)
     if unseen:
         say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
@@ -212,6 +223,7 @@ def _count(
     bad_rows: Literal["fail", "skip"],
     *,
     lists: bool = False,
+    before: tuple[int, int] | None = None,
 ) -> Counts:
     from clickmix.counts import count
 
@@ -226,10 +238,24 @@ def _count(
             progress=progress,
         )
     impressions, clicks = counted.totals()
-    say(f"Read {impressions:,} impressions and {clicks:,} clicks.")
+    old = before or (0, 0)
+    say(f"Read {impressions - old[0]:,} impressions and {clicks - old[1]:,} clicks.")
+    if before:
+        say(f"With those counted before there are {impressions:,} impressions and {clicks:,} clicks.")
     for refused in counted.refused:
         say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
     return counted
+
+
+def _counted_before(counts: Path) -> tuple[int, int]:
+    """Impressions and clicks of a counts file."""
+    from clickmix.engines.duckdb import DuckDB
+    from clickmix.sources import file_list
+
+    sums = "CAST(coalesce(sum(impressions), 0) AS BIGINT), CAST(coalesce(sum(clicks), 0) AS BIGINT)"
+    files = f"{file_list([str(counts)])}, hive_partitioning = false"
+    ((impressions, clicks),) = DuckDB().rows(f"SELECT {sums} FROM read_parquet({files})")
+    return impressions, clicks
 
 
 def _open_since(since: str | None, engine: Engines) -> Source | None:

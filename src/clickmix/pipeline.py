@@ -50,11 +50,19 @@ def debias(
     options = Options(parameters, clip, features, regression, trust, iterations, seed)
     chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
     if isinstance(log, Counts):
+        _check_counted(context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine)
         return chosen.fit(log).label(log)
     lists = needs_lists(correction, examination)
     counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory, engine=engine, lists=lists)
     labels = chosen.fit(counts).label(counts)
     return labels if are_paths(log) else labels.like(log)
+
+
+def _check_counted(**settings: Any) -> None:
+    """Settings of counting say nothing about a log that is counted."""
+    for name, value in settings.items():
+        if value and (name, value) != ("bad_rows", "fail"):
+            raise SettingError(f"{name}: these are counts, made without it. Give it to clickmix.count.")
 
 
 def choose_correction(
