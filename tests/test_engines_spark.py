@@ -318,6 +318,32 @@ def test_spark_dies_in_the_middle(spark: Any, tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["conf", "labels.parquet", "log.parquet"]
 
 
+STARTED = """
+from clickmix.engines.choose import choose_engine
+session = choose_engine("local[2]").session
+names = ("spark.sql.shuffle.partitions", "spark.ui.showConsoleProgress")
+print(*(session.conf.get(name) for name in names))
+"""
+
+
+def test_a_session_of_ours_suits_the_machine_unless_the_user_chose(spark: Any) -> None:
+    """Two processes at once: each starts a Spark."""
+    given = ("", "--conf spark.sql.shuffle.partitions=7 ")
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", STARTED],
+            env=os.environ
+            | {"PYSPARK_SUBMIT_ARGS": f"{settings}--conf spark.ui.enabled=false pyspark-shell"}
+            | {"PYTHONPATH": os.pathsep.join(sys.path), "SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for settings in given
+    ]
+    assert [process.communicate(timeout=120)[0] for process in started] == ["16 false\n", "7 false\n"]
+
+
 def test_an_engine_has_what_the_log_stage_asks_for(spark: Any) -> None:
     engine: Engine = choose_engine(spark)
     with pytest.raises(cm.SettingError) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,8 @@ FORMATS = {
     ".json": "json",
     ".orc": "orc",
 }
+PARTS = "spark.sql.shuffle.partitions"
+PARTS_PER_CORE = 8
 BROKEN = "_clickmix_broken"
 
 
@@ -200,18 +203,31 @@ class Spark:
 def _started(master: str) -> SparkSession:
     """A session with the settings that Spark finds (SPARK_*, spark-defaults, spark-submit); a running one if any."""
     try:
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise SettingError("Spark needs pyspark. Install it: pip install 'clickmix[spark]'.") from None
     builder = SparkSession.builder.appName("clickmix")
     if master != "spark":
         builder = builder.master(master)
+    if not sys.stderr.isatty():  # bars are for a terminal
+        builder = builder.config("spark.ui.showConsoleProgress", "false")
     try:
-        return SparkSession.getActiveSession() or builder.getOrCreate()
+        ours = SparkContext._active_spark_context is None
+        session = SparkSession.getActiveSession() or builder.getOrCreate()
+        if ours and master.startswith("local"):
+            _suit_one_machine(session)
+        return session
     except spark_errors() as error:
         raise EngineError(
             f"Spark did not start: {_first_line(error)}. It needs Java 17 or later; check JAVA_HOME and the master."
         ) from None
+
+
+def _suit_one_machine(session: SparkSession) -> None:
+    """Spark cuts tables into 200 parts, for a cluster: so many for a few cores take longer to hand out than to do."""
+    if not session.sparkContext.getConf().contains(PARTS):
+        session.conf.set(PARTS, min(200, PARTS_PER_CORE * session.sparkContext.defaultParallelism))
 
 
 def _first_line(error: BaseException) -> str:
