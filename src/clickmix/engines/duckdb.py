@@ -166,10 +166,15 @@ class DuckDB:
         self._connection.close()
         self._clean()
 
-    def _is_full(self, message: str) -> bool:
-        """Whether DuckDB says, in one of its ways, that the temporary folder has no more room."""
+    def _told(self, failure: BaseException) -> BaseException:
+        """A full temporary folder in words of ours, too little memory as Python tells it, all else as it is."""
+        message = str(failure)
         no_room = "No space left" in message and str(self.folder) in message
-        return no_room or "max_temp_directory_size" in message
+        if isinstance(failure, duckdb.Error) and (no_room or "max_temp_directory_size" in message):
+            return temporary_is_full(self.folder)
+        if isinstance(failure, duckdb.OutOfMemoryException):
+            return MemoryError(message.splitlines()[0])
+        return failure
 
     def _watched(self, work: Callable[[], Result], progress: Progress | None = None) -> Result:
         """Work in another thread, so that progress can be asked for and Ctrl-C is heard at once."""
@@ -197,12 +202,8 @@ class DuckDB:
             while not done.wait(0.05):
                 self._connection.interrupt()  # again: the first one may have come before the statement
             raise
-        for failure in failures:
-            if isinstance(failure, duckdb.Error) and self._is_full(str(failure)):
-                raise temporary_is_full(self.folder) from None
-            if isinstance(failure, duckdb.OutOfMemoryException):  # told as Python tells it
-                raise MemoryError(str(failure).splitlines()[0]) from None
-            raise failure
+        if failures:
+            raise self._told(failures.pop())  # popped: nothing here keeps it alive, and the engine with it
         if progress is not None:
             progress(1.0)
         return results[0]
