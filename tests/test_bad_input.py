@@ -315,6 +315,50 @@ def test_a_line_that_is_no_json_object(folder: Path, line: str) -> None:
     assert cells(cm.count("log.ndjson", bad_rows="skip")) == [("q", "d", 1, 2, 2)]
 
 
+@pytest.mark.parametrize("rows", [1, 25_000], ids=["among the first", "late"])
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("query_id", '{"a": 1}', '{"a":1}'),
+        ("doc_id", '["d", 1]', '["d",1]'),
+        ("doc_id", "true", "true"),
+        ("query_id", "1.5", "1.5"),
+        ("doc_id", "1e3", "1000.0"),
+    ],
+)
+def test_an_id_of_ndjson_that_is_none(folder: Path, key: str, value: str, text: str, rows: int) -> None:
+    row = '{"query_id": 5, "doc_id": 7, "position": 1, "clicked": 1}\n'
+    bad = re.sub(f'"{key}": [0-9]', f'"{key}": {value}', row)
+    (folder / "log.ndjson").write_text(row * rows + bad + row)
+    assert message("log.ndjson") == (
+        f"log.ndjson, row {rows + 1}, column {key!r}: {text!r}: {key} is neither text nor a whole number.{HINT}"
+    )
+    counts = cm.count("log.ndjson", bad_rows="skip")
+    # A bad row among the first can make ids text.
+    assert [tuple(map(int, cell)) for cell in cells(counts)] == [(5, 7, 1, rows + 1, rows + 1)]
+    assert [r.rows for r in counts.refused] == [1]
+
+
+def test_texts_of_ndjson_may_look_like_anything(folder: Path) -> None:
+    ids = ["true", "{}", "[1]", "1.5", "1e3", "\n", str(10**30)]
+    write(folder / "log.ndjson", {"query_id": ids, "doc_id": ids, "position": [1] * 7, "clicked": [1] * 7})
+    assert cells(cm.count("log.ndjson")) == [(id, id, 1, 1, 1) for id in sorted(ids)]
+    (folder / "log.ndjson").write_text(JSON_ROW.replace('"q"', str(10**30)) + JSON_ROW.replace('"q"', "5"))
+    assert [row[0] for row in cells(cm.count("log.ndjson"))] == [str(10**30), "5"]
+
+
+def test_a_key_of_ndjson_that_stands_twice(folder: Path) -> None:
+    twice = '{"query_id": "q", "query_id": "r", "doc_id": "d", "position": 1, "clicked": 1}\n'
+    (folder / "log.ndjson").write_text(JSON_ROW + twice + "no object\n" + JSON_ROW)
+    assert message("log.ndjson") == (f"log.ndjson, row 3: the line is not a JSON object. 2 rows are bad in all.{HINT}")
+    counts = cm.count("log.ndjson", bad_rows="skip")
+    assert cells(counts) == [("q", "d", 1, 2, 2)]
+    assert [(r.reason, r.rows, r.examples[0].row) for r in counts.refused] == [
+        ("the line is not a JSON object", 1, 3),
+        ("a key stands twice in the line", 1, 2),
+    ]
+
+
 def test_ndjson_without_any_object(folder: Path) -> None:
     (folder / "log.ndjson").write_text("\n\n")
     expected = "log.ndjson: no line is a JSON object. Expected one object per line, one line per impression."

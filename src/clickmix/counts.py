@@ -22,8 +22,8 @@ from clickmix.lists import list_counting_query
 from clickmix.log import Log, checked_context, open_log
 from clickmix.record import record_of, record_text
 from clickmix.refused import Refused, any_rejected_line, find_refused
-from clickmix.rows import counting_query, uncountable_query
-from clickmix.sources import Source, kind_of, unreadable
+from clickmix.rows import counting_query, line_by_line, odd_ids_query, uncountable_query
+from clickmix.sources import Source, disagree, kind_of, unreadable
 from clickmix.sql import aliased, listed, name
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def count(
 def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress | None) -> Counts:
     skip = bad_rows == "skip"
     try:
-        table = engine.keep(_scan(log, engine, skip=skip), progress=progress)
+        table = _counted(log, engine, skip=skip, progress=progress)
         seen = _look(log, engine, table)
         refused = _refuse(log, engine, seen, skip=skip)
     except duckdb.Error as error:
@@ -168,6 +168,21 @@ def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress
     if not log.lists:
         return Counts(engine, cleaned, log.context, refused, sources=log.sources)
     return Counts(engine, _added_up(engine, cleaned), (), refused, cleaned, log.sources)
+
+
+def _counted(log: Log, engine: Engines, *, skip: bool, progress: Progress | None) -> str:
+    """All sources counted; NDJSON line by line where the fast way stops, or may have taken something for an id."""
+    if not (isinstance(engine, DuckDB) and any(source.format == "ndjson" for source in log.sources)):
+        return engine.keep(_scan(log, engine, skip=skip), progress=progress)
+    try:
+        table = engine.keep(_scan(log, engine, skip=skip), progress=progress)
+        if not engine.rows(odd_ids_query(table)):
+            return table
+        engine.forget(table)
+    except duckdb.InvalidInputException:
+        if not skip:
+            raise
+    return engine.keep(_scan(line_by_line(log, engine), engine, skip=skip), progress=progress)
 
 
 def _added_up(engine: Engines, by_list: str) -> str:
@@ -226,7 +241,7 @@ def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
 def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
     """The query that counts all sources together; ids become text where sources disagree."""
     text_ids = {
-        role: _disagree({source.types[log.column(role)] for source in log.sources}) for role in ("query_id", "doc_id")
+        role: disagree({source.types[log.column(role)] for source in log.sources}) for role in ("query_id", "doc_id")
     }
     if log.lists:
         queries = [list_counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
@@ -239,28 +254,16 @@ def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
     keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
     alone = len(queries) == 1 and not log.lists  # one list can come out in two parts: a row of it stood there twice
-    united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({_union(queries)}) GROUP BY {keys}"
+    union = " UNION ALL ".join(f"({query})" for query in queries)
+    united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({union}) GROUP BY {keys}"
     values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
     return f"SELECT {values}, impressions, clicks FROM ({united})"
-
-
-def _disagree(types: set[str]) -> bool:
-    """Whether ids of these types have no common type that keeps them: text and integers, or uint64 and signed ones.
-
-    SQL would take 128 bits for the latter, which numpy and files have as reals only.
-    """
-    signed = any(not type.startswith("U") for type in types)
-    return len({kind_of(type) for type in types}) > 1 or ("UBIGINT" in types and signed)
 
 
 def _countable(source: Source, log: Log, engine: Engines) -> bool:
     """Whether all rows are known to say if there was a click: then nothing needs to be asked of each of them."""
     query = uncountable_query(source, log) if isinstance(engine, DuckDB) else None
     return query is not None and not engine.rows(query)
-
-
-def _union(queries: Sequence[str]) -> str:
-    return " UNION ALL ".join(f"({query})" for query in queries)
 
 
 def _refuse(log: Log, engine: Engines, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
@@ -286,11 +289,11 @@ def _refusal(refused: Sequence[Refused]) -> InputError:
 
 
 def _was_whole(log: Log, engine: Engines, table: str, role: str, stored: str) -> bool:
-    """Whether ids from CSV become integers again: when every one of them is written as a plain integer.
+    """Whether ids from text formats become integers again: when every one of them is written as a plain integer.
 
     Only then does nothing get lost: 007 or +7 would not come back as they were.
     """
-    could_be = all(source.untyped or kind_of(source.types[log.column(role)]) == "integer" for source in log.sources)
+    could_be = all(source.untyped or kind_of(source.types[log.column(role)]) != "text" for source in log.sources)
     if not could_be or stored != "VARCHAR":
         return False
     query = f"SELECT 1 FROM {table} WHERE {GOOD_KEY} AND NOT regexp_matches({role}, '{CANONICAL_INTEGER}') LIMIT 1"

@@ -16,8 +16,8 @@ from typing import Any
 from clickmix.engines.choose import Engines
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError
-from clickmix.log import ROLES, Log, is_counted
-from clickmix.rows import flags, whole
+from clickmix.log import Log, is_counted
+from clickmix.rows import flags, json_lines, whole
 from clickmix.sources import Source
 from clickmix.sql import listed, literal, name
 
@@ -136,7 +136,7 @@ def _query(source: Source, log: Log, problems: Sequence[_Problem], file: str | N
         where, row = literal(str(source)), _key(log)
     else:
         where, row = literal(file or str(source)), "row_number() OVER ()"
-    table = _json_lines(source, log, file) if source.format == "ndjson" else None
+    table = json_lines(source, log, file) if source.format == "ndjson" else None
     return f"""
         SELECT kind, place, at_row, text, total FROM (
             SELECT kind, place, at_row, CASE kind {text} END AS text, count(*) OVER (PARTITION BY kind) AS total,
@@ -155,24 +155,6 @@ def _key(log: Log) -> str:
         for word, role in words
     )
     return f"concat({listed(parts)})"
-
-
-def _json_lines(source: Source, log: Log, file: str | None) -> str:
-    """NDJSON line by line, so that a line which is no JSON object is seen as such."""
-    roles = (log.column(role) for role in ROLES)
-    used = [column for column in dict.fromkeys((*roles, *log.context)) if column in source.types]
-    values = (
-        name(column) if column in source.partitions else f"json_extract_string(json, {literal(_pointer(column))})"
-        for column in used
-    )
-    columns = listed(f"{value} AS {name(column)}" for value, column in zip(values, used, strict=True))
-    lines = f"read_ndjson_objects({source.reader_arguments(file)}, ignore_errors = true)"
-    return f"(SELECT coalesce(json_type(json), '') <> 'OBJECT' AS \"no object\", {columns} FROM {lines})"
-
-
-def _pointer(column: str) -> str:
-    """Where a column stands in a JSON object, as a JSON pointer."""
-    return "/" + column.replace("~", "~0").replace("/", "~1")
 
 
 def any_rejected_line(engine: DuckDB) -> bool:
@@ -224,7 +206,14 @@ def _problems(source: Source, log: Log) -> list[_Problem]:
     """All that can be wrong with a row, in the order in which it is looked for: one row, one reason."""
     query, document, position = (log.column(role) for role in ("query_id", "doc_id", "position"))
     at = whole(source, position)
-    problems = [_Problem("", '"no object"', "the line is not a JSON object")] if source.format == "ndjson" else []
+    problems = []
+    if source.format == "ndjson":
+        problems = [
+            _Problem("", '"no object"', "the line is not a JSON object"),
+            _Problem("", '"key twice"', "a key stands twice in the line"),
+            _Problem(query, '"query_id is none"', "query_id is neither text nor a whole number"),
+            _Problem(document, '"doc_id is none"', "doc_id is neither text nor a whole number"),
+        ]
     if source.of and source.of.broken:
         broken = name(source.of.broken)
         problems = [_Problem(source.of.broken, f"{broken} IS NOT NULL", "the line cannot be cut into columns")]

@@ -6,10 +6,15 @@ log -> counts. Types are judged once per source, so that a clean Parquet log cos
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from clickmix.log import Log, is_counted
+from clickmix.engines.duckdb import DuckDB
+from clickmix.log import ROLES, Log, is_counted
 from clickmix.sources import Source, is_wide, kind_of
-from clickmix.sql import listed, name
+from clickmix.sql import listed, literal, name
+
+# Ids that a reader of NDJSON may have made from what is no id: from an object, a list, a truth value or a real number.
+ODD_ID = r"^(\{.*\}|\[.*\]|true|false|-?[0-9]+[.eE][-+.eE0-9]*)$"
 
 
 def counting_query(
@@ -132,3 +137,60 @@ def _unbroken(source: Source) -> str:
 def _context(column: str) -> str:
     """A context value as text; a missing one is a value of its own, the same as an empty text."""
     return f"coalesce(CAST({name(column)} AS VARCHAR), '')"
+
+
+def odd_ids_query(table: str) -> str:
+    """SQL for a cell whose ids may be none, if they came from NDJSON: only who reads its lines again can tell."""
+    odd = (f"regexp_matches(CAST({role} AS VARCHAR), '{ODD_ID}', 's')" for role in ("query_id", "doc_id"))
+    return f"SELECT 1 FROM {table} WHERE {' OR '.join(odd)} LIMIT 1"
+
+
+def line_by_line(log: Log, engine: DuckDB) -> Log:
+    """The same log with its NDJSON files read line by line, which takes three times as long but sees all bad rows.
+
+    The fast reader stops at some of them, and takes whatever it finds for an id.
+    """
+    sources = []
+    for i, source in enumerate(log.sources):
+        if source.format == "ndjson":
+            position = name(log.column("position"))
+            bad = '"no object" OR "key twice" OR "query_id is none" OR "doc_id is none"'
+            good = f"SELECT * REPLACE (CASE WHEN {bad} THEN NULL ELSE {position} END AS {position})"
+            engine.run(f"CREATE OR REPLACE TEMP VIEW lines_{i} AS {good} FROM {json_lines(source, log)}")
+            source = Source("frame", (), engine.types(f"lines_{i}"), frame=f"lines_{i}")
+        sources.append(source)
+    return replace(log, sources=tuple(sources))
+
+
+def json_lines(source: Source, log: Log, file: str | None = None) -> str:
+    """NDJSON (all files or one) as a table, line by line, with what is wrong with a line or with its ids."""
+    roles = (log.column(role) for role in ROLES)
+    used = [column for column in dict.fromkeys((*roles, *log.context)) if column in source.types]
+    keys = [column for column in used if column not in source.partitions]
+    paths = listed(literal(_pointer(key)) for key in keys)
+    values = (
+        f"texts[{keys.index(column) + 1}] AS {name(column)}" if column in keys else name(column) for column in used
+    )
+    return (
+        f'(SELECT "no object", len(keys) > len(list_distinct(keys)) AS "key twice", {listed(values)}, '
+        f"{listed(_is_no_id(log.column(role), role, keys) for role in ('query_id', 'doc_id'))} FROM (SELECT *, "
+        f"coalesce(json_type(json), '') <> 'OBJECT' AS \"no object\", json_extract_string(json, [{paths}]) AS texts, "
+        f"json_type(json, [{paths}]) AS kinds, "
+        f"list_filter(json_keys(json), lambda key: key IN ({listed(map(literal, keys))})) AS keys "
+        f"FROM read_ndjson_objects({source.reader_arguments(file)}, ignore_errors = true)))"
+    )
+
+
+def _is_no_id(column: str, role: str, keys: list[str]) -> str:
+    """SQL for whether a value of a JSON object is no id; large whole numbers are kinds of DOUBLE to the reader."""
+    flag = name(f"{role} is none")
+    if column not in keys:
+        return f"FALSE AS {flag}"
+    i = keys.index(column) + 1
+    real = f"kinds[{i}] = 'DOUBLE' AND NOT regexp_matches(texts[{i}], '^-?[0-9]+$')"
+    return f"coalesce(kinds[{i}] IN ('OBJECT', 'ARRAY', 'BOOLEAN') OR ({real}), FALSE) AS {flag}"
+
+
+def _pointer(column: str) -> str:
+    """Where a column stands in a JSON object, as a JSON pointer."""
+    return "/" + column.replace("~", "~0").replace("/", "~1")

@@ -80,8 +80,7 @@ class Source:
             rejects = ", store_rejects = true" if skip else ""
             quoting = f"""delim = {literal(self.delimiter)}, quote = '"', escape = '"', allow_quoted_nulls = false"""
             return f"read_csv({files}, auto_detect = false, header = true, {quoting}, columns = {columns}{rejects})"
-        lenient = ", ignore_errors = true" if skip else ""
-        return f"read_json({files}, format = 'newline_delimited', columns = {columns}{lenient})"
+        return f"read_json({files}, format = 'newline_delimited', columns = {columns})"
 
     def reader_arguments(self, file: str | None = None) -> str:
         """The files (or one of them) as the first arguments of a SQL reader."""
@@ -258,3 +257,12 @@ def kind_of(type: str) -> str:
 def is_wide(type: str) -> bool:
     """Whether an integer type holds more than a BIGINT can."""
     return type in ("UBIGINT", "HUGEINT", "UHUGEINT") or type.startswith("DECIMAL")
+
+
+def disagree(types: set[str]) -> bool:
+    """Whether ids of these types have no common type that keeps them: text and integers, or uint64 and signed ones.
+
+    SQL would take 128 bits for the latter, which numpy and files have as reals only.
+    """
+    signed = any(not type.startswith("U") for type in types)
+    return len({kind_of(type) for type in types}) > 1 or ("UBIGINT" in types and signed)
