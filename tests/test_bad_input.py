@@ -359,6 +359,17 @@ def test_a_key_of_ndjson_that_stands_twice(folder: Path) -> None:
     ]
 
 
+def test_bad_rows_of_ndjson_beside_columns_of_any_name(folder: Path) -> None:
+    names = ["json", "key", "keys", "texts", "kinds"]
+    table = {"query_id": ["q", None], "doc_id": ["d", "d"], "position": [1, 1], "clicked": [1, 1]}
+    write(folder / "kinds=x" / "log.ndjson", table | {name: ["a", "b"] for name in names[:-1]})
+    with (folder / "kinds=x" / "log.ndjson").open("a") as file:
+        file.write("no object\n")
+    counts = cm.count(folder, context=names, bad_rows="skip")
+    assert cells(counts) == [("q", "d", 1, "a", "a", "a", "a", "x", 1, 1)]
+    assert [r.rows for r in counts.refused] == [1, 1]
+
+
 def test_ndjson_without_any_object(folder: Path) -> None:
     (folder / "log.ndjson").write_text("\n\n")
     expected = "log.ndjson: no line is a JSON object. Expected one object per line, one line per impression."
