@@ -353,7 +353,11 @@ def test_on_a_terminal_progress_is_drawn(folder: Path) -> None:
 
 # The command, whose engine takes hours for what it is asked to keep, or to write.
 SLOW = """
-import os, sys, clickmix.cli
+import os, signal, sys, clickmix.cli
+# Whoever runs the tests may ignore some: nohup, a shell's background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
 from clickmix.engines.duckdb import DuckDB
 method = sys.argv.pop(1)
 usual = getattr(DuckDB, method)

@@ -24,10 +24,17 @@ def labels_of(log: Simulated, mixture: str) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    ("eta", "clicks", "bound"), [(1, 2_000_000, 1.05), (1, 8_000_000, 1.05), (2, 8_000_000, 1.05), (2, 2_000_000, 1.10)]
+    ("mixture", "eta", "clicks", "bound"),
+    [
+        ("binomial", 1, 2_000_000, 1.05),
+        ("binomial", 1, 8_000_000, 1.05),
+        ("binomial", 2, 8_000_000, 1.05),
+        ("binomial", 2, 2_000_000, 1.10),
+        ("auto", 1, 2_000_000, 1.05),
+        ("auto", 2, 2_000_000, 1.10),
+    ],
 )
-@pytest.mark.parametrize("mixture", ["binomial", "auto"])
-def test_labels_come_near_the_limit(eta: float, clicks: int, bound: float, mixture: str) -> None:
+def test_labels_come_near_the_limit(mixture: str, eta: float, clicks: int, bound: float) -> None:
     logs = [simulated(eta=eta, clicks=clicks, seed=seed) for seed in SEEDS]
     ratios = [rmse(labels_of(log, mixture), log.relevance) / rmse(log.limit, log.relevance) for log in logs]
     assert np.median(ratios) < bound
