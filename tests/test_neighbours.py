@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import logit
+from scipy.stats import binom
 
 from clickmix.corrections import MixtureCorrection
-from clickmix.mixtures import Observations, Verdict, fit_neighbours, sharing
+from clickmix.mixtures import Observations, Verdict, em, fit_neighbours, neighbours, sharing
 from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.fit import Problem
 from clickmix.mixtures.information import observed_information
@@ -167,6 +169,29 @@ class TestEvidence:
         numbers = 2 * 3 * np.log(3), 2 * 4 * np.log(3)  # of the walk: drift and deviation of three and four kinds
         expected = [-2 * evidence + cost for (_, evidence), cost in zip(found, numbers, strict=True)]
         assert [bic for bic, _ in found] == pytest.approx(expected, abs=0.1)
+
+
+def test_rates_that_a_climb_has_turned_round_are_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal rates are a place from which no slope leads on."""
+    n, groups = np.full(34, 33), []
+    for k in range(1, 5):
+        chances = 0.95 * binom.pmf(np.arange(34), 33, 0.65 / k**2) + 0.05 * binom.pmf(np.arange(34), 33, 0.98 / k)
+        groups.append(Observations.histogram(n, np.arange(34), np.round(150_000 * chances)))
+    usual = fit_neighbours(groups, positions=[1, 2, 3, 4], contexts=[()] * 4)
+
+    def turned(hill: Any, starts: Any, *, tolerance: float) -> em.Climb:
+        path = em.climb(hill, starts, tolerance=tolerance)
+        if hill.seen.groups > 1:
+            ends = path.parameters[-8:].reshape(2, 4)  # a view
+            ends[:, 0] = logit(np.divide(*groups[0].totals))
+        return path
+
+    monkeypatch.setattr(neighbours, "climb", turned)
+    found = fit_neighbours(groups, positions=[1, 2, 3, 4], contexts=[()] * 4)
+    assert found.grades == usual.grades
+    for one, other in zip(found.mixtures, usual.mixtures, strict=True):
+        assert one.verdict is other.verdict
+        assert one.rates == pytest.approx(other.rates, rel=1e-3)
 
 
 def test_positions_so_large_that_their_logarithms_are_the_same() -> None:

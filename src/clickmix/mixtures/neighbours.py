@@ -24,6 +24,7 @@ GRADES = (2, 3, 4, 5, 6, 7)
 STRONG = 6.0  # difference of BIC that is strong evidence (Kass & Raftery 1995): what more grades must win by
 DECISIVE = 100.0  # beyond it nobody need look further
 FEWEST_STEPS = 3  # from one position to the next, that a walk can be estimated from
+NO_GAP = 1e-6  # of logits: rates this near are one
 ROUGHLY, ROUGHLY_EACH = 0.1, 0.005  # log-likelihood, of all groups and of each: good enough to start from
 
 
@@ -86,7 +87,13 @@ def _first(groups: Sequence[Observations], at: Floats) -> Floats:
     path = climb(problem, starts(problem), tolerance=max(ROUGHLY, ROUGHLY_EACH * len(groups)))
     prior, parameters = problem.unpack(path.parameters)
     own = Problem(groups[0], Binomial())
-    return np.stack([own.pack((columns @ prior)[g], parameters[:, :, g : g + 1]) for g in range(len(groups))])
+    rows = np.stack([own.pack((columns @ prior)[g], parameters[:, :, g : g + 1]) for g in range(len(groups))])
+    # A long step may have turned the rates of a group round. Put in order they are equal, and from there no slope leads
+    # on, however clearly its documents differ: such a group starts from its own clicks.
+    for g in np.flatnonzero(rows[:, -1] - rows[:, -2] < NO_GAP).tolist():
+        alone = Problem(groups[g], Binomial())
+        rows[g] = climb(alone, starts(alone), tolerance=ROUGHLY).parameters
+    return rows
 
 
 def _one_grade_more(rows: Floats) -> Floats:
