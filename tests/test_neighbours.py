@@ -171,7 +171,7 @@ class TestEvidence:
         assert [bic for bic, _ in found] == pytest.approx(expected, abs=0.1)
 
 
-def test_rates_that_a_climb_has_turned_round_are_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_that_a_climb_has_made_equal_are_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal rates are a place from which no slope leads on."""
     n, groups = np.full(34, 33), []
     for k in range(1, 5):
@@ -179,14 +179,14 @@ def test_rates_that_a_climb_has_turned_round_are_found_all_the_same(monkeypatch:
         groups.append(Observations.histogram(n, np.arange(34), np.round(150_000 * chances)))
     usual = fit_neighbours(groups, positions=[1, 2, 3, 4], contexts=[()] * 4)
 
-    def turned(hill: Any, starts: Any, *, tolerance: float) -> em.Climb:
+    def made_equal(hill: Any, starts: Any, *, tolerance: float) -> em.Climb:
         path = em.climb(hill, starts, tolerance=tolerance)
         if hill.seen.groups > 1:
             ends = path.parameters[-8:].reshape(2, 4)  # a view
             ends[:, 0] = logit(np.divide(*groups[0].totals))
         return path
 
-    monkeypatch.setattr(neighbours, "climb", turned)
+    monkeypatch.setattr(neighbours, "climb", made_equal)
     found = fit_neighbours(groups, positions=[1, 2, 3, 4], contexts=[()] * 4)
     assert found.grades == usual.grades
     for one, other in zip(found.mixtures, usual.mixtures, strict=True):

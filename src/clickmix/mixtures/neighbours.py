@@ -88,8 +88,8 @@ def _first(groups: Sequence[Observations], at: Floats) -> Floats:
     prior, parameters = problem.unpack(path.parameters)
     own = Problem(groups[0], Binomial())
     rows = np.stack([own.pack((columns @ prior)[g], parameters[:, :, g : g + 1]) for g in range(len(groups))])
-    # A long step may have turned the rates of a group round. Put in order they are equal, and from there no slope leads
-    # on, however clearly its documents differ: such a group starts from its own clicks.
+    # Steps that would turn the rates of a group round make them equal instead, and from there no slope leads on,
+    # however clearly its documents differ: such a group starts from its own clicks.
     for g in np.flatnonzero(rows[:, -1] - rows[:, -2] < NO_GAP).tolist():
         alone = Problem(groups[g], Binomial())
         rows[g] = climb(alone, starts(alone), tolerance=ROUGHLY).parameters
