@@ -281,6 +281,21 @@ class TestChecks:
             f"Violations of the assumptions are not looked for in a {mixture_name} mixture."
         )
 
+    def test_nothing_is_looked_for_if_nobody_asks(self) -> None:
+        counts = position_based(1, queries=200).counts
+        asked, not_asked = (cm.MixtureCorrection(checks=checks).fit(counts) for checks in (True, False))
+        assert asked.checks
+        assert not_asked == dataclasses.replace(asked, checks=())
+        assert cm.judge(not_asked).sentences[-1] == (
+            "Violations of the assumptions were not looked for when this was fitted."
+        )
+
+    def test_labels_alone_ask_for_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        counts = position_based(1, queries=200).counts
+        expected = cm.MixtureCorrection().fit(counts).label(counts)
+        monkeypatch.setattr("clickmix.corrections.mixture.check_log", None)  # not to be called
+        np.testing.assert_array_equal(cm.debias(counts).relevance, expected.relevance)
+
 
 NAMED = {
     "rates that rise": {cm.Violation.RISING},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from clickmix.choices import CORRECTIONS, Options, needs_lists
@@ -49,6 +50,8 @@ def debias(
     """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame."""
     options = Options(parameters, clip, features, regression, trust, iterations, seed)
     chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
+    if isinstance(chosen, MixtureCorrection):
+        chosen = replace(chosen, checks=False)  # labels are all that comes back
     if isinstance(log, Counts):
         _check_counted(context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine)
         return chosen.fit(log).label(log)

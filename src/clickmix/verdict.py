@@ -205,8 +205,10 @@ def _looked_for(fitted: MixtureFit) -> list[str]:
         return [
             "Violations of the assumptions are not looked for where documents are grouped by what stands above them."
         ]
-    if not fitted.checks:
+    if fitted.mixture in ("gaussian", "nonparametric"):
         return [f"Violations of the assumptions are not looked for in a {fitted.mixture} mixture."]
+    if not fitted.checks:
+        return ["Violations of the assumptions were not looked for when this was fitted."]
     return [f"No sign of these: {'; '.join(quiet)}."] if quiet else []
 
 

@@ -39,7 +39,8 @@ class MixtureCorrection:
 
     binomial: two rates per group, the paper's. graded: `grades` evenly spaced rates. auto: binomial or graded, the
     number of grades chosen by BIC for the whole log. gaussian: the paper's second. nonparametric: any distribution.
-    `sharing` lets neighbouring positions learn from each other (auto, binomial, graded).
+    `sharing` lets neighbouring positions learn from each other (auto, binomial, graded). `checks` are for the verdict
+    on the log; labels need none.
     """
 
     mixture: str = "auto"
@@ -47,6 +48,7 @@ class MixtureCorrection:
     grades: int = 5
     sharing: bool = True
     examination: str = "pbm"
+    checks: bool = True
 
     def __post_init__(self) -> None:
         if self.mixture not in MIXTURES:
@@ -66,7 +68,7 @@ class MixtureCorrection:
         return self._checked(self._of_counts(counts, histogram, progress), histogram, counts)
 
     def _checked(self, fitted: MixtureFit, histogram: Histogram, counts: Counts | None) -> MixtureFit:
-        if self.mixture in ("gaussian", "nonparametric"):
+        if not self.checks or self.mixture in ("gaussian", "nonparametric"):
             return fitted
         stable = None if fitted.jointly else counts
         return replace(fitted, checks=check_log(fitted.groups, histogram, stable, bics=fitted.bics))
