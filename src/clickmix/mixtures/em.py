@@ -18,7 +18,7 @@ Vector = np.ndarray[Any, Any]
 
 LARGEST_ROUNDING = 1e-9
 ROUNDING = 1e-14  # a likelihood is a sum of many terms: smaller relative differences are noise
-START_STEPS = 2  # of EM from every start
+START_STEPS = 3  # of EM from every start
 EM_STEPS = 6  # between quasi-Newton climbs
 CLIMBS = 20
 QUASI_NEWTON_STEPS = 200
@@ -50,16 +50,20 @@ class Climb:
 
 
 def climb(hill: Hill, starts: Sequence[Vector], *, tolerance: float) -> Climb:
-    """A few EM steps from every start, then the best one to the top: where an EM step gains at most `tolerance`."""
-    paths = [_em(hill, x, (), tolerance, steps=START_STEPS) for x in starts]
-    path = max(paths, key=lambda path: path.log_likelihoods[-1])
-    # Clear components need no more than a few further steps of EM.
-    path = _em(hill, path.parameters, path.log_likelihoods[:-1], tolerance, steps=EM_STEPS)
+    """From the best of some starts to the top: where an EM step gains at most `tolerance`."""
+    path = set_out(hill, starts, tolerance=tolerance)
     for _ in range(CLIMBS):
         if path.converged:
             break
         path = _em(hill, *_quasi_newton(hill, path), tolerance, steps=EM_STEPS)
     return path
+
+
+def set_out(hill: Hill, starts: Sequence[Vector], *, tolerance: float) -> Climb:
+    """A few EM steps from every start, some more from the best: to the top already, if components are clear."""
+    paths = [_em(hill, x, (), tolerance, steps=START_STEPS) for x in starts]
+    path = max(paths, key=lambda path: path.log_likelihoods[-1])
+    return _em(hill, path.parameters, path.log_likelihoods[:-1], tolerance, steps=EM_STEPS)
 
 
 def _em(hill: Hill, x: Vector, before: tuple[float, ...], tolerance: float, *, steps: int) -> Climb:

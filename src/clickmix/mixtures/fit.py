@@ -9,22 +9,19 @@ groups: eta_d = x_d' theta, x_d their mean over impressions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import logit
 
 from clickmix.mixtures.em import Vector, climb
 from clickmix.mixtures.families import Family
 from clickmix.mixtures.observations import Floats, Observations
+from clickmix.mixtures.starts import starts
 
 Prior = Literal["position", "flat"]
 
 GAIN_PER_DOCUMENT = 1e-9
-START_QUANTILES = (0.5, 0.75, 0.9, 0.97)
-START_CONFIDENCE = 0.9
 LARGEST_LOGIT = 30.0
 
 
@@ -199,33 +196,3 @@ def described(problem: Problem, x: Vector, climbed: tuple[float, ...], *, conver
     prior, parameters = problem.unpack(x)
     log_likelihood, log_posterior = problem.log_posterior(prior, parameters)
     return Fit(prior, parameters, log_posterior, log_likelihood, climbed, converged)
-
-
-def starts(problem: Problem) -> list[Vector]:
-    """Call the most clicked documents relevant: the upper half, quarter, tenth and top 3 %.
-
-    Most clicked means most clicks beside what the average document would have got in the same groups.
-    """
-    seen = problem.seen
-    rate = seen.per_group(seen.clicks) / np.maximum(seen.per_group(seen.impressions), 1)
-    expected = seen.per_document(seen.impressions * rate[seen.group])
-    score = (seen.per_document(seen.clicks) + 1) / (expected + 1)
-    cuts = dict.fromkeys(float(cut) for cut in _quantiles(score, seen.multiplicity, START_QUANTILES))
-    return [problem.pack(*problem.maximise(_guess(score, cut, problem.family.grades))) for cut in cuts]
-
-
-def _guess(score: Floats, cut: float, grades: int) -> Floats:
-    """Grade x document: mostly the highest grade above the cut, the lowest below; a little for all others."""
-    relevant = np.where(score > cut, START_CONFIDENCE, 1 - START_CONFIDENCE)
-    if grades == 2:
-        return np.array([1 - relevant, relevant])
-    x = np.linspace(0, 1, grades)[:, None]
-    posterior = np.exp(4 * (x * logit(relevant) / logit(START_CONFIDENCE)))
-    return np.asarray(posterior / posterior.sum(axis=0))
-
-
-def _quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> Floats:
-    order = np.argsort(values, kind="stable")
-    cumulated = np.cumsum(weights[order])
-    places = np.searchsorted(cumulated, np.array(shares) * cumulated[-1])
-    return np.asarray(values[order][np.minimum(places, len(values) - 1)])

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clickmix.mixtures.alone import describe, one_rate_log_likelihoods, one_rate_mixture
-from clickmix.mixtures.em import climb
+from clickmix.mixtures.em import climb, set_out
 from clickmix.mixtures.families import Binomial
-from clickmix.mixtures.fit import Problem, starts
+from clickmix.mixtures.fit import Problem
 from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.mixtures.observations import Floats, Observations
 from clickmix.mixtures.sharing import Shared, Walk, fit_shared
+from clickmix.mixtures.starts import starts
 from clickmix.mixtures.surfaces import in_blocks
 
 GRADES = (2, 3, 4, 5, 6, 7)
@@ -55,13 +56,17 @@ def fit_neighbours(
     know whether the given ones are enough.
     """
     blocks = in_blocks(groups)
-    rows = _first(groups, np.log(np.asarray(positions, dtype=np.float64)))
+    at = np.log(np.asarray(positions, dtype=np.float64))
     tried: dict[int, Shared] = {}
     bics: dict[int, float] = {}
     for g in GRADES if grades is None else range(2, min(grades + 1, GRADES[-1]) + 1):
-        rows = rows if g == 2 else _one_grade_more(rows)
-        shared = fit_shared(blocks, rows, Walk.between(positions, contexts, kinds=g + 1))
-        rows, tried[g], bics[g] = shared.parameters, shared, shared.bic
+        walk, coarser = Walk.between(positions, contexts, kinds=g + 1), tried.get(g - 1)
+        first, log_likelihood = _first(groups, at, g)
+        shared = fit_shared(blocks, _one_grade_more(coarser.parameters) if coarser else first, walk)
+        # What the coarser scale found is a good start, unless it took a grade between for one of the ends.
+        if coarser and log_likelihood > shared.log_likelihoods.sum():
+            shared = min(shared, fit_shared(blocks, first, walk), key=lambda fit: fit.bic)
+        tried[g], bics[g] = shared, shared.bic
         best = min(bics, key=lambda number: bics[number])
         if grades is None and (g >= best + 2 or bics[g] > bics[best] + DECISIVE):
             break
@@ -80,20 +85,24 @@ def fit_neighbours(
     return Neighbours(tuple(mixtures), chosen, {g: bics[g] for g in bics if grades is None or g >= grades})
 
 
-def _first(groups: Sequence[Observations], at: Floats) -> Floats:
-    """Parameters to start from: two grades, rates of their own, weights whose logits are linear in log position."""
+def _first(groups: Sequence[Observations], at: Floats, grades: int) -> tuple[Floats, float]:
+    """Parameters to start from, and their log-likelihood.
+
+    Every group has rates of its own, and weights whose logits are linear in log position.
+    """
     columns = np.column_stack([np.ones(len(groups)), at])
-    problem = Problem(Observations.stacked(groups), Binomial(), columns=columns)
-    path = climb(problem, starts(problem), tolerance=max(ROUGHLY, ROUGHLY_EACH * len(groups)))
+    problem = Problem(Observations.stacked(groups), Binomial(grades), columns=columns)
+    way = climb if grades == 2 else set_out  # more grades have another start, where the way up is long
+    path = way(problem, starts(problem), tolerance=max(ROUGHLY, ROUGHLY_EACH * len(groups)))
     prior, parameters = problem.unpack(path.parameters)
-    own = Problem(groups[0], Binomial())
+    own = Problem(groups[0], Binomial(grades))
     rows = np.stack([own.pack((columns @ prior)[g], parameters[:, :, g : g + 1]) for g in range(len(groups))])
     # Steps that would turn the rates of a group round make them equal instead, and from there no slope leads on,
     # however clearly its documents differ: such a group starts from its own clicks.
     for g in np.flatnonzero(rows[:, -1] - rows[:, -2] < NO_GAP).tolist():
-        alone = Problem(groups[g], Binomial())
+        alone = Problem(groups[g], Binomial(grades))
         rows[g] = climb(alone, starts(alone), tolerance=ROUGHLY).parameters
-    return rows
+    return rows, path.log_likelihoods[-1]
 
 
 def _one_grade_more(rows: Floats) -> Floats:
