@@ -113,6 +113,42 @@ def test_regression_em_defaults_to_the_papers_regression(folder: Path) -> None:
     assert (labels.estimate == fit.label(cm.count("log.parquet")).estimate).all()
 
 
+def test_ips_takes_parameters_without_trust() -> None:
+    counts, theta = moving_counts(queries=5), 1 / np.arange(1, POSITIONS + 1)
+    given = cm.BiasParameters.of_examination(theta)
+    by_parameters, by_theta = (cm.debias(counts, correction="ips", parameters=p).estimate for p in (given, theta))
+    assert by_parameters.tolist() == by_theta.tolist()
+
+
+@pytest.mark.parametrize(
+    ("correction", "parameters", "message"),
+    [
+        (
+            "affine",
+            [0.5, 0.5],
+            "parameters=[0.5, 0.5]: affine needs alpha and beta of every position. Give clickmix.BiasParameters(alpha, "
+            "beta), or the path of a parameters file.",
+        ),
+        (
+            "affine",
+            {"alpha": [1], "beta": [0]},
+            "parameters={'alpha': [1], 'beta': [0]}: affine needs alpha and beta of every position. Give "
+            "clickmix.BiasParameters(alpha, beta), or the path of a parameters file.",
+        ),
+        (
+            "ips",
+            cm.BiasParameters([0.5, 0.4], [0.0, 0.1]),
+            "parameters: beta at position 2 is 0.1, and ips knows position bias alone, beta 0. Give "
+            "clickmix.BiasParameters.of_examination(theta), or choose affine.",
+        ),
+        ("ips", {"theta": [1]}, "theta must be one number per position, found {'theta': [1]}."),
+    ],
+)
+def test_parameters_of_another_kind(correction: str, parameters: Any, message: str) -> None:
+    with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
+        cm.debias(moving_counts(queries=5), correction=correction, parameters=parameters)
+
+
 FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
     "no parameters": (
         ("--correction", "affine"),

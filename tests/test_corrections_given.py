@@ -215,7 +215,7 @@ class TestOracle:
             Oracle(["1", "1"], [1, 2], [0.5, 0.1]).label(counts)
 
 
-WRONG: dict[str, tuple[list[float], list[float], str]] = {
+WRONG: dict[str, tuple[Any, list[float], str]] = {
     "sum above 1": (
         [0.5, 0.5, 0.9],
         [0.1, 0.1, 0.3],
@@ -231,6 +231,8 @@ WRONG: dict[str, tuple[list[float], list[float], str]] = {
         "alpha is given for 2 positions, beta for 1. Give both for the same positions.",
     ),
     "nothing": ([], [], "alpha must be one number per position, found an array of shape (0,)."),
+    "texts": (["a"], [0], "alpha must be one number per position, found ['a']."),
+    "a dict": ({"1": 0.5}, [0], "alpha must be one number per position, found {'1': 0.5}."),
 }
 FILES: dict[str, tuple[str, str]] = {
     "no JSON": ("{", ': not JSON. Expected {"alpha": [...], "beta": [...]} or {"theta": [...]}.'),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from clickmix.choices import CORRECTIONS, Options, needs_lists
@@ -85,15 +88,40 @@ def _compared(correction: str, options: Options) -> Correction:
     clip = options.given("clip")
     if correction == "affine":
         given = _needed(options.parameters, "parameters", correction, "alpha and beta of every position")
-        return AffineCorrection(given if isinstance(given, BiasParameters) else BiasParameters.read(given), **clip)
+        return AffineCorrection(_bias(given), **clip)
     if correction == "ips":
         given = _needed(options.parameters, "parameters", correction, "theta of every position")
-        return InversePropensity(BiasParameters.read_examination(given).alpha if are_paths(given) else given, **clip)
+        return InversePropensity(_examination(given), **clip)
     if correction == "plain-em":
         return PlainEM(**options.given("trust"), **clip)
     if correction == "regression-em":
         return _regression_em(options)
     return ClicksOverExpected("best-position" if correction == "coec-best-position" else "positions", **clip)
+
+
+def _bias(given: Any) -> BiasParameters:
+    if isinstance(given, BiasParameters):
+        return given
+    if isinstance(given, (str, os.PathLike)):
+        return BiasParameters.read(Path(given))
+    raise SettingError(
+        f"parameters={reprlib.repr(given)}: affine needs alpha and beta of every position. Give "
+        "clickmix.BiasParameters(alpha, beta), or the path of a parameters file."
+    )
+
+
+def _examination(given: Any) -> Any:
+    if isinstance(given, (str, os.PathLike)):
+        return BiasParameters.read_examination(Path(given)).alpha
+    if not isinstance(given, BiasParameters):
+        return given
+    if given.beta.any():
+        k = int((given.beta > 0).argmax())
+        raise SettingError(
+            f"parameters: beta at position {k + 1} is {given.beta[k]:g}, and ips knows position bias alone, beta 0. "
+            "Give clickmix.BiasParameters.of_examination(theta), or choose affine."
+        )
+    return given.alpha
 
 
 def _regression_em(options: Options) -> Correction:

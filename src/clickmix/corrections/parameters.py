@@ -8,6 +8,7 @@ number of each list is that of position 1.
 from __future__ import annotations
 
 import json
+import reprlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,10 @@ def check_fits(parameters: BiasParameters, counts: Counts, *, correction: str) -
 
 def _checked(values: ArrayLike, *, name: str, least: float) -> Floats:
     """A read-only row of probabilities of at least `least`."""
-    row = np.array(values, dtype=np.float64)
+    try:
+        row = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SettingError(f"{name} must be one number per position, found {reprlib.repr(values)}.") from None
     if row.ndim != 1 or not len(row):
         raise SettingError(f"{name} must be one number per position, found an array of shape {row.shape}.")
     wrong = ~((row >= least) & (row <= 1))
