@@ -225,6 +225,8 @@ class TestMixture:
     @pytest.mark.parametrize(("settings_", "message"), [
         ({"mixture": "poisson"}, "mixture 'poisson': expected one of auto, binomial, graded, gaussian, nonparametric."),
         ({"grades": 9}, "grades 9: expected a whole number from 2 to 7."),
+        ({"grades": 2.5}, "grades 2.5: expected a whole number from 2 to 7."),
+        ({"grades": "3"}, "grades '3': expected a whole number from 2 to 7."),
         ({"prior": "steep"}, "prior 'steep': expected 'position' or 'flat'."),
     ])  # fmt: skip
     def test_unknown_settings_are_refused(self, settings_: dict[str, Any], message: str) -> None:

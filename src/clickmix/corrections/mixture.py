@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class MixtureCorrection:
             raise SettingError(f"mixture {self.mixture!r}: expected one of {', '.join(MIXTURES)}.")
         if self.prior not in ("position", "flat"):
             raise SettingError(f"prior {self.prior!r}: expected 'position' or 'flat'.")
-        if not 2 <= self.grades <= GRADES[-1]:
+        if not (isinstance(self.grades, Integral) and 2 <= self.grades <= GRADES[-1]):
             raise SettingError(f"grades {self.grades!r}: expected a whole number from 2 to {GRADES[-1]}.")
         if self.examination not in EXAMINATIONS:
             raise SettingError(f"examination {self.examination!r}: expected one of {', '.join(EXAMINATIONS)}.")
