@@ -1,6 +1,7 @@
 """Click probabilities of the user models, against enumeration of everything a person can do."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,7 +107,11 @@ def test_a_preset_does_not_go_past_its_list_length(name: str) -> None:
     ("make", "message"),
     [
         (lambda: preset("pbm"), "There is no user named 'pbm'. Choose one of pbm-eta1, pbm-eta2, dcm, ubm."),
-        (lambda: preset("dcm", positions=0), "Lists of 0 positions: expected at least 1."),
+        (lambda: preset("dcm", positions=0), "Lists of 0 positions: expected a whole number from 1."),
+        (
+            lambda: PositionBased.with_eta(1, positions=2.5),  # type: ignore[arg-type]
+            "Lists of 2.5 positions: expected a whole number from 1.",
+        ),
         (
             lambda: PositionBased.with_eta(-0.5, positions=3),
             "eta is -0.5, expected a number from 0: examination is k^-eta, at most 1.",
@@ -200,3 +205,9 @@ def test_clicks_must_have_the_shape_of_relevance() -> None:
     message = "clicks has shape (1, 2), relevance (1, 3): give one session for each list."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         preset("ubm").click_probabilities([[0, 0, 1]], clicks=[[0, 1]])
+
+
+@pytest.mark.parametrize("click", [2, -1, NAN])
+def test_a_click_is_there_or_not(click: Any) -> None:
+    with pytest.raises(InputError, match=rf"^Row 1 of clicks, position 1, is {click}, expected 0 or 1\.$"):
+        preset("ubm").click_probabilities([[0, 0], [0, 0]], clicks=[[0, 1], [click, 0]])

@@ -158,11 +158,12 @@ def test_counts_until_enough_clicks(clicks: int) -> None:
     [
         ({}, "Say how much to simulate: either sessions=... or clicks=..., and not both."),
         ({"sessions": 1, "clicks": 1}, "Say how much to simulate: either sessions=... or clicks=..., and not both."),
-        ({"sessions": 0}, "sessions=0: expected at least 1."),
-        ({"clicks": -3}, "clicks=-3: expected at least 1."),
+        ({"sessions": 0}, "sessions=0: expected a whole number from 1."),
+        ({"sessions": 1.5}, "sessions=1.5: expected a whole number from 1."),
+        ({"clicks": -3}, "clicks=-3: expected a whole number from 1."),
     ],
 )
-def test_the_goal_must_be_clear(arguments: dict[str, int], message: str) -> None:
+def test_the_goal_must_be_clear(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):
         preset("ubm").simulate([[1.0]], **arguments, rng=rng())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +32,8 @@ class Goal:
         if len(given) != 1:
             raise SettingError("Say how much to simulate: either sessions=... or clicks=..., and not both.")
         unit, n = given[0]
-        if n < 1:
-            raise SettingError(f"{unit}={n}: expected at least 1.")
+        if not (isinstance(n, Integral) and n >= 1):
+            raise SettingError(f"{unit}={n}: expected a whole number from 1.")
         return cls(unit=unit, remaining=n)
 
     def towards(self, block: Sessions) -> tuple[Sessions, Goal]:

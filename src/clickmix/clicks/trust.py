@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +69,6 @@ def probabilities(values: npt.ArrayLike, *, name: str) -> Floats:
 
 def positions_checked(positions: int) -> int:
     """`positions`, if lists can be that long."""
-    if positions < 1:
-        raise SettingError(f"Lists of {positions} positions: expected at least 1.")
+    if not (isinstance(positions, Integral) and positions >= 1):
+        raise SettingError(f"Lists of {positions} positions: expected a whole number from 1.")
     return positions

@@ -46,10 +46,14 @@ class User(ABC):
         if clicks is None:
             p = self._marginal(np.nan_to_num(a))
         else:
-            c = np.asarray(clicks, dtype=np.bool_)
+            c = np.asarray(clicks)
             if c.shape != a.shape:
                 raise InputError(f"clicks has shape {c.shape}, relevance {a.shape}: give one session for each list.")
-            p = self._conditional(np.nan_to_num(a), c)
+            unclear = ~np.isin(c, (0, 1))
+            if unclear.any():
+                row, k = np.argwhere(unclear)[0]
+                raise InputError(f"Row {row} of clicks, position {k + 1}, is {c[row, k]}, expected 0 or 1.")
+            p = self._conditional(np.nan_to_num(a), c.astype(np.bool_))
         return np.where(np.isnan(a), np.nan, p)
 
     def clicks_per_session(self, relevance: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> float:
