@@ -107,7 +107,11 @@ def test_parameters_that_cannot_be_have_no_error() -> None:
         ),
         (
             {"chances": (0.5, 0.5), "impressions": 0},
-            "impressions=0: expected a number from 1, and small enough to sum over.",
+            "impressions=0: expected a whole number from 1, and small enough to sum over.",
+        ),
+        (
+            {"chances": (0.5, 0.5), "impressions": 1.5},
+            "impressions=1.5: expected a whole number from 1, and small enough to sum over.",
         ),
     ],
 )

@@ -82,6 +82,19 @@ class TestImpressionsNeeded:
     def test_none_where_no_number_can_be_given(self, fitted: cm.Mixture) -> None:
         assert cm.impressions_for(fitted) is None
 
+    @pytest.mark.parametrize("impressions", [-1, 1.5, math.nan, "7"])
+    def test_impressions_are_counted(self, impressions: Any) -> None:
+        with pytest.raises(cm.SettingError, match=rf"^impressions={impressions!r}: expected a whole number from 0\.$"):
+            cm.expected_error(TWO, impressions)
+
+    @pytest.mark.parametrize("target", [0, -1, math.nan])
+    def test_a_target_is_above_0(self, target: float) -> None:
+        message = rf"^target={target!r}: expected the error that labels may have, a number above 0\.$"
+        with pytest.raises(cm.SettingError, match=message):
+            cm.impressions_for(TWO, target=target)
+        with pytest.raises(cm.SettingError, match=message):
+            cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05), target=target)
+
     @pytest.mark.parametrize(
         ("eta", "position", "needed"), [(1, 1, 18), (1, 20, 92), (2, 2, 71), (2, 20, 1856)], ids=str
     )

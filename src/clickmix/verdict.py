@@ -23,7 +23,7 @@ from clickmix.corrections.fitted import MixtureFit
 from clickmix.corrections.group import Group
 from clickmix.groups import SMALLEST_GROUP
 from clickmix.mixtures import Verdict
-from clickmix.mixtures.needed import MOST, TARGET, expected_error
+from clickmix.mixtures.needed import MOST, TARGET, check_target, expected_error
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 MOST_JOINED = 0.1  # share of documents that may stand at places too small to be fitted by themselves
@@ -71,6 +71,7 @@ def judge(fitted: MixtureFit, *, target: float = TARGET) -> LogVerdict:
     places have documents enough to be fitted. A violation outweighs everything: what the fit expects of its labels is
     then worth nothing.
     """
+    check_target(target)
     found = tuple(check for check in fitted.checks if check.found)
     enough = _joined(fitted) <= MOST_JOINED and fitted.error**2 <= _goal(fitted, target)
     judgement = Judgement.VIOLATES if found else Judgement.TRUSTWORTHY if enough else Judgement.NEEDS_MORE

@@ -13,6 +13,7 @@ as a sum over the binomial, and never 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,8 +49,9 @@ def affine_error(
         )
     if impressions is None:
         return _limit(true, estimated, r) @ w
-    if impressions < 1 or true.positions * len(r) * (impressions + 1) > LARGEST_SUM:
-        raise SettingError(f"impressions={impressions}: expected a number from 1, and small enough to sum over.")
+    whole = isinstance(impressions, Integral) and impressions >= 1
+    if not whole or true.positions * len(r) * (impressions + 1) > LARGEST_SUM:
+        raise SettingError(f"impressions={impressions}: expected a whole number from 1, and small enough to sum over.")
     return _exact(true, estimated, r, impressions) @ w
 
 

@@ -9,9 +9,12 @@ doubling and halving.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
+from clickmix.errors import SettingError
 from clickmix.mixtures.mixture import Mixture
 
 TARGET = 0.1  # root mean squared error of labels under which they are called trustworthy
@@ -21,6 +24,8 @@ TAIL = 9.0  # standard deviations, and as many clicks: what lies further out has
 
 def expected_error(mixture: Mixture, impressions: int) -> float:
     """The root mean squared error to expect of labels of documents with so many impressions in this group each."""
+    if not (isinstance(impressions, Integral) and impressions >= 0):
+        raise SettingError(f"impressions={impressions!r}: expected a whole number from 0.")
     return float(np.sqrt(_variance(mixture, impressions)))
 
 
@@ -30,6 +35,7 @@ def impressions_for(mixture: Mixture, *, target: float = TARGET) -> int | None:
     None where clicks say nothing of relevance, where even a million impressions are too few, and for a Gaussian
     mixture, which does not say how its rates scatter with more impressions.
     """
+    check_target(target)
     if not mixture.informative or mixture.variances is not None:
         return None
     low, high = -1, 1  # too few, enough
@@ -41,6 +47,12 @@ def impressions_for(mixture: Mixture, *, target: float = TARGET) -> int | None:
         middle = (low + high) // 2
         low, high = (middle, high) if expected_error(mixture, middle) > target else (low, middle)
     return high
+
+
+def check_target(target: float) -> None:
+    """Refuse an error that no number of impressions reaches."""
+    if not target > 0:
+        raise SettingError(f"target={target!r}: expected the error that labels may have, a number above 0.")
 
 
 def _variance(mixture: Mixture, n: int) -> float:
