@@ -170,6 +170,18 @@ FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
         ("--correction", "coec", "--features", "features.parquet"),
         "features is for regression-em, and the correction is coec.",
     ),
+    "a mixture for nothing": (
+        ("--correction", "coec", "--mixture", "graded"),
+        "mixture is for mixture, and the correction is coec.",
+    ),
+    "a prior for nothing": (
+        ("--correction", "none", "--prior", "flat"),
+        "prior is for mixture, and the correction is none.",
+    ),
+    "an examination for nothing": (
+        ("--correction", "plain-em", "--examination", "dcm"),
+        "examination is for mixture, and the correction is plain-em.",
+    ),
     "a model of nothing": (
         ("--correction", "coec", "--model", "model.json"),
         "--model model.json: coec fits nothing that could be written. Leave it out.",
@@ -189,6 +201,23 @@ FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
 def test_failures(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     words, message = FAILURES[case]
     assert failure(capsys, monkeypatch, *words) == f"clickmix: {message}\n"
+
+
+@pytest.mark.parametrize(
+    "option", [{"mixture": "graded"}, {"prior": "flat"}, {"examination": "dcm"}, {"trust": False}, {"seed": 0}]
+)
+def test_options_of_others_are_refused_in_python(option: dict[str, Any]) -> None:
+    takers = {"trust": "plain-em, regression-em", "seed": "regression-em"}
+    (name,) = option
+    message = f"{name} is for {takers.get(name, 'mixture')}, and the correction is coec."
+    with pytest.raises(cm.SettingError, match=f"^{message}$"):
+        cm.debias(moving_counts(queries=5), correction="coec", **option)
+
+
+def test_what_was_not_asked_for_may_be_named() -> None:
+    counts = moving_counts(queries=5)
+    named = cm.debias(counts, correction="coec", mixture="auto", prior="position", examination="pbm")
+    assert named.relevance.tolist() == cm.debias(counts, correction="coec").relevance.tolist()
 
 
 def test_parameters_of_too_few_positions(

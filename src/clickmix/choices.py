@@ -9,9 +9,12 @@ from clickmix.errors import SettingError
 
 if TYPE_CHECKING:
     from clickmix.corrections import Clip
+    from clickmix.mixtures.fit import Prior
 
-# What each correction the paper compares with may be given beside the log.
+# What each correction may be given beside the log.
 CHOICES: dict[str, tuple[str, ...]] = {
+    "mixture": ("mixture", "prior", "examination"),
+    "none": (),
     "affine": ("parameters", "clip"),
     "ips": ("parameters", "clip"),
     "coec": ("clip",),
@@ -19,14 +22,16 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "plain-em": ("trust", "clip"),
     "regression-em": ("features", "regression", "trust", "iterations", "seed", "clip"),
 }
-CORRECTIONS = ("mixture", "none", *CHOICES)
+CORRECTIONS = tuple(CHOICES)
+COMPARED = CORRECTIONS[2:]  # those the paper compares with
 FITTING = ("mixture", "plain-em", "regression-em")  # those with a fit that can be written
 
 
 @dataclass(frozen=True)
 class Options:
-    """What only some corrections take; None where it was not given.
+    """What only some corrections take; its default where it was not given.
 
+    mixture, prior, examination   see `clickmix.MixtureCorrection`
     parameters   a parameters file, or `BiasParameters` (affine), or theta (ips)
     clip         how an estimate becomes relevance
     features     of every document of the log, in any layout that `clickmix.rankers.open_features` takes
@@ -36,6 +41,9 @@ class Options:
     seed         of a regression; the same seed gives the same bytes
     """
 
+    mixture: str = "auto"
+    prior: Prior = "position"
+    examination: str = "pbm"
     parameters: Any = None
     clip: Clip | None = None
     features: Any = None
@@ -46,9 +54,11 @@ class Options:
 
     def check(self, correction: str) -> None:
         """Complain about what a correction does not take."""
-        taken_here = CHOICES.get(correction, ())
         for field in fields(self):
-            if getattr(self, field.name) is not None and field.name not in taken_here:
+            value, default = getattr(self, field.name), field.default
+            # Texts may be equal without being the same; arrays and frames cannot be compared with None.
+            given = value is not None if default is None else value != default
+            if given and field.name not in CHOICES[correction]:
                 takers = [name for name, taken in CHOICES.items() if field.name in taken]
                 raise SettingError(f"{field.name} is for {', '.join(takers)}, and the correction is {correction}.")
 

@@ -72,16 +72,16 @@ def debias(
     engine: Engine = "duckdb",
 ) -> None:
     """From a click log to relevance labels: counts, fit and label in one."""
-    from clickmix.choices import CHOICES, FITTING, Options, needs_lists
+    from clickmix.choices import COMPARED, FITTING, Options, needs_lists
 
     def choose() -> Correction:
         from clickmix.pipeline import choose_correction
 
-        return choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
+        return choose_correction(correction, options)
 
-    options = Options(parameters, clip, features, regression, trust, iterations, seed)
+    options = Options(mixture, prior, examination, parameters, clip, features, regression, trust, iterations, seed)
     options.check(correction)
-    chosen = choose() if correction in CHOICES else None  # these read files: complain before the log is read
+    chosen = choose() if correction in COMPARED else None  # these read files: complain before the log is read
     if model is not None and correction not in FITTING:
         raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
     if report is not None:

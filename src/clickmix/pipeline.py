@@ -27,8 +27,6 @@ from clickmix.errors import SettingError
 from clickmix.mixtures.fit import Prior
 from clickmix.paths import are_paths
 
-NONE_GIVEN = Options()
-
 
 def debias(
     log: Any,
@@ -51,8 +49,8 @@ def debias(
     engine: object = None,
 ) -> Any:
     """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame."""
-    options = Options(parameters, clip, features, regression, trust, iterations, seed)
-    chosen = choose_correction(correction, mixture=mixture, prior=prior, examination=examination, options=options)
+    options = Options(mixture, prior, examination, parameters, clip, features, regression, trust, iterations, seed)
+    chosen = choose_correction(correction, options)
     if isinstance(chosen, MixtureCorrection):
         chosen = replace(chosen, checks=False)  # labels are all that comes back
     if isinstance(log, Counts):
@@ -71,15 +69,13 @@ def _check_counted(**settings: Any) -> None:
             raise SettingError(f"{name}: these are counts, made without it. Give it to clickmix.count.")
 
 
-def choose_correction(
-    correction: str, *, mixture: str, prior: Prior, examination: str = "pbm", options: Options = NONE_GIVEN
-) -> Correction:
+def choose_correction(correction: str, options: Options) -> Correction:
     """The correction of that name."""
     if correction not in CORRECTIONS:
         raise SettingError(f"correction {correction!r}: expected one of {', '.join(CORRECTIONS)}.")
     options.check(correction)
     if correction == "mixture":
-        return MixtureCorrection(mixture, prior, examination=examination)
+        return MixtureCorrection(options.mixture, options.prior, examination=options.examination)
     return NoCorrection() if correction == "none" else _compared(correction, options)
 
 
