@@ -271,6 +271,7 @@ def without_trust() -> tuple[Counts, Floats, PlainEMFit]:
     return counts, relevance, PlainEM(trust=False).fit(counts)
 
 
+@pytest.mark.xdist_group("plain EM")  # which is fitted once to a log
 class TestPlainEM:
     def test_examination_is_1_at_the_best_position_and_that_of_the_position_based_model(
         self, without_trust: tuple[Counts, Floats, PlainEMFit]

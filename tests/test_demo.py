@@ -15,6 +15,9 @@ from clickmix.datasets import synthetic_collection
 from clickmix.evaluate import Measure, rank, score
 from oracles_report import text
 
+# The demo is run once, so its tests stay together.
+pytestmark = pytest.mark.xdist_group("demo")
+
 FILES = {"clicks.parquet", "labels.parquet", "model.json", "truth.parquet"}
 
 

@@ -160,6 +160,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return made
 
 
+@pytest.mark.xdist_group("larger world")  # which is made once
 class TestWorld:
     def test_a_run_is_the_same_again(self, world: World) -> None:
         again = World(Study("table1", scale=0.01), world.scratch)

@@ -74,6 +74,7 @@ def made_up_lines(left: list[Task], *_: Any, progress: Any, **__: Any) -> Iterat
         progress(1.0)
 
 
+@pytest.mark.xdist_group("interruptions")  # the run that nobody disturbs is made once
 class TestInterruptions:
     def test_killed_at_random_moments_gives_the_bytes_of_an_undisturbed_run(self, whole: Path, tmp_path: Path) -> None:
         folder, rng, kills = tmp_path / "results", np.random.default_rng(7), 0
