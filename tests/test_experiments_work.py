@@ -56,6 +56,7 @@ def test_labels_that_are_equal_within_lists_teach_nothing(relevance: list[list[f
     assert teaches(np.array(relevance)) is expected
 
 
+@pytest.mark.xdist_group("world")  # which is made once
 class TestWork:
     def test_labels_that_teach_nothing_rank_in_random_order(self, world: World) -> None:
         few = Setting(clicks=1_000)
@@ -116,8 +117,8 @@ def test_the_command_makes_figure_1_and_says_where_it_is(tmp_path: Path) -> None
 
 
 def test_a_command_that_was_killed_twice_ends_with_the_bytes_of_an_undisturbed_one(tmp_path: Path) -> None:
-    def started(folder: str) -> subprocess.Popen[bytes]:
-        words = ["reproduce", "figure2", "--scale", "0.005", "--runs", "1", "--workers", "2"]
+    def started(folder: str, *, workers: int = 2) -> subprocess.Popen[bytes]:
+        words = ["reproduce", "figure2", "--scale", "0.005", "--top", "5", "--runs", "1", "--workers", str(workers)]
         return subprocess.Popen([*COMMAND, *words, "-o", str(tmp_path / folder)], env=ENVIRONMENT, stdout=-3)
 
     def results(folder: str) -> int:
@@ -128,7 +129,7 @@ def test_a_command_that_was_killed_twice_ends_with_the_bytes_of_an_undisturbed_o
         files = (tmp_path / folder).iterdir()
         return {file.name: file.read_bytes() for file in files if file.suffix != ".jsonl"}  # which has times in it
 
-    undisturbed = started("undisturbed")
+    undisturbed = started("undisturbed", workers=1)  # nor do bytes depend on their number
     rng = np.random.default_rng()
     for _ in range(2):
         process, before = started("killed"), results("killed")
