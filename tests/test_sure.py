@@ -35,6 +35,7 @@ def mixture(weights: tuple[float, ...], rates: tuple[float, ...], **fields: Any)
 
 
 TWO, FOUR = mixture((0.9, 0.1), (0.05, 0.3)), mixture((0.5, 0.3, 0.1, 0.1), (0.1, 0.2, 0.3, 0.4))
+FAR = mixture((0.5, 0.3, 0.2), (0.1, 0.12, 0.8))
 
 
 def papers_mixture(eta: float, position: int) -> cm.Mixture:
@@ -45,8 +46,8 @@ def papers_mixture(eta: float, position: int) -> cm.Mixture:
 
 
 class TestImpressionsNeeded:
-    @pytest.mark.parametrize("fitted", [TWO, FOUR], ids=["two grades", "four grades"])
-    @pytest.mark.parametrize("impressions", [0, 1, 7, 60])
+    @pytest.mark.parametrize("fitted", [TWO, FOUR, FAR], ids=["two grades", "four grades", "one far from the others"])
+    @pytest.mark.parametrize("impressions", [0, 1, 7, 60, 500])
     def test_the_expected_error_is_the_sum_over_all_clicks(self, fitted: cm.Mixture, impressions: int) -> None:
         slow = expected_squared_error(fitted.weights, fitted.rates, impressions)
         assert cm.expected_error(fitted, impressions) ** 2 == pytest.approx(slow, rel=1e-10)

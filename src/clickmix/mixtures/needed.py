@@ -10,6 +10,7 @@ doubling and halving.
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
@@ -20,6 +21,10 @@ from clickmix.mixtures.mixture import Mixture
 TARGET = 0.1  # root mean squared error of labels under which they are called trustworthy
 MOST = 1_000_000  # impressions; beyond, nobody waits for them
 TAIL = 9.0  # standard deviations, and as many clicks: what lies further out has a probability below 1e-15
+
+
+Ints = np.ndarray[Any, Any]
+Floats = np.ndarray[Any, Any]
 
 
 def expected_error(mixture: Mixture, impressions: int) -> float:
@@ -58,10 +63,16 @@ def check_target(target: float) -> None:
 def _variance(mixture: Mixture, n: int) -> float:
     """V(n), summed over all numbers of clicks that are not out of the question."""
     p, w = np.array(mixture.rates)[:, None], np.array(mixture.weights)[:, None]
-    reach = TAIL * np.sqrt(n * p * (1 - p)) + TAIL
-    c = np.arange(max(0, int((n * p - reach).min())), min(n, int((n * p + reach).max()) + 1) + 1)
+    c = _likely_clicks(n, p.ravel())
     log_choose = gammaln(n + 1) - gammaln(c + 1) - gammaln(n - c + 1)
     joint = w * np.exp(log_choose + xlogy(c, p) + xlog1py(n - c, -p))
     x, total = np.linspace(0, 1, len(p)), joint.sum(axis=0)
     mean, square = x @ joint, (x * x) @ joint
     return max(0.0, float((square - np.divide(mean * mean, total, out=np.zeros_like(total), where=total > 0)).sum()))
+
+
+def _likely_clicks(n: int, rates: Floats) -> Ints:
+    """The numbers of clicks near what some rate gives: between two that are far apart there may be a million more."""
+    middle, reach = n * rates, TAIL * np.sqrt(n * rates * (1 - rates)) + TAIL
+    ends = zip((middle - reach).tolist(), (middle + reach).tolist(), strict=True)
+    return np.unique(np.concatenate([np.arange(max(0, int(low)), min(n, int(high) + 1) + 1) for low, high in ends]))
