@@ -176,3 +176,10 @@ def test_every_public_name_and_command_is_in_the_docs(name: str) -> None:
 
 def test_public_names_are_listed_once() -> None:
     assert sorted(cm.__all__) == sorted(set(cm.__all__)) == sorted(cm._MODULES)
+
+
+@pytest.mark.xdist_group("together")
+def test_tests_of_a_group_stay_together(request: pytest.FixtureRequest) -> None:
+    """pytest-xdist tells groups by the ends of ids; where it cannot write them, groups are torn apart silently."""
+    if request.config.getoption("loadgroup", False):
+        assert request.node.nodeid.endswith("@together"), "pytest is too new for pytest-xdist: make test installs one"
