@@ -194,7 +194,7 @@ class TestMixture:
         documents = np.repeat(np.arange(30_000), 2)
         clicks = np.random.default_rng(0).binomial(20, np.where(documents % 3 == 0, 0.5, 0.1))
         counts = Counts.from_arrays(np.full(60_000, query), documents, np.tile([1, 2], 30_000), [20] * 60_000, clicks)
-        assert MixtureCorrection().fit(counts).moving == 1.0
+        assert MixtureCorrection("binomial").fit(counts).moving == 1.0
 
     def test_labels_of_another_context_are_refused(self) -> None:
         fit = MixtureCorrection().fit(moving_counts(device=True))
