@@ -235,10 +235,6 @@ SETTINGS = [
         "clicked, device, session_id, expected query_id, doc_id, position, impressions, clicks. Write the counts to a "
         "new file with -o.",
     ),
-    (
-        ["counts", "clicks", "--merge", "b.parquet", "--engine", "spark"],
-        "--merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.",
-    ),
 ]
 
 
@@ -247,6 +243,15 @@ def test_merge_settings(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     assert failure(capsys, monkeypatch, *words) == f"clickmix: {message}\n"
+
+
+def test_merging_in_an_engine_is_refused_before_it_is_started(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clickmix.engines.choose.choose_engine", None)  # not to be called
+    assert failure(capsys, monkeypatch, "counts", "clicks", "--merge", "b.parquet", "--engine", "spark") == (
+        "clickmix: --merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.\n"
+    )
 
 
 def test_how_labels_moved(folder: Path) -> None:

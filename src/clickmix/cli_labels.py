@@ -124,7 +124,8 @@ def counts(
     """Count a log once; counts files are logs too, and several of them add up."""
     from clickmix.record import merging
 
-    opened, target = _open(engine, memory), counts_target(output, merge, engine)
+    target = counts_target(output, merge, engine)  # complain before a Spark is started
+    opened = _open(engine, memory)
     check_outputs(log, opened, table=target)
     alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
     with alone:
