@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import gzip
 import json
 import os
@@ -43,6 +44,7 @@ CALLS = ["os.open", "os.fsync", "os.close", "os.replace"]
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, point: int) -> list[str]:
     """Let the system refuse the `point`-th of those calls; tells which were made."""
+    gc.collect()  # else what other tests left may be cleared away meanwhile, with calls like these
     made: list[str] = []
 
     def counted(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
