@@ -32,6 +32,7 @@ def small_split(**changed: object) -> Split:
     [
         {},
         {"doc_id": np.arange(5) + 2**60},
+        {"query_id": np.array([7, 2**63 + 5], np.uint64)},
         {"query_id": np.array(["häuser", "x;y"])},
         {"features": np.zeros((5, 1), np.float32)},
     ],
@@ -43,6 +44,16 @@ def test_what_is_written_is_read(tmp_path: Path, changed: dict[str, object]) -> 
     names = ("query_id", "offsets", "doc_id", "grade", "features")
     assert [getattr(again, name).tolist() for name in names] == [getattr(split, name).tolist() for name in names]
     assert [getattr(again, name).dtype for name in names] == [getattr(split, name).dtype for name in names]
+
+
+@pytest.mark.parametrize("type", ["UBIGINT", "DECIMAL(38, 0)"])
+def test_ids_of_wide_types_are_whole_numbers_where_they_fit(tmp_path: Path, type: str) -> None:
+    path = tmp_path / "train.parquet"
+    columns = f"unnest([2, {2**63 + 2}])::{type} AS doc_id, 0 AS grade, 1 AS feature_1"
+    duckdb.execute(f"COPY (SELECT 7::{type} AS query_id, {columns}) TO '{path}' (FORMAT parquet)")
+    split = read_features(path)
+    assert (split.query_id.tolist(), split.query_id.dtype.kind) == ([7], "i")
+    assert (split.doc_id.tolist(), split.doc_id.dtype.kind) == ([2, 2**63 + 2], "u")
 
 
 def test_the_columns_are_those_of_the_contract(tmp_path: Path) -> None:

@@ -50,6 +50,42 @@ def test_every_layout_of_labels_gives_the_same_examples(tmp_path: Path, layout: 
     assert found.left_out == LeftOut()
 
 
+LARGE = np.array([1, 2**63 + 5, 2**63 + 6], np.uint64)  # the last two are one number as reals, or negative as int64
+
+
+@pytest.mark.parametrize("layout", ["arrays", "pandas", "polars", "parquet", "csv", "ndjson", "Labels"])
+def test_ids_beyond_int64_are_joined_as_they_are(tmp_path: Path, layout: str) -> None:
+    documents = replace(split(sizes=[2, 2, 2]), query_id=LARGE)
+    write_features(documents, tmp_path / "features.parquet")
+    query, document, _ = all_labels(documents)
+    log = {"query_id": query, "doc_id": document, "position": [1, 2] * 3, "clicked": [1, 0] * 3}
+    labels = cm.debias(pd.DataFrame(log), correction="none")
+    assert isinstance(labels, pd.DataFrame)
+    path = tmp_path / f"labels.{layout}"
+    if layout in ("parquet", "csv", "ndjson"):
+        duckdb.from_df(labels).query("t", f"COPY t TO '{path}' (FORMAT {layout.replace('nd', '')})")
+    given: Any = {
+        "arrays": (labels["query_id"], labels["doc_id"], labels["relevance"]),
+        "pandas": labels,
+        "polars": pl.DataFrame({column: labels[column].to_numpy() for column in labels}),
+        "Labels": cm.debias(cm.count(pd.DataFrame(log)), correction="none"),
+    }.get(layout, path)
+    found = make_examples(tmp_path / "features.parquet", given)
+    assert found.query_id.tolist() == LARGE.tolist()
+    assert found.relevance.tolist() == [1, 0] * 3
+    assert found.left_out == LeftOut()
+
+
+@pytest.mark.parametrize("query", [LARGE, LARGE[:1].astype(np.int64), np.array([-(2**63) + 5, 2])])
+def test_a_negative_id_is_no_large_one(query: Any) -> None:
+    documents = replace(split(sizes=[2]), query_id=np.array([1]))
+    labels = (np.repeat(query, 2), [1, 2] * len(query), [0.5, 0.25] * len(query))
+    assert make_examples(replace(documents, query_id=query[:1]), labels).queries == 1
+    other = replace(documents, query_id=np.array([2**63 - 1 if query[0] == 1 else 2**63 + 5], np.uint64))
+    with pytest.raises(cm.InputError, match="no label is of a document of the features"):
+        make_examples(other, labels)
+
+
 def test_labels_of_a_correction_are_taken_as_they_are() -> None:
     counts = cm.Counts.from_arrays([1, 1, 2, 2], [1, 2, 3, 4], [1, 2, 1, 2], [10] * 4, [5, 1, 4, 0])
     found = make_examples(split(sizes=[2, 2]), cm.debias(counts, correction="none"))

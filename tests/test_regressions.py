@@ -229,3 +229,10 @@ def test_an_unknown_regression() -> None:
     )
     with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):
         choose_regression(name, None)
+
+
+def test_features_are_found_by_ids_beyond_int64() -> None:
+    query = np.array([2**63 + 5, 2**63 + 6, 7, 8], np.uint64)  # the first two are one number as reals
+    features = (query, [1] * 4, [[0.5], [1.5], [2.5], [3.5]])
+    assert find_features(features, query[1:3], np.array([1, 1])).features.tolist() == [[1.5], [2.5]]
+    assert find_features(features, np.array([7, 8]), np.array([1, 1])).features.tolist() == [[2.5], [3.5]]

@@ -8,9 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from clickmix.datasets.ids import Ids
 from clickmix.errors import InputError
-
-Ids = NDArray[np.int64] | NDArray[np.str_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.datasets.collection import Ids, Split, offsets_of, row_of_scattered_query
+from clickmix.datasets.collection import Split, offsets_of, row_of_scattered_query
+from clickmix.datasets.ids import Ids, id_type, whole_ids
 from clickmix.datasets.letor_lines import LARGEST_GRADE
 from clickmix.errors import InputError
 from clickmix.files import replacing
+from clickmix.sources import is_wide, kind_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -44,9 +46,9 @@ def read_features(path: str | Path, *, graded: bool = True) -> Split:
     if not path.is_file():
         raise InputError(f"{path}: no such file. Expected a Parquet file of features.")
     with _connection(threads=None) as database:
-        width, has_grades = _columns(database, path, graded=graded)
-        query, doc_id = (_ids(database, path, name) for name in ("query_id", "doc_id"))
-        grade = _grades(database, path) if has_grades else np.zeros(len(query), np.int8)
+        width, types = _columns(database, path, graded=graded)
+        query, doc_id = (_ids(database, path, name, types[name]) for name in ("query_id", "doc_id"))
+        grade = _grades(database, path) if "grade" in types else np.zeros(len(query), np.int8)
         features = _features(database, path, len(grade), width)
     row = row_of_scattered_query(query)
     if row is not None:
@@ -61,8 +63,8 @@ def _connection(*, threads: int | None) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": threads} if threads else {})
 
 
-def _columns(database: duckdb.DuckDBPyConnection, path: Path, *, graded: bool) -> tuple[int, bool]:
-    """How many features there are, and whether there are grades; complain when a column is missing."""
+def _columns(database: duckdb.DuckDBPyConnection, path: Path, *, graded: bool) -> tuple[int, dict[str, str]]:
+    """How many features there are, and the type of every column; complain when one is missing."""
     import duckdb
 
     try:
@@ -71,27 +73,29 @@ def _columns(database: duckdb.DuckDBPyConnection, path: Path, *, graded: bool) -
         raise InputError(
             f"{path}: not a Parquet file, or a damaged one. Expected a Parquet file of features."
         ) from None
-    found = [str(row[0]) for row in rows]
+    found = {str(row[0]): str(row[1]) for row in rows}
     width = sum(bool(re.fullmatch(r"feature_[1-9][0-9]*", name)) for name in found)
     wanted = ["query_id", "doc_id", "grade", *(f"feature_{i + 1}" for i in range(max(width, 1)))]
     missing = [name for name in wanted if name not in found and (graded or name != "grade")]
     if missing:
-        shown = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "")
+        shown = ", ".join(list(found)[:8]) + (", ..." if len(found) > 8 else "")
         raise InputError(
             f"{path}: no column {missing[0]!r}; found {shown}. "
             "Expected query_id, doc_id, grade, feature_1, feature_2, ..."
         )
-    return width, "grade" in found
+    return width, found
 
 
-def _ids(database: duckdb.DuckDBPyConnection, path: Path, name: str) -> Ids:
+def _ids(database: duckdb.DuckDBPyConnection, path: Path, name: str, type: str) -> Ids:
     """A column of ids: whole numbers stay whole numbers, all else becomes text."""
-    column = _fetch(database, path, name)[name]
-    if column.dtype.kind not in "iu":
-        column = _fetch(database, path, f"{name}::VARCHAR AS {name}")[name]
+    if kind_of(type) != "integer":
+        type = "VARCHAR"
+    elif is_wide(type):
+        type = _fetch(database, path, f"{id_type(name)} AS type")["type"][0]
+    column = _fetch(database, path, f"{name}::{type} AS {name}")[name]
     _refuse(np.ma.getmaskarray(column), path, name, "empty. Every row needs one")
     ids = np.ma.getdata(column)
-    return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids.astype(np.str_)
+    return whole_ids(ids) if ids.dtype.kind in "iu" else ids.astype(np.str_)
 
 
 def _grades(database: duckdb.DuckDBPyConnection, path: Path) -> NDArray[np.int8]:

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.datasets.collection import Ids, Split, offsets_of, row_of_scattered_query
+from clickmix.datasets.collection import Split, offsets_of, row_of_scattered_query
+from clickmix.datasets.ids import Ids
 from clickmix.datasets.letor_lines import LineError, Lines, read_lines
 from clickmix.errors import InputError
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.datasets import Split
-from clickmix.datasets.collection import Ids
+from clickmix.datasets.ids import Ids, comparable
 from clickmix.errors import InputError
 from clickmix.rankers.feature_matrix import check_features
 from clickmix.rankers.feature_tables import open_features
@@ -102,10 +102,12 @@ def grade_examples(split: Split, *, largest_grade: int) -> Examples:
 
 def _joined(split: Split, labels: LabelColumns) -> tuple[Floats, int]:
     """The label of each document of the split, NaN where there is none; and how many labels are of no document."""
-    queries, query = np.unique(split.query_id, return_inverse=True)
-    documents, document = np.unique(split.doc_id, return_inverse=True)
+    query_ids, labelled_queries = comparable(split.query_id, labels.query_id)
+    doc_ids, labelled_documents = comparable(split.doc_id, labels.doc_id)
+    queries, query = np.unique(query_ids, return_inverse=True)
+    documents, document = np.unique(doc_ids, return_inverse=True)
     pair = query[split.query] * len(documents) + document  # one whole number per query and document
-    q, d = _row_of(labels.query_id, queries), _row_of(labels.doc_id, documents)
+    q, d = _row_of(labelled_queries, queries), _row_of(labelled_documents, documents)
     known = np.flatnonzero((q >= 0) & (d >= 0))
     labelled = q[known] * len(documents) + d[known]
     order = np.argsort(labelled, kind="stable")

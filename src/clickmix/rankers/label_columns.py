@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clickmix.corrections import Labels
-from clickmix.datasets.collection import Ids
+from clickmix.datasets.ids import Ids, id_type, whole_ids
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError
 from clickmix.paths import are_paths, find_files
@@ -90,13 +90,15 @@ def _check_names(where: str, found: list[str]) -> None:
 
 def _id(source: Source, column: str, engine: DuckDB) -> str:
     """SQL of an id: whole numbers stay whole numbers, and in text formats all that look like it become such."""
-    kind = kind_of(source.types[column])
+    type, quoted = source.types[column], name(column)
     if source.format in ("csv", "ndjson"):
-        whole = rf"bool_and(regexp_full_match({name(column)}, '0|-?[1-9][0-9]{{0,17}}'))"
-        kind = "integer" if engine.rows(f"SELECT {whole} FROM {source.table()}")[0][0] else "text"
-    elif kind == "integer" and not is_wide(source.types[column]):
-        return name(column)
-    return f"TRY_CAST({name(column)} AS {'BIGINT' if kind == 'integer' else 'VARCHAR'}) AS {name(column)}"
+        type = f"CASE WHEN bool_and(regexp_full_match({quoted}, '0|-?[1-9][0-9]*')) THEN {id_type(quoted)} END"
+        type = engine.rows(f"SELECT {type} FROM {source.table()}")[0][0] or "VARCHAR"
+    elif kind_of(type) != "integer":
+        type = "VARCHAR"
+    elif is_wide(type):
+        type = engine.rows(f"SELECT {id_type(quoted)} FROM {source.table()}")[0][0]
+    return f"CAST({quoted} AS {type}) AS {quoted}"
 
 
 def _checked(where: str, query_id: ArrayLike, doc_id: ArrayLike, relevance: ArrayLike) -> LabelColumns:
@@ -132,7 +134,7 @@ def checked_ids(where: str, column: str, given: ArrayLike) -> Ids:
         raise InputError(f"{where}, row {int(np.argmax(missing)) + 1}: {column} is missing.")
     plain = np.ma.getdata(ids)
     if plain.ndim == 1 and plain.dtype.kind in "iu":
-        return plain.astype(np.int64)
+        return whole_ids(plain)
     text = plain.dtype.kind in "UT" or (plain.dtype == object and all(isinstance(each, str) for each in plain))
     if plain.ndim == 1 and (text or not len(plain)):
         return plain.astype(np.str_)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.datasets.collection import offsets_of
+from clickmix.datasets.ids import Ids, comparable
 from clickmix.errors import InputError, SettingError
 from clickmix.rankers import open_features
 from clickmix.rankers.feature_matrix import check_features
@@ -58,11 +59,11 @@ def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -
     return Documents(matrix, offsets_of(query))
 
 
-def _codes(known: NDArray[Any], wanted: NDArray[Any]) -> tuple[Integers, Integers]:
+def _codes(known: Ids, wanted: Ids) -> tuple[Integers, Integers]:
     """Numbers for ids, equal where the ids are; text is never equal to a number."""
     if (known.dtype.kind in "iu") != (wanted.dtype.kind in "iu"):
         return np.zeros(len(known), np.int64), np.ones(len(wanted), np.int64)
-    _, code = np.unique(np.concatenate([known, wanted]), return_inverse=True)
+    _, code = np.unique(np.concatenate(comparable(known, wanted)), return_inverse=True)
     return code[: len(known)], code[len(known) :]
 
 
