@@ -13,7 +13,7 @@ from clickmix.datasets.collection import Split
 from clickmix.datasets.features import write_features
 from clickmix.datasets.known import KNOWN, Known, differences, recognise
 from clickmix.datasets.letor import read_letor
-from clickmix.datasets.load import load_collection
+from clickmix.datasets.load import collection_files, load_collection
 from clickmix.errors import InputError
 
 
@@ -54,17 +54,35 @@ def test_yahoos_two_sets_in_one_folder(tmp_path: Path) -> None:
     assert load_collection(tmp_path / "set2").name == "Yahoo! set 2"
     message = (
         f"{tmp_path}: no train and test files there; found .clickmix, set1.test.txt, set1.train.txt, set1.valid.txt, "
-        "set2.test.txt, set2.train.txt, set2.valid.txt. Expected train, vali and test as .txt, .txt.gz or .parquet, "
-        "or Fold1, Fold2, ... with these; for Yahoo! give FOLDER/set1 or FOLDER/set2."
+        "set2.test.txt, set2.train.txt, set2.valid.txt. Expected a folder with train, vali and test as .txt, .txt.gz "
+        "or .parquet, or Fold1, Fold2, ... with these; for Yahoo! give FOLDER/set1 or FOLDER/set2."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         load_collection(tmp_path)
 
 
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    message = f"{tmp_path / 'x' / 'y'}: no train and test files there; found nothing."
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("x/y", "no such folder"),
+        ("nosuch", "no such folder"),
+        ("notes.txt", "this is a file"),
+        ("empty", "no train and test files there; found nothing"),
+        ("set1", "no train and test files there; found set1.train.txt"),
+    ],
+)
+def test_where_there_is_no_collection_it_is_told_what_there_is(tmp_path: Path, name: str, found: str) -> None:
+    fill(tmp_path, {"train": 1}, prefix="set1.")
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "empty").mkdir()
+    message = f"{tmp_path / name}: {found}. Expected a folder with train, vali and test"
     with pytest.raises(InputError, match=f"^{re.escape(message)}"):
-        load_collection(tmp_path / "x" / "y")
+        load_collection(tmp_path / name)
+
+
+def test_the_files_of_a_collection(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "Fold1", {"train": 1, "valid": 1, "test": 1})
+    assert collection_files(tmp_path) == (folder / "train.txt", folder / "valid.txt", folder / "test.txt")
 
 
 def test_a_folder_of_features_files(tmp_path: Path) -> None:

@@ -29,11 +29,8 @@ def load_collection(path: str | Path, *, fold: int = 1, cache: str | Path | None
     A known collection gets its name, and its notes say where its sizes differ from the published ones.
     """
     path = Path(path)
-    folder, prefix, found_fold = _place(path, fold)
-    files = {part: _file(folder, prefix, names) for part, names in NAMES.items()}
-    if files["train"] is None or files["test"] is None:
-        raise InputError(_not_found(path, folder))
-    splits = _same_width({part: _read(file, cache) for part, file in files.items() if file is not None})
+    files, found_fold = _files(path, fold)
+    splits = _same_width({part: _read(file, cache) for part, file in files.items()})
     known = recognise(path.absolute().as_posix(), splits)
     notes = differences(known, splits, fold=found_fold) if known else ()
     if "vali" not in splits:
@@ -42,6 +39,21 @@ def load_collection(path: str | Path, *, fold: int = 1, cache: str | Path | None
     largest_grade = max(1, *(int(split.grade.max()) for split in splits.values()))
     name = known.name if known else path.absolute().name
     return Collection(name, splits["train"], splits["vali"], splits["test"], largest_grade, notes)
+
+
+def collection_files(path: str | Path, *, fold: int = 1) -> tuple[Path, ...]:
+    """The files that `load_collection` reads."""
+    return tuple(_files(Path(path), fold)[0].values())
+
+
+def _files(path: Path, fold: int) -> tuple[dict[str, Path], int | None]:
+    """The files of train, test and, where there is one, vali; and the number of the fold if there are folds."""
+    folder, prefix, found_fold = _place(path, fold)
+    found = {part: _file(folder, prefix, names) for part, names in NAMES.items()}
+    files = {part: file for part, file in found.items() if file is not None}
+    if not {"train", "test"} <= set(files):
+        raise InputError(_not_found(path, folder, prefix))
+    return files, found_fold
 
 
 def _place(path: Path, fold: int) -> tuple[Path, str, int | None]:
@@ -62,11 +74,14 @@ def _file(folder: Path, prefix: str, names: tuple[str, ...]) -> Path | None:
     return next((file for file in possible if file.is_file()), None)
 
 
-def _not_found(path: Path, folder: Path) -> str:
-    found = sorted(file.name for file in folder.glob("*"))[:8] if folder.is_dir() else []
+def _not_found(path: Path, folder: Path, prefix: str) -> str:
+    names = sorted(file.name for file in folder.glob("*") if file.name.startswith(prefix)) if folder.is_dir() else []
+    found = f"no train and test files there; found {', '.join(names[:8]) or 'nothing'}"
+    if not path.is_dir() and not names:
+        found = "this is a file" if path.exists() else "no such folder"
     return (
-        f"{path}: no train and test files there; found {', '.join(found) or 'nothing'}. Expected train, vali and test "
-        "as .txt, .txt.gz or .parquet, or Fold1, Fold2, ... with these; for Yahoo! give FOLDER/set1 or FOLDER/set2."
+        f"{path}: {found}. Expected a folder with train, vali and test as .txt, .txt.gz or .parquet, or Fold1, Fold2, "
+        "... with these; for Yahoo! give FOLDER/set1 or FOLDER/set2."
     )
 
 
