@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import duckdb
 import numpy as np
 import pytest
 
+from clickmix import cli
 from clickmix.clicks import PositionBased, preset, read_sessions, write_sessions
-from clickmix.datasets import Collection, synthetic_collection
+from clickmix.datasets import Collection, synthetic_collection, write_features
 from clickmix.errors import ClickmixError
 from clickmix.simulate import Simulation, write_simulation
 
@@ -146,6 +148,7 @@ def test_same_seed_same_bytes(collection: Collection, tmp_path: Path) -> None:
         ),
         ({"relevance": "odd"}, "relevance 'odd': expected 'binarized' or 'graded'."),
         ({"clicks": 0}, "clicks=0: expected at least 1."),
+        ({"seed": -1}, "seed=-1: expected a whole number from 0."),
     ],
 )
 def test_wrong_settings_leave_nothing_behind(
@@ -155,3 +158,53 @@ def test_wrong_settings_leave_nothing_behind(
         write_simulation(collection, tmp_path / "out", Simulation(**settings))
     assert str(error.value) == message
     assert not (tmp_path / "out").exists()
+
+
+def failure(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a command that fails says."""
+    monkeypatch.setattr(sys, "argv", ["clickmix", *words.split()])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+MISTAKES = [
+    ("-o out --seed -1", "seed=-1: expected a whole number from 0."),
+    ("-o out --queries 5", "queries=5: expected at least 20: so many teach the production ranker."),
+    (
+        "-o out --data few",
+        "few: 3 training queries. Expected at least 20: so many teach the production ranker. Give a larger collection.",
+    ),
+    ("-o few --data few", "few/train.parquet: would replace an input. Choose another folder for the output."),
+    ("-o link --data few", "link/train.parquet: would replace an input. Choose another folder for the output."),
+    ("-o folds/Fold1 --data folds", "folds/Fold1/train.parquet: would replace an input. Choose another folder for the "
+     "output."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "expected"), MISTAKES, ids=[case[0] for case in MISTAKES])
+def test_mistakes_are_told_before_anything_is_written(
+    words: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = synthetic_collection(queries=3, rng=np.random.default_rng(0))
+    for folder in (tmp_path / "few", tmp_path / "folds" / "Fold1"):
+        folder.mkdir(parents=True)
+        for name in ("train", "vali", "test"):
+            write_features(getattr(small, name), folder / f"{name}.parquet")
+    (tmp_path / "link").symlink_to("few")
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    assert failure(f"simulate {words}", capsys, monkeypatch) == f"clickmix: {expected}\n"
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
+def test_a_full_disk_is_told_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("secrets.token_hex", lambda size: "full")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".train.parquet.full.tmp").symlink_to("/dev/full")
+    text = failure("simulate -o out --queries 20", capsys, monkeypatch)
+    assert text == "clickmix: out/train.parquet: No space left on device. Nothing was written.\n"

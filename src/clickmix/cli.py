@@ -49,10 +49,12 @@ def simulate(
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> None:
     """Simulate users on a collection: a log, its truth, and the features."""
-    from clickmix.simulate import Simulation, open_collection, write_simulation
+    from clickmix.simulate import Simulation, check_inputs_stay, open_collection, write_simulation
 
     settings = Simulation(clicks=clicks, user=user, eta=eta, top=top, relevance=relevance, seed=seed)
     settings.person()  # complain before any work
+    if data is not None:
+        check_inputs_stay(data, output)
     with stages() as stage:
         stage("reading the collection" if data else "making the collection")
         collection = open_collection(data, queries=queries, seed=seed)

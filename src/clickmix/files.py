@@ -76,6 +76,13 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
+def write_failure(path: str | Path, message: str) -> OSError:
+    """What kept an engine from writing `path`: a full disk as Python tells it, all else in the engine's words."""
+    if os.strerror(errno.ENOSPC) in message:
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    return OSError(errno.EIO, message.splitlines()[0], str(path))
+
+
 def unpack(packed: Path, target: Path) -> None:
     """Write what a gzipped file holds to a new file."""
     try:

@@ -14,17 +14,20 @@ from clickmix.clicks import PositionBased, Sessions, User, preset, write_session
 from clickmix.datasets import (
     Collection,
     binarized,
+    collection_files,
     graded,
     load_collection,
     production_ranker,
     synthetic_collection,
     write_features,
 )
+from clickmix.datasets.production import QUERIES
 from clickmix.engines.duckdb import DuckDB
-from clickmix.errors import SettingError
+from clickmix.errors import InputError, SettingError
 
 UserName = Literal["pbm", "dcm", "ubm"]
 Relevance = Literal["binarized", "graded"]
+SPLITS = ("train", "vali", "test")
 LISTS: dict[str, int] = {"pbm": 20, "dcm": 10, "ubm": 10}  # result lists as long as the paper's
 
 
@@ -44,6 +47,8 @@ class Simulation:
             raise SettingError(f"relevance {self.relevance!r}: expected 'binarized' or 'graded'.")
         if self.clicks < 1:
             raise SettingError(f"clicks={self.clicks}: expected at least 1.")
+        if self.seed < 0:
+            raise SettingError(f"seed={self.seed}: expected a whole number from 0.")
 
     def person(self) -> User:
         """The user model, down to the last position of the lists."""
@@ -53,10 +58,20 @@ class Simulation:
         return preset(self.user, positions=top)
 
 
+def check_inputs_stay(data: Path, folder: Path) -> None:
+    """Complain when a simulation written to `folder` would replace a file of the collection in `data`."""
+    read = {file.resolve() for file in collection_files(data)}
+    for path in (folder / f"{name}.parquet" for name in SPLITS):
+        if path.resolve() in read:
+            raise InputError(f"{path}: would replace an input. Choose another folder for the output.")
+
+
 def open_collection(data: Path | None, *, queries: int, seed: int) -> Collection:
     """The collection in a folder, or a synthetic one with so many training queries."""
     if data is not None:
         return load_collection(data)
+    if queries < QUERIES:
+        raise SettingError(f"queries={queries}: expected at least {QUERIES}: so many teach the production ranker.")
     return synthetic_collection(queries=queries, rng=np.random.default_rng([seed, 0]))
 
 
@@ -73,10 +88,15 @@ def write_simulation(
     what is being done.
     """
     person = settings.person()
+    if collection.train.queries < QUERIES:
+        raise InputError(
+            f"{collection.name}: {collection.train.queries} training queries. Expected at least {QUERIES}: so many "
+            "teach the production ranker. Give a larger collection."
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    for name, split in (("train", collection.train), ("vali", collection.vali), ("test", collection.test)):
+    for name in SPLITS:
         stage(f"writing {name}.parquet")
-        write_features(split, folder / f"{name}.parquet")
+        write_features(getattr(collection, name), folder / f"{name}.parquet")
     kind = binarized if settings.relevance == "binarized" else graded
     relevance = kind(collection.train.grade, largest_grade=collection.largest_grade)
     train = collection.train

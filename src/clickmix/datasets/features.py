@@ -13,7 +13,7 @@ from clickmix.datasets.collection import Split, offsets_of, row_of_scattered_que
 from clickmix.datasets.ids import Ids, id_type, whole_ids
 from clickmix.datasets.letor_lines import LARGEST_GRADE
 from clickmix.errors import InputError
-from clickmix.files import replacing
+from clickmix.files import replacing, write_failure
 from clickmix.sources import is_wide, kind_of
 
 if TYPE_CHECKING:
@@ -29,12 +29,17 @@ def write_features(split: Split, path: str | Path) -> None:
         "doc_id": np.asarray(split.doc_id),
         "grade": np.asarray(split.grade),
     }
+    import duckdb
+
     columns |= {f"feature_{i + 1}": column for i, column in enumerate(np.asarray(split.features).T)}
     with replacing(path) as temporary, _connection(threads=1) as database:  # more threads, other bytes
         database.register("columns", columns)
-        database.execute(
-            "COPY (SELECT * FROM columns) TO $path (FORMAT parquet, COMPRESSION zstd)", {"path": str(temporary)}
-        )
+        try:
+            database.execute(
+                "COPY (SELECT * FROM columns) TO $path (FORMAT parquet, COMPRESSION zstd)", {"path": str(temporary)}
+            )
+        except duckdb.IOException as error:
+            raise write_failure(path, str(error)) from None
 
 
 def read_features(path: str | Path, *, graded: bool = True) -> Split:

@@ -12,6 +12,7 @@ from clickmix.datasets.collection import Split
 from clickmix.errors import InputError, SettingError
 
 TREES = 300
+QUERIES = 20  # whose grades it learns from
 
 PARAMETERS = {
     "objective": "lambdarank",
@@ -42,7 +43,7 @@ class ProductionRanker:
         return top_rows(split, self.score(split), length=length)
 
 
-def production_ranker(train: Split, *, rng: np.random.Generator, queries: int = 20) -> ProductionRanker:
+def production_ranker(train: Split, *, rng: np.random.Generator, queries: int = QUERIES) -> ProductionRanker:
     """LambdaMART on `queries` random queries of `train`, with the paper's 300 trees, 31 leaves and rate 0.05."""
     if not 1 <= queries <= train.queries:
         raise SettingError(f"queries={queries}: expected 1 to {train.queries}, the queries of the training split.")

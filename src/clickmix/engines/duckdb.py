@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import re
 import shutil
@@ -18,7 +17,7 @@ import duckdb
 
 from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import SettingError
-from clickmix.files import check_writable, replacing, temporary_is_full
+from clickmix.files import check_writable, replacing, temporary_is_full, write_failure
 from clickmix.sql import literal
 
 NOTE = "clickmix"
@@ -123,7 +122,7 @@ class DuckDB:
                     if key and can_look and self._twice(temporary, key):
                         rows = self._copy(otherwise, temporary, options, progress)
             except duckdb.IOException as error:
-                raise OSError(errno.EIO, str(error).splitlines()[0], str(path)) from None
+                raise write_failure(path, str(error)) from None
         return rows
 
     def _copy(self, query: str, file: Path, options: str, progress: Progress | None) -> int:
