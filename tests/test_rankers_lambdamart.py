@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import clickmix as cm
+from clickmix.evaluate import evaluate
 from clickmix.rankers import Examples, LambdaMART, grade_examples
 from clickmix.rankers.weighting import WEIGHTINGS, Weighting, ideal_dcg, query_weights
 from collections_rankers import examples, split
@@ -138,6 +139,58 @@ def test_training_stops_when_validation_labels_say_so() -> None:
     assert fitted.model.count("\nTree=") == fitted.trees
 
 
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_stopping_goes_by_the_ndcg_of_the_labels_without_weights(weighting: Weighting) -> None:
+    given, rng = graded(largest_grade=4), np.random.default_rng(3)
+    held_out = split(sizes=[12] * 15, width=5, seed=5)
+    relevance = np.round(rng.random(held_out.documents) * np.repeat(rng.random(15), 12), 3)
+    relevance[:12] = np.arange(12) / 1e5  # taken for 0: there is no nDCG of this query
+    vali = examples(held_out, relevance)
+    settings = LambdaMART(trees=100, patience=100, weighting=weighting)
+    scores = settings.fit(given).score(vali.features)
+    assert len(np.unique(scores)) == len(scores)
+    expected = evaluate(scores[12:], 4 * relevance[12:], vali.query[12:]).mean
+    assert settings.fit(given, vali=vali).ndcg[-1] == pytest.approx(expected, abs=1e-9)
+
+
+def test_tied_documents_are_not_taken_for_ranked_because_their_file_is() -> None:
+    given, held_out = graded(largest_grade=4), split(sizes=[12] * 40, width=5)
+    vali = examples(replace(held_out, features=np.zeros_like(held_out.features)), np.tile(np.linspace(1, 0, 12), 40))
+    assert max(LambdaMART(trees=2).fit(given, vali=vali).ndcg) < 0.8
+
+
+def test_validation_features_of_another_number_are_refused() -> None:
+    given = graded(largest_grade=4)
+    with pytest.raises(cm.InputError) as caught:
+        LambdaMART().fit(given, vali=replace(given, features=given.features[:, :3]))
+    assert str(caught.value) == "vali: 3 features, but the ranker was trained on 5. Give the same features."
+
+
+def few() -> Examples:
+    """Too few documents for two leaves."""
+    return grade_examples(split(sizes=[3] * 5), largest_grade=4)
+
+
+def next_to_equal() -> Examples:
+    """Labels that differ by less than is told apart."""
+    given = graded(largest_grade=4)
+    return replace(given, relevance=0.5 + given.relevance / 10_000)
+
+
+@pytest.mark.parametrize("given", [few(), next_to_equal()], ids=["few", "next to equal"])
+@pytest.mark.parametrize("vali", [None, graded(largest_grade=4)], ids=["alone", "with validation"])
+def test_a_ranker_that_learned_nothing_is_refused(given: Examples, vali: Examples | None) -> None:
+    if vali is not None:
+        vali = replace(vali, features=vali.features[:, : given.features.shape[1]])
+    with pytest.raises(cm.InputError) as caught:
+        LambdaMART(trees=5).fit(given, vali=vali)
+    assert str(caught.value) == (
+        f"Nothing was learned from {len(given.relevance)} documents of {given.queries} queries: no tree could be "
+        "split, and all documents would get the same score. A leaf needs 20 documents, and features and labels must "
+        "differ within queries. Give more labelled documents, or other features."
+    )
+
+
 def test_without_validation_all_trees_are_grown_and_told() -> None:
     shares: list[float] = []
     fitted = LambdaMART(trees=4).fit(graded(largest_grade=4), progress=shares.append)
@@ -151,7 +204,10 @@ SETTINGS = [
     ({"rate": math.nan}, "rate=nan: expected a number above 0, up to 1."),
     ({"largest_grade": 2000}, "largest_grade=2000: expected at most 1000."),
     ({"gain": "square"}, "gain='square': expected one of exponential, linear."),
+    ({"rate": "a"}, "rate='a': expected a number above 0, up to 1."),
+    ({"leaves": 200_000}, "leaves=200000: expected at most 131072."),
     ({"threads": 1.5}, "threads=1.5: expected a whole number from 1."),
+    ({"threads": 1000}, "threads=1000: expected at most 256."),
 ]
 
 
@@ -162,16 +218,24 @@ def test_settings_outside_what_they_may_be_are_refused(setting: dict[str, Any], 
     assert str(caught.value) == expected
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, 2**31])
+def test_a_seed_that_lightgbm_does_not_take_is_refused(seed: Any) -> None:
+    expected = f"seed={seed}: expected a whole number from 0 to 2147483647."
+    with pytest.raises(cm.SettingError, match=f"^{re.escape(expected)}$"):
+        LambdaMART().fit(graded(largest_grade=4), seed=seed)
+
+
 def test_an_unknown_weighting_is_refused() -> None:
     expected = f"weighting='all': expected one of {', '.join(WEIGHTINGS)}."
     with pytest.raises(cm.SettingError, match=re.escape(expected)):
         LambdaMART(weighting="all")  # type: ignore[arg-type]
 
 
-def test_labels_that_are_all_next_to_nothing_are_refused() -> None:
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+def test_labels_that_are_all_next_to_nothing_are_refused(weighting: Weighting) -> None:
     given = examples(split(sizes=[2]), np.array([0.0001, 0.0002]))
     with pytest.raises(cm.InputError) as caught:
-        LambdaMART().fit(given)
+        LambdaMART(weighting=weighting).fit(given)
     assert str(caught.value) == (
         "All labels are so near to 0 (below 1/2000) that they are taken for 0: nothing to rank by. "
         "Look at the log; most likely it has almost no clicks."

@@ -24,6 +24,9 @@ Gain = Literal["exponential", "linear"]
 GAINS: tuple[Gain, ...] = get_args(Gain)
 STEPS = 1000  # between relevance 0 and 1, or the next lower multiple of the largest grade
 CUTOFF = 10  # of the nDCG that decides when to stop
+MOST_THREADS = 256  # a machine with few cores may repeat what a large one did, and read its rankers
+LARGEST_SEED = 2**31 - 1  # LightGBM's, as those below
+MOST_LEAVES = 131_072
 LONGEST_LIST = 10_000  # LightGBM's bound on the documents of a query
 
 
@@ -51,9 +54,10 @@ class LambdaMART:
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise SettingError(f"{name}={value!r}: expected a whole number from {least}.")
-        if self.largest_grade > STEPS:
-            raise SettingError(f"largest_grade={self.largest_grade}: expected at most {STEPS}.")
-        if not 0 < self.rate <= 1:
+        for name, most in (("leaves", MOST_LEAVES), ("largest_grade", STEPS), ("threads", MOST_THREADS)):
+            if getattr(self, name) > most:
+                raise SettingError(f"{name}={getattr(self, name)}: expected at most {most}.")
+        if not isinstance(self.rate, (int, float)) or not 0 < self.rate <= 1:
             raise SettingError(f"rate={self.rate!r}: expected a number above 0, up to 1.")
         if self.gain not in GAINS:
             raise SettingError(f"gain={self.gain!r}: expected one of {', '.join(GAINS)}.")
@@ -65,19 +69,25 @@ class LambdaMART:
     ) -> FittedLambdaMART:
         """Train on `examples`; with `vali` stop when its labels say so. `progress` is told the share of trees grown."""
         lightgbm = lightgbm_module()
-        for part in (examples, vali) if vali else (examples,):
-            _check_sizes(part)
+        if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
+            raise SettingError(f"seed={seed!r}: expected a whole number from 0 to {LARGEST_SEED}.")
+        _check_sizes(examples)
+        if vali is not None:
+            _check_sizes(vali)
+            check_features(vali.features, name="vali", width=examples.features.shape[1])
         data = self._dataset(examples)
         trace: dict[str, dict[str, list[float]]] = {}
         booster = lightgbm.train(
             self._parameters(seed=seed),
             data,
             num_boost_round=self.trees,
-            valid_sets=[self._dataset(vali, reference=data)] if vali else None,
+            valid_sets=[self._stopping_set(vali, reference=data)] if vali else None,
             callbacks=self._callbacks(lightgbm, trace, stopping=vali is not None, progress=progress),
         )
         ndcg = tuple(next(iter(trace["valid_0"].values()))) if trace else ()
         best = booster.best_iteration if vali else booster.num_trees()
+        if not booster.feature_importance("split", iteration=best).any():
+            raise _nothing_learned(examples)
         model = booster.model_to_string(num_iteration=best)
         return FittedLambdaMART(self, examples.features.shape[1], best, ndcg, model)
 
@@ -95,16 +105,23 @@ class LambdaMART:
     def _steps(self) -> int:
         return STEPS - STEPS % self.largest_grade
 
-    def _dataset(self, examples: Examples, *, reference: Any = None) -> Any:
-        levels = self.levels(examples.relevance)
+    def _dataset(self, examples: Examples) -> Any:
+        levels, gain = self.levels(examples.relevance), self.label_gain()
+        _check_worth(levels, of="labels")
         weights = None
         if self.weighting != "none":
-            gain = self.label_gain()
-            _check_worth(gain[levels])
             weights = query_weights(examples, gain[levels], weighting=self.weighting, highest=gain[-1])[examples.query]
-        return lightgbm_module().Dataset(
-            examples.features, levels, group=examples.sizes, weight=weights, reference=reference
-        )
+        return lightgbm_module().Dataset(examples.features, levels, group=examples.sizes, weight=weights)
+
+    def _stopping_set(self, vali: Examples, *, reference: Any) -> Any:
+        """Without weights, which LightGBM would give to nDCG, and without queries it would count as ranked perfectly."""
+        levels = self.levels(vali.relevance)
+        _check_worth(levels, of="validation labels")
+        some = np.maximum.reduceat(levels, vali.offsets[:-1]) > 0
+        # LightGBM leaves tied documents in the order of their rows, and files may be sorted by grade: hence a drawn one.
+        drawn = np.lexsort((np.random.default_rng(0).permutation(len(levels)), vali.query))
+        rows = drawn[some[vali.query]]
+        return lightgbm_module().Dataset(vali.features[rows], levels[rows], group=vali.sizes[some], reference=reference)
 
     def _parameters(self, *, seed: int) -> dict[str, Any]:
         return {
@@ -138,7 +155,7 @@ class LambdaMART:
 class FittedLambdaMART:
     """A trained LambdaMART: `trees` is how many it has, `model` LightGBM's own text of them.
 
-    `ndcg` is the nDCG@10 of the validation labels after each tree, weighted as in training; empty without validation.
+    `ndcg` is the nDCG@10 of the validation labels after each tree, every query weighing the same; empty without validation.
     """
 
     settings: LambdaMART
@@ -183,12 +200,20 @@ def _check_sizes(examples: Examples) -> None:
         )
 
 
-def _check_worth(worth: Floats) -> None:
-    if not worth.any():
+def _check_worth(levels: Integers, *, of: str) -> None:
+    if not levels.any():
         raise InputError(
-            f"All labels are so near to 0 (below 1/{2 * STEPS}) that they are taken for 0: nothing to rank by. "
+            f"All {of} are so near to 0 (below 1/{2 * STEPS}) that they are taken for 0: nothing to rank by. "
             "Look at the log; most likely it has almost no clicks."
         )
+
+
+def _nothing_learned(examples: Examples) -> InputError:
+    return InputError(
+        f"Nothing was learned from {len(examples.relevance):,} documents of {examples.queries:,} queries: no tree could "
+        "be split, and all documents would get the same score. A leaf needs 20 documents, and features and labels must "
+        "differ within queries. Give more labelled documents, or other features."
+    )
 
 
 def lightgbm_module() -> Any:
