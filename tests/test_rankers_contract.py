@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import clickmix as cm
 from clickmix.datasets import synthetic_collection
 from clickmix.evaluate import evaluate, paired_t_test
 from clickmix.files import write_document
-from clickmix.rankers import LambdaMART, load_ranker, make_examples
+from clickmix.rankers import LambdaMART, check_folder, load_ranker, make_examples
 from clickmix.rankers.dnn import DNN
 from clickmix.simulate import Simulation, write_simulation
 from collections_rankers import all_labels, split
@@ -145,6 +146,34 @@ def test_cut_off_while_it_is_replaced_a_folder_holds_the_old_ranker(
     new.save(saved)
     assert load_ranker(saved).score(OTHER.features).tolist() == new.score(OTHER.features).tolist()
     assert len(list(saved.iterdir())) == 2  # nothing of the old one is left
+
+
+def test_what_a_killed_save_left_is_no_hindrance(saved: Path) -> None:
+    (saved / "ranker.json").rename(saved / ".ranker.json.0123456789ab.tmp")
+    check_folder(saved)
+    RANKERS["lambdamart"].fit(make_examples(OTHER, all_labels(OTHER))).save(saved)
+    assert load_ranker(saved).features == 3
+
+
+@pytest.mark.parametrize("name", ["model.txt", "notes.txt", "weights.npy"])
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    message = f"{tmp_path}: this folder holds something else. Give a new folder, or one of a ranker."
+    with pytest.raises(cm.InputError, match=f"^{re.escape(message)}$"):
+        check_folder(tmp_path)
+
+
+@every_ranker
+@pytest.mark.parametrize("point", ["write_atomically", "write_document"])
+def test_a_full_disk_leaves_no_new_folder(
+    settings: Any, point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = settings.fit(make_examples(OTHER, all_labels(OTHER)))
+    module = "folder" if isinstance(settings, LambdaMART) else "dnn_files"
+    monkeypatch.setattr(f"clickmix.rankers.{module}.{point}", full)
+    with pytest.raises(OSError, match="disk full"):
+        fitted.save(tmp_path / "ranker")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

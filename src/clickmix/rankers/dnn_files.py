@@ -14,7 +14,6 @@ import hashlib
 import io
 import math
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from clickmix.errors import FormatError, InputError
 from clickmix.files import read_document, write_atomically, write_document
+from clickmix.rankers.folder import filling
 from clickmix.rankers.network import Weights, shapes
 from clickmix.rankers.normalisation import Normalisation
 
@@ -47,20 +47,12 @@ class Contents:
 def write_contents(folder: str | Path, contents: Contents) -> None:
     """Write a folder, or replace the ranker in it."""
     folder = Path(folder)
-    made = _make(folder)
     data = _npy(contents.weights)
     checksum = hashlib.sha256(data).hexdigest()
     weights = _weights_path(folder, checksum)
-    kept = weights.exists()
-    try:
+    with filling(folder, weights):
         write_atomically(weights, data)
         write_document(folder / "ranker.json", kind=KIND, version=VERSION, payload=_payload(contents, checksum))
-    except OSError:
-        if made:
-            shutil.rmtree(folder, ignore_errors=True)
-        elif not kept:
-            weights.unlink(missing_ok=True)
-        raise
     for other in folder.glob(f"weights.{'[0-9a-f]' * 16}.npy"):
         if other != weights:
             with contextlib.suppress(OSError):  # of no use any more, and of no harm
@@ -92,27 +84,6 @@ def read_contents(folder: str | Path) -> Contents:
 def damaged(path: Path) -> FormatError:
     """The complaint about a ranker.json with fields missing, in excess or of the wrong kind."""
     return FormatError(f"{path}: damaged, or not written by this clickmix: its fields do not fit. Train it again.")
-
-
-def _make(folder: Path) -> bool:
-    """Whether the folder was missing and has been made."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: this is a file. Give the name of a folder for the ranker.")
-    if folder.is_dir() and not (folder / "ranker.json").exists() and not all(map(_own, folder.iterdir())):
-        raise InputError(f"{folder}: this folder holds something else. Give a new folder, or one of a ranker.")
-    if not folder.parent.is_dir():
-        raise InputError(f"{folder}: the folder {folder.parent} does not exist. Make it first, or choose another path.")
-    made = not folder.exists()
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: the folder cannot be made: {error.strerror}. Choose another path.") from None
-    return made
-
-
-def _own(path: Path) -> bool:
-    """Whether this is what a save that was killed leaves behind."""
-    return path.name.startswith(("weights.", ".weights.", ".ranker.json."))
 
 
 def _payload(contents: Contents, checksum: str) -> dict[str, Any]:

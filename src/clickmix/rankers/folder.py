@@ -10,6 +10,8 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -20,6 +22,8 @@ from clickmix.files import read_document, write_atomically, write_document
 Kind = Literal["lambdamart", "dnn"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 DOCUMENT, DOCUMENT_KIND, VERSION = "ranker.json", "clickmix ranker", 1
+# What a save that was killed leaves behind: weights of either kind, and files that were being written.
+_LEFT_BEHIND = re.compile(r"(model|weights)\.[0-9a-f]{16}\.(txt|npy)|\.((model|weights)\..*|ranker\.json)\..*\.tmp")
 _FIELDS = {"ranker", "features", "settings", "training", "sha256"}
 
 
@@ -40,7 +44,8 @@ def check_folder(folder: str | Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: this is a file. Give the name of a folder for the ranker.")
     if folder.is_dir():
-        if not (folder / DOCUMENT).exists() and any(folder.iterdir()):
+        foreign = (file for file in folder.iterdir() if not _LEFT_BEHIND.fullmatch(file.name))
+        if not (folder / DOCUMENT).exists() and any(foreign):
             raise InputError(f"{folder}: this folder holds something else. Give a new folder, or one of a ranker.")
     elif not folder.parent.is_dir():
         raise InputError(f"{folder}: the folder {folder.parent} does not exist. Make it first, or choose another path.")
@@ -51,12 +56,9 @@ def check_folder(folder: str | Path) -> None:
 
 def write_folder(folder: str | Path, saved: SavedRanker) -> None:
     """Write a ranker's folder; the same ranker gives the same bytes."""
-    check_folder(folder)
     folder = Path(folder)
-    folder.mkdir(exist_ok=True)
     sha256 = hashlib.sha256(saved.weights).hexdigest()
     weights = folder / _weights_name(sha256)
-    write_atomically(weights, saved.weights)
     payload = {
         "ranker": saved.ranker,
         "features": saved.features,
@@ -64,11 +66,29 @@ def write_folder(folder: str | Path, saved: SavedRanker) -> None:
         "training": saved.training,
         "sha256": sha256,
     }
-    write_document(folder / DOCUMENT, kind=DOCUMENT_KIND, version=VERSION, payload=payload)
+    with filling(folder, weights):
+        write_atomically(weights, saved.weights)
+        write_document(folder / DOCUMENT, kind=DOCUMENT_KIND, version=VERSION, payload=payload)
     for other in folder.glob(_weights_name("?" * 64)):
         if other != weights:
             with contextlib.suppress(OSError):  # of no use any more, and of no harm
                 other.unlink()
+
+
+@contextlib.contextmanager
+def filling(folder: Path, weights: Path) -> Iterator[None]:
+    """A folder to save a ranker in, made where it is missing; after a failure it is as it was, or gone again."""
+    check_folder(folder)
+    made, kept = not folder.exists(), weights.exists()
+    try:
+        folder.mkdir(exist_ok=True)
+        yield
+    except BaseException:
+        if made:
+            shutil.rmtree(folder, ignore_errors=True)
+        elif not kept:
+            weights.unlink(missing_ok=True)
+        raise
 
 
 def ranker_kind(folder: str | Path) -> Kind:
