@@ -64,6 +64,11 @@ def test_the_size_of_the_pieces_does_not_matter(tmp_path: Path, monkeypatch: pyt
     assert split.sizes.tolist() == [9, 9, 9, 9, 9, 9, 6]
 
 
+def test_the_largest_query_is_read_as_it_is(tmp_path: Path) -> None:
+    split = read_letor(written(tmp_path, "0 qid:9007199254740990 1:1\n0 qid:9007199254740991 1:1\n"))
+    assert split.query_id.tolist() == [9007199254740990, 9007199254740991]
+
+
 def test_numbers_beyond_float32_become_its_largest(tmp_path: Path) -> None:
     split = read_letor(written(tmp_path, "0 qid:1 1:1.7976931348623157E308 2:-1e39\n"))
     assert split.features.tolist() == [[float(np.finfo(np.float32).max), float(np.finfo(np.float32).min)]]
@@ -75,7 +80,11 @@ WRONG_LINES = [
     ("qid:3 1:0.5", "expected a grade (a whole number from 0 to 127), found 'qid:3'."),
     ("1.5 qid:3 1:0.5", "expected a grade (a whole number from 0 to 127), found '1.5'."),
     ("-1 qid:3 1:0.5", "expected a grade (a whole number from 0 to 127), found '-1'."),
-    ("1 qid:x 1:0.5", "expected qid: with a whole number from 0 to 2^53, found 'qid:x'."),
+    ("1 qid:x 1:0.5", "expected qid: with a whole number from 0 to 2^53 - 1, found 'qid:x'."),
+    (
+        "1 qid:9007199254740992 1:0.5",
+        "expected qid: with a whole number from 0 to 2^53 - 1, found 'qid:9007199254740992'.",
+    ),
     ("1 qid:3 2:0.5 1:3", "features out of order: 1 comes after 2."),
     ("1 qid:3 2:0.5 2:3", "features out of order: 2 comes after 2."),
     ("1 qid:3 1:half", "the value of feature 1 is not a finite number: '1:half'."),

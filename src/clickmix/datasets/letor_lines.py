@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clickmix.datasets.letor_numbers import NUMBER, Bytes, Places, read_numbers
 
 LARGEST_GRADE = 127
-LARGEST_QUERY = 2**53  # numbers up to here survive float64
+LARGEST_QUERY = 2**53 - 1  # up to here no two whole numbers are one float64
 LARGEST_FEATURE = 100_000  # more is a slip, and a dense matrix would fill the memory
 
 _DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
@@ -192,7 +192,7 @@ def _check_line(number: int, line: bytes) -> None:
         found = f"found {shown[1]!r}" if len(words) > 1 else "the line ends"
         raise LineError(number, f"expected qid:QUERY after the grade, {found}.")
     if not _is_whole(words[1][4:], LARGEST_QUERY):
-        raise LineError(number, f"expected qid: with a whole number from 0 to 2^53, found {shown[1]!r}.")
+        raise LineError(number, f"expected qid: with a whole number from 0 to 2^53 - 1, found {shown[1]!r}.")
     last = 0
     for word, text in zip(words[2:], shown[2:], strict=True):
         feature, colon, value = word.partition(b":")
