@@ -102,6 +102,8 @@ WRONG_FILES = [
      ", row 1, column 'feature_1': expected a finite number."),
     ("SELECT unnest([1, 2, 1]) AS query_id, unnest([1, 2, 3]) AS doc_id, 0 AS grade, 1 AS feature_1",
      ", row 3: query 1 had ended further up. Order the rows by query_id."),
+    ("SELECT 1 AS query_id, unnest([4, 5, 4]) AS doc_id, 0 AS grade, 1 AS feature_1",
+     ", row 3: document 4 stands twice in query 1. Remove one of the two."),
     ("SELECT 1 AS query_id, 2 AS doc_id, 'good' AS grade, 1 AS feature_1",
      ", row 1, column 'grade': expected a whole number from 0 to 127."),
     ("SELECT 1 AS query_id, 2 AS doc_id, 1.5 AS grade, 1 AS feature_1",

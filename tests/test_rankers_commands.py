@@ -95,6 +95,21 @@ def test_score_writes_a_run_also_without_grades(folder: Path) -> None:
     assert Path("run.txt").read_text() == trec_run(TEST.query_id[TEST.query], TEST.doc_id, scores, tag="mine")
 
 
+def test_letor_text_may_leave_out_the_last_features(folder: Path) -> None:
+    lines = [f"{g} qid:{q} 1:{x[0]!r} 2:{x[1]!r}\n" for g, q, x in
+             zip(TEST.grade.tolist(), TEST.query.tolist(), TEST.features.tolist(), strict=True)]  # fmt: skip
+    Path("sparse.txt").write_text("".join(lines))
+    padded = TEST.features * np.array([1, 1, 0], np.float32)
+    scores = load_ranker("ranker").score(padded)
+    assert run("score --ranker ranker --features sparse.txt -o sparse.run").exit_code == 0
+    assert Path("sparse.run").read_text() == trec_run(TEST.query, np.arange(TEST.documents), scores)
+    ndcg = evaluate(scores, TEST.grade, TEST.query).mean
+    assert f"{ndcg:.4f}" in run("evaluate --ranker ranker --features sparse.txt").stdout
+    labels = "".join(f"{q},{d},{g / 4}\n" for d, (q, g) in enumerate(zip(TEST.query, TEST.grade, strict=True)))
+    Path("sparse.csv").write_text("query_id,doc_id,relevance\n" + labels)
+    assert run(f"{WORDS} -o with-sparse --vali-features sparse.txt --vali-labels sparse.csv").exit_code == 0
+
+
 FAILURES = [
     (f"{WORDS} -o train.parquet", "train.parquet: this is a file. Give the name of a folder for the ranker."),
     (f"{WORDS} -o .", ".: this folder holds something else. Give a new folder, or one of a ranker."),
@@ -105,6 +120,7 @@ FAILURES = [
     ),
     (f"{WORDS} -o x --ranker dnn --weighting none", "--weighting is for --ranker lambdamart."),
     (f"{WORDS} -o x --threads 0", "threads=0: expected a whole number from 1."),
+    (f"{WORDS} -o x --threads 1000", "threads=1000: expected at most 256."),
     (
         "train --features no.parquet --labels labels.csv -o x",
         "no.parquet: no such file. Expected a Parquet file of features.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,26 @@ BAD_FEATURES: list[tuple[Any, str]] = [
         "the features: no column 'feature_1'; found query_id, doc_id, feature_2. "
         "Expected query_id, doc_id, feature_1, feature_2, ...",
     ),
+    (
+        pd.DataFrame({"query_id": [1], "doc_id": [1], "feature_1": ["abc"]}),
+        "the features, column 'feature_1': of type String. Expected numbers.",
+    ),
+    (
+        pl.DataFrame({"query_id": [1], "doc_id": [1], "feature_1": [date(2024, 5, 1)]}),
+        "the features, column 'feature_1': of type Date. Expected numbers.",
+    ),
+    (
+        pd.DataFrame([[1, 1, 0.5, 0.5]], columns=["query_id", "doc_id", "feature_1", "feature_1"]),
+        "the features: the column 'feature_1' stands twice. Rename one of them.",
+    ),
+    (
+        pd.DataFrame({"query_id": [1], "doc_id": [1], "grade": [1.5], "feature_1": [0.5]}),
+        "the features, row 1, column 'grade': expected a whole number from 0 to 127.",
+    ),
+    (
+        ([1, 2, 1], ["a", "a", "a"], [[0.5]] * 3),
+        "the features, row 3: document a stands twice in query 1. Remove one of the two.",
+    ),
 ]
 
 
@@ -207,6 +228,38 @@ def test_features_that_cannot_be_used_are_refused(features: Any, expected: str) 
     with pytest.raises(cm.InputError) as caught:
         open_features(features)
     assert str(caught.value) == expected
+
+
+def test_the_grades_of_a_frame_are_read_and_go_with_their_documents() -> None:
+    columns = {"query_id": [2, 1, 2], "doc_id": [1, 2, 3], "grade": [4, 0, 3], "feature_1": [0.5, 1.5, 2.5]}
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns)):
+        opened = open_features(frame, graded=True)
+        assert (opened.doc_id.tolist(), opened.grade.tolist()) == ([1, 3, 2], [4, 3, 0])
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        (
+            pd.DataFrame({"query_id": [1], "doc_id": [1], "feature_1": [0.5]}),
+            "the features: no column 'grade'; found query_id, doc_id, feature_1. "
+            "Expected query_id, doc_id, grade, feature_1, feature_2, ...",
+        ),
+        (
+            ([1], [1], [[0.5]]),
+            "the features: arrays have no grades. Give a Split, or a frame with a column grade.",
+        ),
+    ],
+)
+def test_where_grades_are_needed_features_without_are_refused(features: Any, expected: str) -> None:
+    with pytest.raises(cm.InputError, match=f"^{re.escape(expected)}$"):
+        open_features(features, graded=True)
+
+
+def test_letor_text_that_does_not_name_the_last_features_is_filled_up(tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_text("1 qid:1 1:0.5\n0 qid:1 2:3\n")
+    assert open_features(tmp_path / "test.txt", width=3).features.tolist() == [[0.5, 0, 0], [0, 3, 0]]
+    assert open_features(tmp_path / "test.txt", width=1).features.tolist() == [[0.5, 0], [0, 3]]
 
 
 def three() -> Split:

@@ -43,7 +43,9 @@ def train(
     with stages() as stage:
         stage("reading")
         examples = _examples(features, labels)
-        vali = _examples(vali_features, vali_labels) if vali_features else None
+        vali = None
+        if vali_features:
+            vali = _examples(vali_features, vali_labels, width=examples.features.shape[1])
     with _telling(ranker, settings) as progress:
         fitted = settings.fit(examples, vali=vali, seed=seed, progress=progress)
     fitted.save(output)
@@ -67,7 +69,7 @@ def evaluate(
     with stages() as stage:
         stage("scoring")
         fitted = load_ranker(ranker)
-        split = open_features(features, graded=True)
+        split = open_features(features, graded=True, width=fitted.features)
         ranking = rank(fitted.score(split.features), split.grade, split.query_id[split.query])
         scores = [score(ranking, measure=measure) for measure in measures]
     for line in str(tabulate({ranker.resolve().name: scores})).splitlines():
@@ -90,7 +92,8 @@ def score(
         raise InputError(f"{output}: would replace an input. Choose another name for the output.")
     with stages() as stage:
         stage("scoring")
-        fitted, split = load_ranker(ranker), open_features(features)
+        fitted = load_ranker(ranker)
+        split = open_features(features, width=fitted.features)
         scores = fitted.score(split.features)
         stage("writing")
         run = trec_run(split.query_id[split.query], split.doc_id, scores, tag=tag)
@@ -112,10 +115,10 @@ def _settings(ranker: str, **given: Any) -> Any:
     return importlib.import_module("clickmix.rankers.dnn").DNN()
 
 
-def _examples(features: Path, labels: Path | None) -> Examples:
+def _examples(features: Path, labels: Path | None, *, width: int = 0) -> Examples:
     from clickmix.rankers import make_examples
 
-    return make_examples(features, labels)
+    return make_examples(features, labels, width=width)
 
 
 @contextmanager

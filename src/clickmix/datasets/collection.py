@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -73,6 +73,12 @@ class Collection:
     notes: tuple[str, ...] = ()
 
 
+def widened(split: Split, width: int) -> Split:
+    """The split with at least `width` features: sparse text does not name the last ones where they are 0."""
+    missing = max(0, width - split.features.shape[1])
+    return replace(split, features=np.pad(split.features, ((0, 0), (0, missing)))) if missing else split
+
+
 def offsets_of(query: Ids) -> NDArray[np.int64]:
     """Where each run of equal query ids begins, and the end.
 
@@ -93,6 +99,17 @@ def row_of_scattered_query(query: Ids) -> int | None:
     _, first = np.unique(query[starts], return_index=True)
     again = np.setdiff1d(np.arange(len(starts)), first)
     return int(starts[again[0]]) if len(again) else None
+
+
+def row_of_repeated_document(query: Ids, doc_id: Ids) -> int | None:
+    """The first row whose document stands further up in the same query; None when there is none.
+
+    >>> row_of_repeated_document(np.array([7, 7, 3, 7]), np.array(["a", "b", "a", "a"]))
+    3
+    """
+    order = np.lexsort((doc_id, query))  # stable: of equal rows the first stays first
+    again = (doc_id[order][1:] == doc_id[order][:-1]) & (query[order][1:] == query[order][:-1])
+    return int(order[1:][again].min()) if again.any() else None
 
 
 def binarized(grade: NDArray[np.int8], *, largest_grade: int) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.datasets.collection import Split, offsets_of, row_of_scattered_query
+from clickmix.datasets.collection import Split, offsets_of, row_of_repeated_document, row_of_scattered_query
 from clickmix.datasets.ids import Ids, id_type, whole_ids
 from clickmix.datasets.letor_lines import LARGEST_GRADE
 from clickmix.errors import InputError
@@ -58,6 +58,11 @@ def read_features(path: str | Path, *, graded: bool = True) -> Split:
     row = row_of_scattered_query(query)
     if row is not None:
         raise InputError(f"{path}, row {row + 1}: query {query[row]} had ended further up. Order the rows by query_id.")
+    row = row_of_repeated_document(query, doc_id)
+    if row is not None:
+        raise InputError(
+            f"{path}, row {row + 1}: document {doc_id[row]} stands twice in query {query[row]}. Remove one of the two."
+        )
     offsets = offsets_of(query)
     return Split(query[offsets[:-1]], offsets, doc_id, grade, features)
 
@@ -105,8 +110,13 @@ def _ids(database: duckdb.DuckDBPyConnection, path: Path, name: str, type: str) 
 
 def _grades(database: duckdb.DuckDBPyConnection, path: Path) -> NDArray[np.int8]:
     grade = np.ma.filled(_fetch(database, path, "TRY_CAST(grade AS DOUBLE) AS grade")["grade"], np.nan)
+    return checked_grades(grade, where=str(path))
+
+
+def checked_grades(grade: NDArray[np.float64], *, where: str) -> NDArray[np.int8]:
+    """Numbers as grades, if all of them are; `where` names them in messages."""
     right = (grade >= 0) & (grade <= LARGEST_GRADE) & (grade == np.floor(grade))
-    _refuse(~right, path, "grade", f"expected a whole number from 0 to {LARGEST_GRADE}")
+    _refuse(~right, where, "grade", f"expected a whole number from 0 to {LARGEST_GRADE}")
     return grade.astype(np.int8)
 
 
@@ -131,6 +141,6 @@ def _fetch(database: duckdb.DuckDBPyConnection, path: Path, columns: str) -> dic
         raise InputError(f"{path}: damaged, or cannot be read: {error}") from None
 
 
-def _refuse(wrong: NDArray[np.bool_], path: Path, column: str, reason: str) -> None:
+def _refuse(wrong: NDArray[np.bool_], where: str | Path, column: str, reason: str) -> None:
     if wrong.any():
-        raise InputError(f"{path}, row {np.argmax(wrong) + 1}, column {column!r}: {reason}.")
+        raise InputError(f"{where}, row {np.argmax(wrong) + 1}, column {column!r}: {reason}.")

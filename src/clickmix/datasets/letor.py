@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.datasets.collection import Split, offsets_of, row_of_scattered_query
+from clickmix.datasets.collection import Split, offsets_of, row_of_repeated_document, row_of_scattered_query
 from clickmix.datasets.ids import Ids
 from clickmix.datasets.letor_lines import LineError, Lines, read_lines
 from clickmix.errors import InputError
@@ -143,10 +143,8 @@ def _refuse_repeated(path: Path, doc_id: Ids, query: NDArray[np.int64], line: ND
     """Labels and features meet by query and document: the same document twice would meet itself."""
     if doc_id.dtype.kind != "U":
         return
-    order = np.lexsort((line, doc_id, query))
-    again = (doc_id[order][1:] == doc_id[order][:-1]) & (query[order][1:] == query[order][:-1])
-    if again.any():
-        row = order[1:][again].min()
+    row = row_of_repeated_document(query, doc_id)
+    if row is not None:
         raise InputError(
             f"{path}, line {line[row] + 1}: document {doc_id[row]} stands twice in query {query[row]}. "
             "Remove one of the two lines."

@@ -7,13 +7,10 @@ and Yahoo!'s, where set1 or set2 stands before each name: give FOLDER/set1.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from clickmix.datasets.cache import read_cached
-from clickmix.datasets.collection import Collection, Split
+from clickmix.datasets.collection import Collection, Split, widened
 from clickmix.datasets.features import read_features
 from clickmix.datasets.known import differences, recognise
 from clickmix.errors import InputError
@@ -92,12 +89,7 @@ def _read(file: Path, cache: str | Path | None) -> Split:
 def _same_width(splits: dict[str, Split]) -> dict[str, Split]:
     """Fill up with zeros where a sparse file does not name the last features that another one names."""
     width = max(split.features.shape[1] for split in splits.values())
-    return {name: _widened(split, width) for name, split in splits.items()}
-
-
-def _widened(split: Split, width: int) -> Split:
-    missing = width - split.features.shape[1]
-    return replace(split, features=np.pad(split.features, ((0, 0), (0, missing)))) if missing else split
+    return {name: widened(split, width) for name, split in splits.items()}
 
 
 def _held_out(train: Split) -> dict[str, Split]:

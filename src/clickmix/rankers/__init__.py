@@ -36,6 +36,10 @@ __all__ = [
 class Ranker(Protocol):
     """A trained ranker, of whatever kind."""
 
+    @property
+    def features(self) -> int:
+        """How many features a document has."""
+
     def score(self, features: NDArray[np.floating]) -> NDArray[np.float64]:
         """One score per document (a row of the matrix), higher is better."""
 

@@ -144,9 +144,14 @@ class FittedDNN:
     weights: Weights
     epochs: tuple[Epoch, ...]
 
+    @property
+    def features(self) -> int:
+        """How many features a document has."""
+        return len(self.normalisation.mean)
+
     def score(self, features: NDArray[np.floating]) -> NDArray[np.float64]:
         """One score per document, higher is better; with the sigmoid loss 1 / (1 + e^-score) estimates relevance."""
-        documents, _ = check_features(features, name="features", width=len(self.normalisation.mean))
+        documents, _ = check_features(features, name="features", width=self.features)
         network = Network.build(self.weights)
         scores = np.empty(documents)
         for rows in chunks(documents):

@@ -86,9 +86,12 @@ class Examples:
         return np.repeat(np.arange(self.queries), self.sizes)
 
 
-def make_examples(features: Any, labels: Any) -> Examples:
-    """Join features in any layout that `open_features` takes with labels in any that `read_labels` takes."""
-    split, columns = open_features(features), read_labels(labels)
+def make_examples(features: Any, labels: Any, *, width: int = 0) -> Examples:
+    """Join features in any layout that `open_features` takes with labels in any that `read_labels` takes.
+
+    LETOR text gets at least `width` features, as other examples have that it goes with.
+    """
+    split, columns = open_features(features, width=width), read_labels(labels)
     relevance, labels_without_document = _joined(split, columns)
     return _kept(split, relevance, labels_without_document=labels_without_document)
 

@@ -114,11 +114,11 @@ class LambdaMART:
         return lightgbm_module().Dataset(examples.features, levels, group=examples.sizes, weight=weights)
 
     def _stopping_set(self, vali: Examples, *, reference: Any) -> Any:
-        """Without weights, which LightGBM would give to nDCG, and without queries it would count as ranked perfectly."""
+        """Without weights, which LightGBM would give to nDCG, and queries that it would count as ranked perfectly."""
         levels = self.levels(vali.relevance)
         _check_worth(levels, of="validation labels")
         some = np.maximum.reduceat(levels, vali.offsets[:-1]) > 0
-        # LightGBM leaves tied documents in the order of their rows, and files may be sorted by grade: hence a drawn one.
+        # LightGBM leaves tied documents in the order of their rows, and files may be sorted by grade: hence one drawn.
         drawn = np.lexsort((np.random.default_rng(0).permutation(len(levels)), vali.query))
         rows = drawn[some[vali.query]]
         return lightgbm_module().Dataset(vali.features[rows], levels[rows], group=vali.sizes[some], reference=reference)
@@ -155,7 +155,7 @@ class LambdaMART:
 class FittedLambdaMART:
     """A trained LambdaMART: `trees` is how many it has, `model` LightGBM's own text of them.
 
-    `ndcg` is the nDCG@10 of the validation labels after each tree, every query weighing the same; empty without validation.
+    `ndcg` is the nDCG@10 of the validation labels after each tree, without weights; empty without validation.
     """
 
     settings: LambdaMART
@@ -210,9 +210,9 @@ def _check_worth(levels: Integers, *, of: str) -> None:
 
 def _nothing_learned(examples: Examples) -> InputError:
     return InputError(
-        f"Nothing was learned from {len(examples.relevance):,} documents of {examples.queries:,} queries: no tree could "
-        "be split, and all documents would get the same score. A leaf needs 20 documents, and features and labels must "
-        "differ within queries. Give more labelled documents, or other features."
+        f"Nothing was learned from {len(examples.relevance):,} documents of {examples.queries:,} queries: no tree "
+        "could be split, and all documents would get the same score. A leaf needs 20 documents, and features and "
+        "labels must differ within queries. Give more labelled documents, or other features."
     )
 
 
