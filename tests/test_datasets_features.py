@@ -124,7 +124,10 @@ def test_a_wrong_file_is_refused(tmp_path: Path, sql: str, message: str) -> None
 def test_what_is_no_parquet_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     path.write_text("query_id,doc_id")
-    message = f"{path}: not a Parquet file, or a damaged one. Expected a Parquet file of features."
+    message = (
+        f"{path}: not a Parquet file, or a damaged one. Expected a Parquet file of features, or LETOR text with a name "
+        "ending in .txt or .txt.gz."
+    )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         read_features(path)
 

@@ -56,7 +56,7 @@ EACH = "expected one of each per document."
             [0, 0],
             [0, 1],
             "ndcg@10: none of the 2 queries has a document with a grade above 0: there is nothing to average. "
-            "Give grades of such documents, or count these queries with no_relevant='zero'.",
+            "Give grades of such documents; in Python, no_relevant='zero' counts these queries.",
         ),
     ],
 )

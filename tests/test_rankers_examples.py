@@ -318,7 +318,10 @@ def test_labels_that_cannot_be_used_are_refused(labels: Any, expected: str) -> N
 
 FILES = [
     ("query_id,doc_id,relevance\n1,1,0.5\n1,2,high\n",
-     ", row 2 (query 1, document 2): relevance nan found, expected a number from 0 to 1."),
+     ", row 2 (query 1, document 2): relevance 'high' found, expected a number from 0 to 1."),
+    ("query_id,doc_id,relevance\n1,1,0.5\n1,2,\n",
+     ", row 2 (query 1, document 2): relevance nothing found, expected a number from 0 to 1."),
+    ("", ": the file is empty. Expected query_id, doc_id and relevance, as `clickmix debias` writes them."),
     ("query_id,doc_id,relevance\n1,1,0.5\n1,,0.2\n", ", row 2: doc_id is missing."),
     ("query_id,doc_id\n1,1\n",
      ": no column 'relevance'. Found query_id, doc_id. "

@@ -58,7 +58,12 @@ def _state(path: Path) -> str:
 def _cache_folder(path: Path, cache: str | Path | None) -> Path | None:
     """The first of the possible folders that is there, or can be made, and can be written."""
     if cache is not None:
-        Path(cache).mkdir(parents=True, exist_ok=True)
+        try:
+            Path(cache).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{cache}: cannot be the folder of the cache: {error.strerror}. Give the name of a folder."
+            ) from None
         return Path(cache)
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clickmix"
     for folder in (path.parent / ".clickmix", user):

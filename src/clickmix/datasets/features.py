@@ -81,7 +81,8 @@ def _columns(database: duckdb.DuckDBPyConnection, path: Path, *, graded: bool) -
         rows = database.execute("DESCRIBE SELECT * FROM read_parquet($path)", {"path": str(path)}).fetchall()
     except duckdb.Error:
         raise InputError(
-            f"{path}: not a Parquet file, or a damaged one. Expected a Parquet file of features."
+            f"{path}: not a Parquet file, or a damaged one. Expected a Parquet file of features, or LETOR text with a "
+            "name ending in .txt or .txt.gz."
         ) from None
     found = {str(row[0]): str(row[1]) for row in rows}
     width = sum(bool(re.fullmatch(r"feature_[1-9][0-9]*", name)) for name in found)

@@ -105,7 +105,7 @@ def _check_some(some: np.ndarray, measure: Measure) -> None:
         relevant = "a grade above 0" if measure.name in GAINED else f"grade {measure.grade:g} or more"
         raise InputError(
             f"{measure}: none of the {len(some)} queries has a document with {relevant}: there is nothing to average. "
-            "Give grades of such documents, or count these queries with no_relevant='zero'."
+            "Give grades of such documents; in Python, no_relevant='zero' counts these queries."
         )
 
 

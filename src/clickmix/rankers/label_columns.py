@@ -61,11 +61,15 @@ def _from_tables(labels: Any) -> LabelColumns:
         text = "concat(relevance, '')" if source.format in ("csv", "ndjson") else "relevance"
         with engine.in_order():
             columns = engine.fetch(f"SELECT {listed(ids)}, TRY_CAST({text} AS DOUBLE) AS relevance FROM {table}")
+            shown = None
+            if np.ma.getmaskarray(columns["relevance"]).any():
+                quoted = "coalesce(chr(39) || CAST(relevance AS VARCHAR) || chr(39), 'nothing')"
+                shown = engine.fetch(f"SELECT {quoted} AS shown FROM {table}")["shown"]
     except duckdb.Error as error:
         raise unreadable(str(labels) if are_paths(labels) else "the labels", error) from None
     finally:
         engine.close()
-    return _checked(str(source), *(columns[column] for column in NAMES))
+    return _checked(str(source), *(columns[column] for column in NAMES), shown=shown)
 
 
 def _source(labels: Any, engine: DuckDB) -> Source:
@@ -76,7 +80,11 @@ def _source(labels: Any, engine: DuckDB) -> Source:
                 "(query_id, doc_id, relevance)."
             )
         return frame_source(labels, engine)
-    sources = file_sources(find_files(labels), engine)
+    files = find_files(labels)
+    for file in files:
+        if file.stat().st_size == 0:
+            raise InputError(f"{file}: the file is empty. {EXPECTED}")
+    sources = file_sources(files, engine)
     if len(sources) > 1:
         raise InputError(f"{sources[0]} and {sources[1]} have different columns or formats. Give one labels file.")
     return sources[0]
@@ -101,7 +109,10 @@ def _id(source: Source, column: str, engine: DuckDB) -> str:
     return f"CAST({quoted} AS {type}) AS {quoted}"
 
 
-def _checked(where: str, query_id: ArrayLike, doc_id: ArrayLike, relevance: ArrayLike) -> LabelColumns:
+def _checked(
+    where: str, query_id: ArrayLike, doc_id: ArrayLike, relevance: ArrayLike, *, shown: NDArray[Any] | None = None
+) -> LabelColumns:
+    """The columns, if they are right; `shown` is what stands where no number could be read."""
     query, document = checked_ids(where, "query_id", query_id), checked_ids(where, "doc_id", doc_id)
     values = _relevance(where, relevance)
     if not len(query) == len(document) == len(values):
@@ -112,8 +123,9 @@ def _checked(where: str, query_id: ArrayLike, doc_id: ArrayLike, relevance: Arra
     wrong = ~((values >= 0) & (values <= 1))
     if wrong.any():
         row = int(np.argmax(wrong))
+        found = f"{values[row]:g}" if shown is None else shown[row]
         raise InputError(
-            f"{where}, row {row + 1} (query {query[row]}, document {document[row]}): relevance {values[row]:g} found, "
+            f"{where}, row {row + 1} (query {query[row]}, document {document[row]}): relevance {found} found, "
             "expected a number from 0 to 1."
         )
     return LabelColumns(where, query, document, values)
