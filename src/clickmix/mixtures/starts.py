@@ -80,7 +80,7 @@ def _prior(problem: Problem, ends: Floats) -> Floats:
     seen = problem.seen
     clicks, shown = seen.per_group(seen.clicks), seen.per_group(seen.impressions)
     least, most = ((shown * end).sum() for end in ends)
-    mean = np.clip((clicks.sum() - least) / max(most - least, np.finfo(float).tiny), 0.001, 0.999)
+    mean = np.clip((clicks.sum() - least) / max(most - least, LOWEST_RATE * shown.sum()), 0.001, 0.999)
     grades = np.arange(1, problem.family.grades)
     prior = np.zeros(problem.shape)
     # Of columns the first is a constant.
