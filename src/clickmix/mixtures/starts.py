@@ -29,22 +29,26 @@ def starts(problem: Problem) -> list[Vector]:
 
     A Gaussian needs variances as well: it starts from documents above and below some cuts.
     """
-    seen, rank = problem.seen, _ranks(problem.seen)
+    seen = problem.seen
+    clicks, shown = seen.per_group(seen.clicks), seen.per_group(seen.impressions)
+    mean = np.asarray(clicks / np.maximum(shown, 1))
+    rank = _ranks(seen, mean)
     if problem.family.name == "gaussian":
         cuts = _quantiles(rank, seen.multiplicity, CUTS)
         return [problem.pack(*problem.maximise(_divided(rank, cut))) for cut in cuts]
     least, most = (_quantiles(rank, seen.multiplicity, shares) for shares in (EXTREMES, [1 - s for s in EXTREMES]))
-    lows, highs = [_rates(seen, rank <= cut) for cut in least], [_rates(seen, rank >= cut) for cut in most]
-    ends = (np.stack([low, np.maximum(low, high)]) for low in lows for high in highs)
-    return [problem.pack(_prior(problem, rates), rates[None]) for rates in ends]
+    lows = [_rates(seen, rank <= cut, mean) for cut in least]
+    highs = [_rates(seen, rank >= cut, mean) for cut in most]
+    ends = [np.stack([low, np.maximum(low, high)]) for low in lows for high in highs]
+    return [problem.pack(_prior(problem, _relevance(rates, clicks, shown)), rates[None]) for rates in ends]
 
 
-def _ranks(seen: Observations) -> Floats:
+def _ranks(seen: Observations, mean: Floats) -> Floats:
     """Per document: the share of documents of its group that are clicked less, beside what was to be expected.
 
     Where it was seen in several groups the mean, weighted by the clicks to be expected there.
     """
-    expected = seen.impressions * _mean_rates(seen)[seen.group]
+    expected = seen.impressions * seen.per_cell(mean)
     score = (seen.clicks + 1) / (expected + 1)  # one click more: a document that was shown once is no extreme
     order = np.lexsort((score, seen.group))
     group, weight = seen.group[order], seen.weight[order]
@@ -61,13 +65,9 @@ def _ranks(seen: Observations) -> Floats:
     return np.asarray(seen.per_document(rank * expected) / total)
 
 
-def _mean_rates(seen: Observations) -> Floats:
-    return np.asarray(seen.per_group(seen.clicks) / np.maximum(seen.per_group(seen.impressions), 1))
-
-
-def _rates(seen: Observations, documents: Floats) -> Floats:
-    """The click rates of some documents in every group, drawn a little towards those of all."""
-    mean, cells = _mean_rates(seen), documents if seen.one_cell_each else documents[seen.document]
+def _rates(seen: Observations, documents: Floats, mean: Floats) -> Floats:
+    """The click rates of some documents in every group, drawn a little towards the mean of all."""
+    cells = documents if seen.one_cell_each else documents[seen.document]
     clicks, shown = seen.per_group(seen.clicks * cells), seen.per_group(seen.impressions * cells)
     # Where none of them was seen, their rate is as far from the mean as elsewhere.
     usual = mean * clicks.sum() / max(float((shown * mean).sum()), np.finfo(float).tiny)
@@ -75,16 +75,18 @@ def _rates(seen: Observations, documents: Floats) -> Floats:
     return np.asarray(np.clip(rates, LOWEST_RATE, 1 - LOWEST_RATE))
 
 
-def _prior(problem: Problem, ends: Floats) -> Floats:
-    """Prior logits of grades: binomial, with the mean relevance that explains how often all were clicked."""
-    seen = problem.seen
-    clicks, shown = seen.per_group(seen.clicks), seen.per_group(seen.impressions)
+def _relevance(ends: Floats, clicks: Floats, shown: Floats) -> float:
+    """The mean relevance that explains how often all documents were clicked, never quite 0 or 1."""
     least, most = ((shown * end).sum() for end in ends)
-    mean = np.clip((clicks.sum() - least) / max(most - least, LOWEST_RATE * shown.sum()), 0.001, 0.999)
+    return float(np.clip((clicks.sum() - least) / max(most - least, LOWEST_RATE * shown.sum()), 0.001, 0.999))
+
+
+def _prior(problem: Problem, relevance: float) -> Floats:
+    """Prior logits of binomial grades with this mean."""
     grades = np.arange(1, problem.family.grades)
     prior = np.zeros(problem.shape)
     # Of columns the first is a constant.
-    prior[: None if problem.own_priors else 1] = np.log(comb(grades[-1], grades)) + grades * logit(mean)
+    prior[: None if problem.own_priors else 1] = np.log(comb(grades[-1], grades)) + grades * logit(relevance)
     return prior
 
 
