@@ -151,6 +151,11 @@ def test_a_command_that_was_killed_twice_ends_with_the_bytes_of_an_undisturbed_o
         (["table1", "--scale", "0"], "clickmix: scale=0: expected a number above 0, up to 100.\n"),
         (["table1", "--workers", "0"], "clickmix: workers=0: expected at least 1.\n"),
         (["figure2", "--ranker", "dnn"], "clickmix: figure2 is made with lambdamart, not with dnn.\n"),
+        (
+            ["figure1", "--data", "nosuch"],
+            "clickmix: nosuch: no such folder. Expected a folder with train, vali and test as .txt, .txt.gz or "
+            ".parquet, or Fold1, Fold2, ... with these; for Yahoo! give FOLDER/set1 or FOLDER/set2.\n",
+        ),
         (["figure1", "--top", "5"], "clickmix: top=5: figure1 shows position 9. Choose at least 9.\n"),
         (
             ["table2", "--top", "50"],
@@ -158,7 +163,7 @@ def test_a_command_that_was_killed_twice_ends_with_the_bytes_of_an_undisturbed_o
             "fit a user to longer ones.\n",
         ),
     ],
-    ids=["scale", "workers", "ranker", "positions", "top"],
+    ids=["scale", "workers", "ranker", "data", "positions", "top"],
 )
 def test_wrong_settings_are_told_before_any_work(
     tmp_path: Path,

@@ -146,6 +146,7 @@ def test_same_seed_same_bytes(collection: Collection, tmp_path: Path) -> None:
             "The user dcm is known down to position 10, found lists of 20. Cut the lists to 10 results, or fit a user "
             "to longer ones.",
         ),
+        ({"user": "dcm", "eta": 2}, "eta=2: a dcm user has no eta. Leave it out, or choose pbm users."),
         ({"relevance": "odd"}, "relevance 'odd': expected 'binarized' or 'graded'."),
         ({"clicks": 0}, "clicks=0: expected at least 1."),
         ({"seed": -1}, "seed=-1: expected a whole number from 0."),
@@ -172,6 +173,8 @@ def failure(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 MISTAKES = [
     ("-o out --seed -1", "seed=-1: expected a whole number from 0."),
     ("-o out --queries 5", "queries=5: expected at least 20: so many teach the production ranker."),
+    ("-o out --data few --queries 50", "queries=50: few has its own. Leave the number, or the collection, out."),
+    ("-o out --user ubm --eta 1", "eta=1: a ubm user has no eta. Leave it out, or choose pbm users."),
     (
         "-o out --data few",
         "few: 3 training queries. Expected at least 20: so many teach the production ranker. Give a larger collection.",

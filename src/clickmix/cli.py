@@ -39,13 +39,17 @@ def simulate(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")],
     clicks: Annotated[int, typer.Option(help="How many clicks.")] = 1_000_000,
     user: Annotated[Literal["pbm", "dcm", "ubm"], typer.Option(help="Who clicks.")] = "pbm",
-    eta: Annotated[float, typer.Option(help="How fast attention falls with position k: k^-eta (pbm).")] = 1.0,
+    eta: Annotated[
+        float | None, typer.Option(help="How fast a pbm user's attention falls, k^-eta; 1 if not given.")
+    ] = None,
     top: Annotated[int | None, typer.Option(help="Length of result lists; 20 for pbm, 10 for dcm and ubm.")] = None,
     relevance: Annotated[
         Literal["binarized", "graded"], typer.Option(help="How grades become relevance.")
     ] = "binarized",
     data: Annotated[Path | None, typer.Option(help="A LETOR collection; a synthetic one if not given.")] = None,
-    queries: Annotated[int, typer.Option(help="Training queries of the synthetic collection.")] = 2_000,
+    queries: Annotated[
+        int | None, typer.Option(help="Training queries of the synthetic collection; 2000 if not given.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> None:
     """Simulate users on a collection: a log, its truth, and the features."""

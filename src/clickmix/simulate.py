@@ -28,6 +28,8 @@ from clickmix.errors import InputError, SettingError
 UserName = Literal["pbm", "dcm", "ubm"]
 Relevance = Literal["binarized", "graded"]
 SPLITS = ("train", "vali", "test")
+ETA = 1.0
+SYNTHETIC_QUERIES = 2_000  # training queries
 LISTS: dict[str, int] = {"pbm": 20, "dcm": 10, "ubm": 10}  # result lists as long as the paper's
 
 
@@ -37,7 +39,7 @@ class Simulation:
 
     clicks: int = 1_000_000
     user: UserName = "pbm"
-    eta: float = 1.0
+    eta: float | None = None
     top: int | None = None
     relevance: Relevance = "binarized"
     seed: int = 0
@@ -47,6 +49,8 @@ class Simulation:
             raise SettingError(f"relevance {self.relevance!r}: expected 'binarized' or 'graded'.")
         if self.clicks < 1:
             raise SettingError(f"clicks={self.clicks}: expected at least 1.")
+        if self.eta is not None and self.user != "pbm":
+            raise SettingError(f"eta={self.eta:g}: a {self.user} user has no eta. Leave it out, or choose pbm users.")
         if self.seed < 0:
             raise SettingError(f"seed={self.seed}: expected a whole number from 0.")
 
@@ -54,7 +58,7 @@ class Simulation:
         """The user model, down to the last position of the lists."""
         top = LISTS[self.user] if self.top is None else self.top
         if self.user == "pbm":
-            return PositionBased.with_eta(self.eta, positions=top)
+            return PositionBased.with_eta(ETA if self.eta is None else self.eta, positions=top)
         return preset(self.user, positions=top)
 
 
@@ -66,10 +70,13 @@ def check_inputs_stay(data: Path, folder: Path) -> None:
             raise InputError(f"{path}: would replace an input. Choose another folder for the output.")
 
 
-def open_collection(data: Path | None, *, queries: int, seed: int) -> Collection:
+def open_collection(data: Path | None, *, queries: int | None, seed: int) -> Collection:
     """The collection in a folder, or a synthetic one with so many training queries."""
     if data is not None:
+        if queries is not None:
+            raise SettingError(f"queries={queries}: {data} has its own. Leave the number, or the collection, out.")
         return load_collection(data)
+    queries = SYNTHETIC_QUERIES if queries is None else queries
     if queries < QUERIES:
         raise SettingError(f"queries={queries}: expected at least {QUERIES}: so many teach the production ranker.")
     return synthetic_collection(queries=queries, rng=np.random.default_rng([seed, 0]))

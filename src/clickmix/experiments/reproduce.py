@@ -61,8 +61,8 @@ def reproduce(
     check_report_extra()
     if workers is not None and workers < 1:
         raise SettingError(f"workers={workers}: expected at least 1.")
-    folder.mkdir(parents=True, exist_ok=True)
     collection = study.collection()
+    folder.mkdir(parents=True, exist_ok=True)
     settings = describe(study, collection) | {"regression_em": {"iterations": ITERATIONS}, "mixtures": MIXTURES}
     kept = run_tasks(
         tasks,

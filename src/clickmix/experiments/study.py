@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clickmix.clicks import PositionBased, User, preset
-from clickmix.datasets import Collection, Split
+from clickmix.datasets import Collection, Split, load_collection
 from clickmix.errors import SettingError
 from clickmix.rankers import LambdaMART
 from clickmix.rankers.dnn import DNN
@@ -90,9 +90,10 @@ class Study:
 
     def collection(self) -> Collection:
         """The collection: the one in the folder, or the synthetic one; of a smaller scale its first queries."""
+        if self.data:
+            return _first(load_collection(self.data), self.scale)
         queries = max(SMALLEST, round(SYNTHETIC_QUERIES * self.scale))
-        found = open_collection(Path(self.data) if self.data else None, queries=queries, seed=COLLECTION_SEED)
-        return _first(found, self.scale) if self.data else found
+        return open_collection(None, queries=queries, seed=COLLECTION_SEED)
 
 
 def _first(found: Collection, share: float) -> Collection:
