@@ -93,10 +93,11 @@ def test_ideal_dcg_ends_at_position_30() -> None:
 
 
 A, B = 15.0, 3 + 1 / math.log2(3)  # the ideal DCG of the two queries
+M = (3 + 1) / 15  # the sum of relevance in the second, and 1 in the first
 FORMULAS: list[tuple[Weighting, float, float]] = [
     ("none", 1.0, 1.0),
     ("ideal-dcg", A, B),
-    ("saturating-ideal-dcg", A * A / (A * A + 15 * 15), B * B / (B * B + 15 * 15)),
+    ("saturating", A**2 / (A**2 + 15**2), (B * M) ** 2 / ((B * M) ** 2 + 15**2)),
 ]
 
 
@@ -109,6 +110,18 @@ def test_weights_are_what_their_formula_says(weighting: Weighting, first: float,
 
 def test_every_weighting_has_its_formula_tested() -> None:
     assert [name for name, _, _ in FORMULAS] == list(WEIGHTINGS)
+
+
+def test_several_somewhat_relevant_documents_weigh_like_a_surely_relevant_one_and_noise_does_not() -> None:
+    noise, sure, between = (np.zeros(20) for _ in range(3))
+    noise += 0.02 + 0.02 * (np.arange(20) < 3)
+    sure[4] = 1
+    between[:12] = 0.25
+    relevance = np.concatenate([noise, sure, between])
+    given = examples(split(sizes=[20, 20, 20]), relevance)
+    nothing, one, several = query_weights(given, 16**relevance - 1, weighting="saturating", highest=15.0)
+    assert nothing < one / 100
+    assert one < several < 2 * one
 
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)

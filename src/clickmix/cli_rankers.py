@@ -25,7 +25,7 @@ def train(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write the ranker to.")],
     ranker: Annotated[Literal["lambdamart", "dnn"], typer.Option(help="What to train.")] = "lambdamart",
     weighting: Annotated[
-        Literal["none", "ideal-dcg", "saturating-ideal-dcg"] | None,
+        Literal["none", "ideal-dcg", "saturating"] | None,
         typer.Option(help="How much a query weighs (lambdamart)."),
     ] = None,
     threads: Annotated[int | None, typer.Option(help="Of lambdamart; another number may give other trees.")] = None,

@@ -116,8 +116,13 @@ def describe(study: Study, collection: Collection) -> dict[str, Any]:
         "grades": _fingerprint(collection),
         "scale": study.scale,
         "top": study.top,
-        "rankers": {"lambdamart": asdict(LambdaMART(largest_grade=collection.largest_grade)), "dnn": asdict(DNN())},
+        "rankers": {"lambdamart": asdict(lambdamart(collection)), "dnn": asdict(DNN())},
     }
+
+
+def lambdamart(collection: Collection) -> LambdaMART:
+    """The LambdaMART of tables and figures. Results depend on the weighting: those that there are were made with it."""
+    return LambdaMART(largest_grade=collection.largest_grade, weighting="ideal-dcg")
 
 
 def _splits(collection: Collection) -> dict[str, Split]:

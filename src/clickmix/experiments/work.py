@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.datasets import Split
+from clickmix.datasets import Collection, Split
 from clickmix.evaluate import evaluate
 from clickmix.experiments.estimates import at_iteration, estimate, time_correction
 from clickmix.experiments.labels import Labelled, label, label_error
 from clickmix.experiments.pictures import picture
+from clickmix.experiments.study import lambdamart
 from clickmix.experiments.tasks import Result, Results, Task
 from clickmix.experiments.world import Floats, Log, Shown, World
-from clickmix.rankers import Examples, LambdaMART, Ranker, make_examples
+from clickmix.rankers import Examples, Ranker, make_examples
 from clickmix.rankers.lambdamart import STEPS
 
 MEASURE = "ndcg@10"
@@ -40,7 +41,7 @@ def _ranking(world: World, task: Task, found: Results) -> Result:
     labelled = label(task.labels, log, estimate=estimated)
     test = world.collection.test
     if teaches(labelled.train):
-        ranker = train(task.ranker, labelled, log, largest_grade=world.collection.largest_grade, seed=task.run)
+        ranker = train(task.ranker, labelled, log, world.collection, seed=task.run)
         scores = ranker.score(test.features)
     else:
         scores = np.zeros(test.documents)  # any order is as good: ties are averaged
@@ -76,11 +77,11 @@ def teaches(relevance: Floats) -> bool:
     return bool((np.nanmax(rounded, axis=1, initial=0) > np.nanmin(rounded, axis=1, initial=STEPS)).any())
 
 
-def train(name: str, labelled: Labelled, log: Log, *, largest_grade: int, seed: int) -> Ranker:
+def train(name: str, labelled: Labelled, log: Log, collection: Collection, *, seed: int) -> Ranker:
     """A ranker of this name. The trees are the authors' 300; the network stops by the validation labels."""
     examples = _examples(log.train, labelled.train)
     if name == "lambdamart":
-        return LambdaMART(largest_grade=largest_grade).fit(examples, seed=seed)
+        return lambdamart(collection).fit(examples, seed=seed)
     _one_thread(name)
     settings: Any = importlib.import_module("clickmix.rankers.dnn").DNN()
     vali = _examples(log.vali, labelled.vali) if teaches(labelled.vali) else None

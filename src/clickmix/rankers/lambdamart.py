@@ -45,7 +45,7 @@ class LambdaMART:
     rate: float = 0.05
     gain: Gain = "exponential"
     largest_grade: int = 4
-    weighting: Weighting = "ideal-dcg"
+    weighting: Weighting = "saturating"
     patience: int = 50
     threads: int = 1
 

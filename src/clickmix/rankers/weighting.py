@@ -2,9 +2,10 @@
 
 LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents labels are small
 and differ by little more than chance; the division makes these differences weigh as much as those between a relevant
-document and the others. A weight I takes the division back, so that DCG is optimised and not nDCG. A weight
-I^2 / (I^2 + g^2), g being the gain of a document that is surely relevant, is next to 0 where nothing was found, 1/2
-where one document was, and does not grow much beyond.
+document and the others. A weight I takes the division back, so that DCG is optimised and not nDCG; but where there are
+grades between, queries without the highest then count for little. A weight (I N)^2 / ((I N)^2 + g^2), N being the sum
+of relevance and g the gain of a document that is surely relevant, is next to 0 where nothing was found, 1/2 where one
+document was, and about 1 where several are somewhat relevant, which I alone does not tell from one that may be.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from clickmix.rankers.examples import Examples, Floats
 
-Weighting = Literal["none", "ideal-dcg", "saturating-ideal-dcg"]
+Weighting = Literal["none", "ideal-dcg", "saturating"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 TRUNCATION = 30  # LightGBM's: pairs without a document among the best 30 do not count, nor does ideal DCG beyond
 
@@ -29,9 +30,11 @@ def ideal_dcg(examples: Examples, worth: Floats) -> Floats:
 
 
 def query_weights(examples: Examples, worth: Floats, *, weighting: Weighting, highest: float) -> Floats:
-    """1, I or I^2 / (I^2 + g^2), g = `highest` gain; divided by the mean over queries: one weight per query."""
-    ideal = ideal_dcg(examples, worth)
+    """1, I or (I N)^2 / ((I N)^2 + g^2), g = `highest` gain; divided by the mean over queries: one weight per query."""
+    weights = ideal_dcg(examples, worth)
     if weighting == "none":
-        return np.ones_like(ideal)
-    weights = ideal if weighting == "ideal-dcg" else ideal**2 / (ideal**2 + highest**2)
+        return np.ones_like(weights)
+    if weighting == "saturating":
+        found = (weights * np.bincount(examples.query, examples.relevance)) ** 2
+        weights = found / (found + highest**2)
     return np.asarray(weights / weights.mean())
