@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -262,6 +263,21 @@ def test_what_was_kept_goes_with_the_engine(spark: Any, tmp_path: Path) -> None:
     gc.collect()
     assert spark.sql("SHOW TABLES").collect() == before
     assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
+def test_an_engine_may_go_while_spark_is_asked(spark: Any) -> None:
+    """Garbage is collected at any moment: here by a signal, in the middle of a query."""
+    gone = [choose_engine(spark)]
+    table = gone[0].keep("SELECT 1 AS a")
+    before = signal.signal(signal.SIGALRM, lambda *_: gone.clear())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        found = spark.sql("SELECT count(DISTINCT sqrt(id)) FROM range(300000)").collect()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert (found, gone) == ([(300_000,)], [])
+    assert not spark.catalog.tableExists(table)
 
 
 def test_a_log_that_is_not_there(spark: Any, tmp_path: Path) -> None:

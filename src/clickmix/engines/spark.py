@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
+import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,7 @@ FORMATS = {
 PARTS = "spark.sql.shuffle.partitions"
 PARTS_PER_CORE = 8
 BROKEN = "_clickmix_broken"
+LONGEST_WAIT = 10.0  # seconds, for what was kept to be dropped
 
 
 def is_master(engine: object) -> bool:
@@ -236,6 +238,20 @@ def _first_line(error: BaseException) -> str:
 
 
 def _drop(session: SparkSession, kept: dict[str, DataFrame]) -> None:
+    """Drop what was kept, over another thread's line to Spark.
+
+    Garbage is collected at any moment, also while this thread waits for an answer: its own line is not free then.
+    """
+    thread = threading.Thread(target=_drop_now, args=(session, kept), daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # Python is about to end, and nobody waits for an answer
+        _drop_now(session, kept)
+    else:
+        thread.join(LONGEST_WAIT)  # not for ever: this thread may hold what the other needs
+
+
+def _drop_now(session: SparkSession, kept: dict[str, DataFrame]) -> None:
     """Views and what is cached; a session that is gone has none."""
     with contextlib.suppress(*spark_errors()):
         for table, frame in kept.items():
