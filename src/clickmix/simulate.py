@@ -28,8 +28,8 @@ from clickmix.errors import InputError, SettingError
 UserName = Literal["pbm", "dcm", "ubm"]
 Relevance = Literal["binarized", "graded"]
 SPLITS = ("train", "vali", "test")
-ETA = 1.0
-SYNTHETIC_QUERIES = 2_000  # training queries
+USUAL_ETA = 1.0
+USUAL_QUERIES = 2_000  # training queries of the synthetic collection
 LISTS: dict[str, int] = {"pbm": 20, "dcm": 10, "ubm": 10}  # result lists as long as the paper's
 
 
@@ -58,7 +58,7 @@ class Simulation:
         """The user model, down to the last position of the lists."""
         top = LISTS[self.user] if self.top is None else self.top
         if self.user == "pbm":
-            return PositionBased.with_eta(ETA if self.eta is None else self.eta, positions=top)
+            return PositionBased.with_eta(USUAL_ETA if self.eta is None else self.eta, positions=top)
         return preset(self.user, positions=top)
 
 
@@ -76,7 +76,7 @@ def open_collection(data: Path | None, *, queries: int | None, seed: int) -> Col
         if queries is not None:
             raise SettingError(f"queries={queries}: {data} has its own. Leave the number, or the collection, out.")
         return load_collection(data)
-    queries = SYNTHETIC_QUERIES if queries is None else queries
+    queries = USUAL_QUERIES if queries is None else queries
     if queries < QUERIES:
         raise SettingError(f"queries={queries}: expected at least {QUERIES}: so many teach the production ranker.")
     return synthetic_collection(queries=queries, rng=np.random.default_rng([seed, 0]))

@@ -121,7 +121,7 @@ def describe(study: Study, collection: Collection) -> dict[str, Any]:
 
 
 def lambdamart(collection: Collection) -> LambdaMART:
-    """The LambdaMART of tables and figures. Results depend on the weighting: those that there are were made with it."""
+    """The LambdaMART of tables and figures, with the weighting of the committed results: only so do they go on."""
     return LambdaMART(largest_grade=collection.largest_grade, weighting="ideal-dcg")
 
 
