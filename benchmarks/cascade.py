@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 import clickmix as cm
-from clickmix.dependence import click_dependence
+from clickmix.judging.dependence import click_dependence
 from measuring import write_result  # which makes the logs of the tests importable
 
 # isort: split

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.clicks import PositionBased
 from clickmix.corrections import (
     AffineCorrection,
     BiasParameters,
@@ -25,13 +24,15 @@ from clickmix.corrections import (
     Oracle,
     RegressionEM,
     RegressionEMFit,
-    affine_error,
 )
 from clickmix.corrections.affine_em import log_likelihood, read_cells, start_parameters
 from clickmix.counts import Counts
-from clickmix.datasets import binarized, production_ranker, synthetic_collection
-from clickmix.datasets.collection import Split
-from clickmix.regressions import REGRESSIONS, TreeRegression, choose_regression
+from clickmix.features import binarized
+from clickmix.features.split import Split
+from clickmix.lab.affine_error import affine_error
+from clickmix.lab.collections import production_ranker, synthetic_collection
+from clickmix.lab.regressions import REGRESSIONS, TreeRegression, choose_regression
+from clickmix.lab.users import PositionBased
 from measuring import least_seconds, write_result
 from simulation import rmse, simulated
 

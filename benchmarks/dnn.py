@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clickmix.features.normalisation import Normalisation
 from clickmix.rankers.batches import check_examples, prepare
 from clickmix.rankers.dnn import DNN, Epoch, FittedDNN
 from clickmix.rankers.losses import LOSSES
-from clickmix.rankers.normalisation import Normalisation
 from measuring import write_result
 
 QUERIES, DOCUMENTS, FEATURES = 18_919, 120, 136

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from clickmix.datasets.cache import read_cached
-from clickmix.datasets.letor import read_letor
-from clickmix.datasets.synthetic import synthetic_collection
+from clickmix.features.letor import read_letor
+from clickmix.lab.collections.cache import read_cached
+from clickmix.lab.collections.synthetic import synthetic_collection
 from measuring import write_result
 
 T = TypeVar("T")

@@ -6,12 +6,12 @@ import tempfile
 from pathlib import Path
 
 from clickmix.counts import count
-from clickmix.demo import Demo, run_demo
-from clickmix.files import write_atomically
-from clickmix.groups import read_histogram
+from clickmix.groups.places import read_histogram
+from clickmix.lab.demo import Demo, run_demo
+from clickmix.lab.demo_page import calibration_figure
 from clickmix.report import Figure, figure_svg
-from clickmix.report.demo_page import calibration_figure
 from clickmix.report.mixture_figures import group_figures, rates_figures
+from clickmix.storage.files import write_atomically
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 

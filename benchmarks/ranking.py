@@ -25,15 +25,16 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from clickmix.clicks import PositionBased
 from clickmix.corrections import AffineCorrection, BiasParameters, Correction, MixtureCorrection
 from clickmix.counts import Counts
-from clickmix.datasets import Collection, Split, binarized, graded, load_collection, production_ranker
-from clickmix.datasets.production import top_rows
-from clickmix.datasets.synthetic import synthetic_collection
 from clickmix.evaluate import evaluate
-from clickmix.experiments.labels import bayes_labels
-from clickmix.rankers import FittedLambdaMART, LambdaMART, make_examples
+from clickmix.features import Collection, Split, binarized, graded, make_examples
+from clickmix.lab.collections import load_collection, production_ranker
+from clickmix.lab.collections.production import top_rows
+from clickmix.lab.collections.synthetic import synthetic_collection
+from clickmix.lab.experiments.labels import bayes_labels
+from clickmix.lab.users import PositionBased
+from clickmix.rankers import FittedLambdaMART, LambdaMART
 from clickmix.rankers.weighting import WEIGHTINGS, Weighting
 from measuring import SCRATCH, write_result
 from ranking_summary import markdown, summary

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.clicks import preset, write_sessions
+from clickmix.lab.users import preset, write_sessions
 from measuring import SCRATCH, write_result
 from simulation import PRIORS
 

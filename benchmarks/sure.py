@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import clickmix as cm
-from clickmix.clicks import PositionBased
+from clickmix.lab.users import PositionBased
 from measuring import write_result
 from simulation import PRIORS, rmse, simulated
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.datasets.synthetic import synthetic_collection
+from clickmix.lab.collections.synthetic import synthetic_collection
 from measuring import write_result
 from oracles_datasets import measure as properties
 

@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from clickmix.corrections import (
         AffineCorrection,
         BiasParameters,
-        Check,
         ClicksOverExpected,
         Explanation,
-        Group,
         InversePropensity,
         Labels,
         MixtureCorrection,
@@ -27,12 +25,12 @@ if TYPE_CHECKING:
         PlainEMFit,
         RegressionEM,
         RegressionEMFit,
-        Violation,
-        affine_error,
-        wrong_parameters,
     )
     from clickmix.counts import Counts, count
     from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
+    from clickmix.judging.checks import Check, Violation
+    from clickmix.judging.verdict import Judgement, LogVerdict, judge
+    from clickmix.lab.affine_error import affine_error, wrong_parameters
     from clickmix.mixtures import (
         Mixture,
         Observations,
@@ -42,8 +40,8 @@ if TYPE_CHECKING:
         fit_jointly,
         impressions_for,
     )
+    from clickmix.mixtures.group import Group
     from clickmix.pipeline import debias
-    from clickmix.verdict import Judgement, LogVerdict, judge
 
 __version__ = "0.1.0"
 
@@ -78,9 +76,9 @@ _MODULES = {
     "Labels": "clickmix.corrections",
     "Check": "clickmix.corrections",
     "Violation": "clickmix.corrections",
-    "judge": "clickmix.verdict",
-    "LogVerdict": "clickmix.verdict",
-    "Judgement": "clickmix.verdict",
+    "judge": "clickmix.judging.verdict",
+    "LogVerdict": "clickmix.judging.verdict",
+    "Judgement": "clickmix.judging.verdict",
     "debias": "clickmix.pipeline",
     "ClickmixError": "clickmix.errors",
     "InputError": "clickmix.errors",

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clickmix.choices import CORRECTIONS, Options, needs_lists
 from clickmix.corrections import (
     AffineCorrection,
     BiasParameters,
@@ -22,10 +21,12 @@ from clickmix.corrections import (
     PlainEM,
     RegressionEM,
 )
-from clickmix.counts import BadRows, Counts, count
+from clickmix.corrections.options import CORRECTIONS, Options, needs_lists
+from clickmix.counts import Counts, count
+from clickmix.counts.counts import BadRows
 from clickmix.errors import SettingError
-from clickmix.mixtures.fit import Prior
-from clickmix.paths import are_paths
+from clickmix.log.paths import are_paths
+from clickmix.mixtures.problem import Prior
 
 
 def debias(
@@ -121,7 +122,7 @@ def _examination(given: Any) -> Any:
 
 
 def _regression_em(options: Options) -> Correction:
-    from clickmix.regressions import choose_regression  # late: rankers are not needed by the others
+    from clickmix.lab.regressions import choose_regression  # late: rankers are not needed by the others
 
     features = _needed(options.features, "features", "regression-em", "the features of every document of the log")
     name: Any = options.regression or "dnn-sigmoid"  # the paper's choice

@@ -1,13 +1,10 @@
 """Corrections: Counts -> Labels. Each has `fit(counts)`, and what that returns has `label(counts)`."""
 
 from clickmix.corrections.affine import AffineCorrection
-from clickmix.corrections.affine_error import WrongParameters, affine_error, wrong_parameters
-from clickmix.corrections.checks import Check, Violation
 from clickmix.corrections.clipping import Clip
 from clickmix.corrections.coec import ClicksOverExpected
 from clickmix.corrections.correction import Correction, Fitted
 from clickmix.corrections.fitted import Explanation, MixtureFit
-from clickmix.corrections.group import Group
 from clickmix.corrections.ips import InversePropensity
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.mixture import MixtureCorrection
@@ -20,13 +17,11 @@ from clickmix.corrections.regression_em import Iteration, Regression, Regression
 __all__ = [
     "AffineCorrection",
     "BiasParameters",
-    "Check",
     "ClicksOverExpected",
     "Clip",
     "Correction",
     "Explanation",
     "Fitted",
-    "Group",
     "InversePropensity",
     "Iteration",
     "Labels",
@@ -40,8 +35,4 @@ __all__ = [
     "RegressionEM",
     "RegressionEMFit",
     "Stop",
-    "Violation",
-    "WrongParameters",
-    "affine_error",
-    "wrong_parameters",
 ]

@@ -14,7 +14,7 @@ from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import BiasParameters, check_fits
 from clickmix.counts import Counts
 from clickmix.engines.engine import Progress
-from clickmix.sql import listed
+from clickmix.engines.sql import listed
 
 
 @dataclass(frozen=True)

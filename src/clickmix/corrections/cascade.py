@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from clickmix.corrections.cascade_walk import check_lists, rule_from, walk, walked_positions
 from clickmix.corrections.fitted import MixtureFit
-from clickmix.corrections.walk import check_lists, rule_from, walk, walked_positions
 from clickmix.counts import Counts
-from clickmix.groups import read_histogram, read_moving
+from clickmix.groups.places import read_histogram, read_moving
 
 
 class Fit(Protocol):

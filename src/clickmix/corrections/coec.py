@@ -18,8 +18,8 @@ from clickmix.corrections.correction import check_positions_only
 from clickmix.corrections.labels import Labels
 from clickmix.counts import Counts
 from clickmix.engines.engine import Progress
+from clickmix.engines.sql import listed
 from clickmix.errors import InputError, SettingError
-from clickmix.sql import listed
 
 Charge = Literal["positions", "best-position"]
 CHARGES: tuple[Charge, ...] = get_args(Charge)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.corrections.checks import Check
-from clickmix.corrections.group import Group, PlaceCounts
+from clickmix.corrections.cascade_patterns import Step
+from clickmix.corrections.cascade_walk import ABOVE, check_lists, walk_again
 from clickmix.corrections.label_sql import labels_query, last_start, one_cell_query, patterns_query
 from clickmix.corrections.labels import IN_ORDER, Labels
 from clickmix.corrections.model import (
@@ -36,15 +36,15 @@ from clickmix.corrections.model import (
     step_payload,
     texts,
 )
-from clickmix.corrections.patterns import Step
-from clickmix.corrections.walk import ABOVE, check_lists, walk_again
 from clickmix.counts import Counts
+from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
-from clickmix.files import document_text, read_document, write_document
-from clickmix.groups import Place, nearest, nearest_changes, read_places
+from clickmix.groups.places import Place, nearest, nearest_changes, read_places
+from clickmix.judging.checks import Check
 from clickmix.mixtures import Verdict
-from clickmix.mixtures.fit import Prior, mean_grade
-from clickmix.sql import listed, literal, name
+from clickmix.mixtures.group import Group, PlaceCounts
+from clickmix.mixtures.problem import Prior, mean_grade
+from clickmix.storage.files import document_text, read_document, write_document
 
 MODEL_FIELDS = (
     "mixture",

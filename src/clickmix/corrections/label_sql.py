@@ -11,10 +11,10 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 
-from clickmix.corrections.group import Group
-from clickmix.groups import Place
+from clickmix.engines.sql import aliased, aliases, listed, literal
+from clickmix.groups.places import Place
 from clickmix.mixtures.evidence import EVIDENCE_SQL, NOTHING
-from clickmix.sql import aliased, aliases, listed, literal
+from clickmix.mixtures.group import Group
 
 SURE = 0.95  # how often the interval of a label holds the document's grade
 

@@ -14,7 +14,7 @@ from clickmix.counts import Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Columns, Progress
 from clickmix.engines.spark import Spark, is_spark_frame
-from clickmix.sql import listed
+from clickmix.engines.sql import listed
 
 KEY = ("query_id", "doc_id")
 IN_ORDER = f"ORDER BY {listed(KEY)}"

@@ -14,18 +14,27 @@ from typing import Any
 import numpy as np
 
 from clickmix.corrections.cascade import fit_cascade
-from clickmix.corrections.checks import check_log
 from clickmix.corrections.fitted import EXAMINATIONS, MIXTURES, MixtureFit
-from clickmix.corrections.group import Group, PlaceCounts, observations_of
 from clickmix.counts import Counts
 from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
-from clickmix.groups import Histogram, Place, Sample, join_small, nearest, read_histogram, read_moving, read_sample
+from clickmix.groups.places import (
+    Histogram,
+    Place,
+    Sample,
+    join_small,
+    nearest,
+    read_histogram,
+    read_moving,
+    read_sample,
+)
+from clickmix.judging.checks import check_log
 from clickmix.mixtures import Mixture, Observations, can_share, fit_examined, fit_group, fit_jointly, fit_neighbours
-from clickmix.mixtures.fit import Prior
+from clickmix.mixtures.group import Group, PlaceCounts, observations_of
 from clickmix.mixtures.mixture import silent
 from clickmix.mixtures.neighbours import GRADES, STRONG
 from clickmix.mixtures.nonparametric import fit_nonparametric
+from clickmix.mixtures.problem import Prior
 
 MOVING_FROM = 0.1  # share of documents at several places from which the groups are fitted jointly
 LEAST_PRIOR = 1e-13

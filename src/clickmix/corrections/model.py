@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from clickmix.corrections.checks import Check, Violation
-from clickmix.corrections.group import Group, PlaceCounts
-from clickmix.corrections.patterns import Step
+from clickmix.corrections.cascade_patterns import Step
 from clickmix.errors import FormatError
-from clickmix.groups import Place
+from clickmix.groups.places import Place
+from clickmix.judging.checks import Check, Violation
 from clickmix.mixtures import Mixture, Verdict
+from clickmix.mixtures.group import Group, PlaceCounts
 
 MODEL_KIND = "clickmix model"
 MODEL_VERSION = 2

@@ -14,7 +14,7 @@ from clickmix.counts import Counts
 from clickmix.engines.choose import embedded
 from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import InputError
-from clickmix.sources import kind_of
+from clickmix.log.sources import kind_of
 
 _table_numbers = itertools.count(1)
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from clickmix.corrections.correction import check_positions_only, last_position
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
-from clickmix.files import strict_json, write_atomically
+from clickmix.storage.files import strict_json, write_atomically
 
 Floats = NDArray[np.float64]
 

@@ -87,7 +87,7 @@ class Iteration:
 class RegressionEM:
     """Settings of regression-based EM.
 
-    regression   learns relevance from features (`clickmix.regressions`)
+    regression   learns relevance from features (`clickmix.lab.regressions`)
     trust        whether documents that are not relevant are clicked, too (AC), or never (IPS)
     iterations   at most so many
     tolerance    alpha and beta have converged when none moves by more in an iteration

@@ -8,10 +8,10 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clickmix.dialects import translated
+from clickmix.engines.dialects import translated
 from clickmix.engines.engine import Columns, Progress, Table, same_kind
+from clickmix.engines.sql import name
 from clickmix.errors import EngineError, InputError, SettingError, written
-from clickmix.sql import name
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor

@@ -3,13 +3,13 @@
 groups -> mixtures -> labels
 """
 
-from clickmix.mixtures.alone import fit_group
-from clickmix.mixtures.examined import fit_examined
+from clickmix.groups.observations import Observations
+from clickmix.mixtures.examination import fit_examined
+from clickmix.mixtures.impressions_needed import expected_error, impressions_for
 from clickmix.mixtures.joint import JointFit, fit_jointly
 from clickmix.mixtures.mixture import Mixture, Verdict
-from clickmix.mixtures.needed import expected_error, impressions_for
 from clickmix.mixtures.neighbours import Neighbours, can_share, fit_neighbours
-from clickmix.mixtures.observations import Observations
+from clickmix.mixtures.single import fit_group
 
 __all__ = [
     "JointFit",

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.special import expit, logit
 
-from clickmix.mixtures.observations import Floats, Observations
+from clickmix.groups.observations import Floats, Observations
 
 LOWEST_RATE = 1e-12  # a rate of exactly 0 or 1 would make one click, or one skip, an infinite proof
 LEAST_CLICKS = 0.15  # added to a document's clicks for the least variance; labels hardly change from .1 to .2

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from clickmix.groups.observations import Floats, Observations
 from clickmix.mixtures.families import Family
-from clickmix.mixtures.fit import Problem, gram
-from clickmix.mixtures.observations import Floats, Observations
+from clickmix.mixtures.problem import Problem, gram
 
 
 def rate_errors(problem: Problem, prior: Floats, parameters: Floats) -> Floats:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import comb, logit
 
+from clickmix.groups.observations import Floats, Observations
 from clickmix.mixtures.families import LOWEST_RATE
-from clickmix.mixtures.observations import Floats, Observations
 
 if TYPE_CHECKING:
     from clickmix.mixtures.em import Vector
-    from clickmix.mixtures.fit import Problem
+    from clickmix.mixtures.problem import Problem
 
 EXTREMES = (0.01, 0.2)  # shares of the documents that may have the lowest grade, or the highest
 CUTS = (0.5, 0.75, 0.9, 0.97)

@@ -14,22 +14,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.rankers.examples import Examples, LeftOut, grade_examples, make_examples
-from clickmix.rankers.feature_tables import open_features
 from clickmix.rankers.folder import check_folder, ranker_kind
 from clickmix.rankers.lambdamart import FittedLambdaMART, LambdaMART
 
 __all__ = [
-    "Examples",
     "FittedLambdaMART",
     "LambdaMART",
-    "LeftOut",
     "Ranker",
     "check_folder",
-    "grade_examples",
     "load_ranker",
-    "make_examples",
-    "open_features",
 ]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import InputError
-from clickmix.rankers.feature_matrix import check_features
-from clickmix.rankers.normalisation import Normalisation
+from clickmix.features.matrix import check_features
+from clickmix.features.normalisation import Normalisation
 
 
 class Examples(Protocol):

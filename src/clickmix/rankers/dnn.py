@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import SettingError
+from clickmix.features.matrix import check_features
+from clickmix.features.normalisation import Normalisation, chunks
 from clickmix.rankers.batches import Examples, Prepared, check_examples, prepare
 from clickmix.rankers.dnn_files import Contents, damaged, read_contents, write_contents
-from clickmix.rankers.feature_matrix import check_features
 from clickmix.rankers.losses import LOSSES
 from clickmix.rankers.network import Network, Weights, initial_weights
-from clickmix.rankers.normalisation import Normalisation, chunks
 
 Progress = Callable[["Epoch"], None]
 

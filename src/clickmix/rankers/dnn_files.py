@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import FormatError, InputError
-from clickmix.files import read_document, write_atomically, write_document
+from clickmix.features.normalisation import Normalisation
 from clickmix.rankers.folder import filling
 from clickmix.rankers.network import Weights, shapes
-from clickmix.rankers.normalisation import Normalisation
+from clickmix.storage.files import read_document, write_atomically, write_document
 
 KIND = "clickmix ranker"
 VERSION = 1

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import FormatError, InputError, SettingError
-from clickmix.rankers.examples import Examples, Floats, Integers, Progress
-from clickmix.rankers.feature_matrix import check_features
+from clickmix.features.examples import Examples, Floats, Integers, Progress
+from clickmix.features.matrix import check_features
 from clickmix.rankers.folder import SavedRanker, read_folder, write_folder
 from clickmix.rankers.weighting import TRUNCATION, WEIGHTINGS, Weighting, query_weights
 

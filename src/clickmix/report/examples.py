@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clickmix.corrections import Group, MixtureFit
+from clickmix.corrections import MixtureFit
 from clickmix.counts import Counts
+from clickmix.mixtures.group import Group
 from clickmix.report.log_numbers import Moved
 from clickmix.report.pages import Listing, Section
 from clickmix.report.words import cut, percent

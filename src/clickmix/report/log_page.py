@@ -12,14 +12,14 @@ import numpy as np
 
 from clickmix.corrections import MixtureFit
 from clickmix.counts import Counts
-from clickmix.groups import Histogram, read_histogram
+from clickmix.groups.places import Histogram, read_histogram
 from clickmix.report.examples import moved_section
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
 from clickmix.report.log_numbers import LabelBins, count_queries, labels_at_hand, read_label_bins, read_moved, thinned
 from clickmix.report.mixture_figures import chosen_groups, group_figures, rates_figures, separation_figure
 from clickmix.report.pages import Listing, Page, Section
+from clickmix.report.summary import fit_sentences, fit_table, verdict_sentences
 from clickmix.report.words import cut
-from clickmix.summary import fit_sentences, fit_table, verdict_sentences
 
 MOST_CONTEXTS = 6
 MOST_ROWS = 200

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtr, expit, logit, ndtr
 
-from clickmix.corrections import Group, MixtureFit
-from clickmix.groups import Histogram
+from clickmix.corrections import MixtureFit
+from clickmix.groups.places import Histogram
 from clickmix.mixtures import Mixture
+from clickmix.mixtures.group import Group
 from clickmix.report.figures import Axis, Bars, Colour, Figure, Line, Panel
 from clickmix.report.log_numbers import thinned
 from clickmix.report.scales import round_up

@@ -11,9 +11,9 @@ from typing import Any
 import clickmix
 from clickmix.errors import InputError, printable
 from clickmix.evaluate import Table
-from clickmix.files import write_atomically
 from clickmix.report.figures import Figure
 from clickmix.report.svg import figure_svg, style_sheet
+from clickmix.storage.files import write_atomically
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,288 @@
+"""The commands from a log to labels: debias, counts, fit, label, inspect. Parse, call, print; `cli` takes them in."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from clickmix.cli.loading import loading
+from clickmix.cli.option_text import pairs, words
+from clickmix.cli.outputs import check_outputs, check_report, counts_target
+from clickmix.cli.terminal import print_fit, progress_bar, say, stages
+from clickmix.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    from clickmix.corrections import Correction
+    from clickmix.counts import Counts
+    from clickmix.engines.choose import Engines
+    from clickmix.log.sources import Source
+
+Log = Annotated[
+    list[str], typer.Argument(help="Files, folders or globs: Parquet, CSV, NDJSON, gzipped or not; or tables.")
+]
+Output = Annotated[str, typer.Option("-o", "--output", help="The file to write; its name says the format. Or a table.")]
+ModelOutput = Annotated[Path, typer.Option("-o", "--output", help="The model file to write.")]
+Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_term,doc_id=sku.")]
+Context = Annotated[str, typer.Option(help="Columns that change what is examined: device,layout.")]
+BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
+Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
+Engine = Annotated[
+    str, typer.Option(help="Who runs the SQL: duckdb, spark, a Spark master, or postgresql://user@host/database.")
+]
+Since = Annotated[str | None, typer.Option(help="Labels written before; says how they moved. May be the output.")]
+CorrectionName = Literal["mixture", "none", "affine", "ips", "coec", "coec-best-position", "plain-em", "regression-em"]
+RegressionName = Literal["dnn-sigmoid", "dnn-soft-min-max", "lambdamart-sigmoid", "lambdamart-soft-min-max"]
+Mixture = Annotated[
+    Literal["auto", "binomial", "graded", "gaussian", "nonparametric"],
+    typer.Option(help="What is fitted to click rates; auto chooses the number of grades."),
+]
+Examination = Annotated[
+    Literal["pbm", "dcm", "ubm"],
+    typer.Option(help="What people look at: each position alike (pbm), or by what stands above (dcm, ubm)."),
+]
+Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
+
+
+def debias(
+    log: Log,
+    output: Output,
+    correction: Annotated[CorrectionName, typer.Option(help="How clicks become relevance.")] = "mixture",
+    mixture: Mixture = "auto",
+    prior: Prior = "position",
+    examination: Examination = "pbm",
+    parameters: Annotated[Path | None, typer.Option(help="JSON: alpha and beta (affine), theta (ips).")] = None,
+    clip: Annotated[Literal["one", "twenty"] | None, typer.Option(help="How estimates become relevance.")] = None,
+    features: Annotated[Path | None, typer.Option(help="Of every document of the log (regression-em).")] = None,
+    regression: Annotated[RegressionName | None, typer.Option(help="What learns from them (regression-em).")] = None,
+    trust: Annotated[
+        bool | None, typer.Option("--trust/--no-trust", help="Whether others are clicked, too (the two EMs).")
+    ] = None,
+    iterations: Annotated[int | None, typer.Option(help="At most so many (regression-em).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the regression; the same seed, the same bytes.")] = None,
+    context: Context = "",
+    model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a report here: one HTML file.")] = None,
+    since: Since = None,
+    columns: Columns = "",
+    bad_rows: BadRows = "fail",
+    memory: Memory = None,
+    engine: Engine = "duckdb",
+) -> None:
+    """From a click log to relevance labels: counts, fit and label in one."""
+    from clickmix.corrections.options import COMPARED, FITTING, Options, needs_lists
+
+    def choose() -> Correction:
+        from clickmix.pipeline import choose_correction
+
+        return choose_correction(correction, options)
+
+    options = Options(mixture, prior, examination, parameters, clip, features, regression, trust, iterations, seed)
+    options.check(correction)
+    chosen = choose() if correction in COMPARED else None  # these read files: complain before the log is read
+    if model is not None and correction not in FITTING:
+        raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
+    if report is not None:
+        check_report(report)
+    opened, read = _open(engine, memory), [path for path in (parameters, features) if path]
+    check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
+    before = _open_since(since, opened)
+    with loading("clickmix.pipeline", "clickmix.judging.changes", "clickmix.report.summary", "rich.console"):
+        counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
+    with progress_bar("fitting") as progress:
+        fit = (chosen or choose()).fit(counts, progress=progress)
+    _write_labels(fit, counts, output, before)
+    from clickmix.corrections import MixtureFit, PlainEMFit, RegressionEMFit
+
+    if isinstance(fit, MixtureFit):
+        if model is not None:
+            fit.write(model)
+        print_fit(fit)
+    if isinstance(fit, (PlainEMFit, RegressionEMFit)):
+        if model is not None:
+            fit.parameters.write(model)
+        say(fit.summary)
+    if report is not None:
+        _write_report(report, counts, fit, log, correction)
+
+
+def counts(
+    log: Log,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="The file or table to write.")] = None,
+    merge: Annotated[
+        Path | None, typer.Option(help="A counts file (Parquet) to add the log to, instead of writing a new one.")
+    ] = None,
+    lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
+    context: Context = "",
+    columns: Columns = "",
+    bad_rows: BadRows = "fail",
+    memory: Memory = None,
+    engine: Engine = "duckdb",
+) -> None:
+    """Count a log once; counts files are logs too, and several of them add up."""
+    from clickmix.counts.counted_files import merging
+
+    target = counts_target(output, merge, engine)  # complain before a Spark is started
+    opened = _open(engine, memory)
+    check_outputs(log, opened, table=target)
+    alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
+    with alone:
+        before = _counted_before(merge) if merge else None
+        logs = [*([str(merge)] if merge else []), *log]
+        counted = _count(logs, opened, columns, context, bad_rows, lists=lists, before=before)
+        rows = counted.write(target)
+    say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
+
+
+def fit(
+    log: Log,
+    output: ModelOutput,
+    mixture: Mixture = "auto",
+    prior: Prior = "position",
+    examination: Examination = "pbm",
+    context: Context = "",
+    columns: Columns = "",
+    bad_rows: BadRows = "fail",
+    memory: Memory = None,
+    engine: Engine = "duckdb",
+) -> None:
+    """Fit the correction to a log, or to a histogram made elsewhere, and write it as a model file."""
+    from clickmix.corrections import MixtureCorrection
+    from clickmix.corrections.mixture import MOVING_FROM
+    from clickmix.engines.duckdb import DuckDB
+    from clickmix.groups.histogram_files import is_histogram, read_downloaded
+
+    opened, correction = _open(engine, memory), MixtureCorrection(mixture, prior, examination=examination)
+    check_outputs(log, opened, others=[output])
+    if isinstance(opened, DuckDB) and not columns and is_histogram(log):
+        histogram, moving = read_downloaded(log, context=words(context))
+        fitted = correction.fit_histogram(histogram, moving=moving)
+        if moving >= MOVING_FROM:
+            say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
+    else:
+        counted = _count(log, opened, columns, context, bad_rows, lists=examination != "pbm")
+        with progress_bar("fitting") as progress:
+            fitted = correction.fit(counted, progress=progress)
+    fitted.write(output)
+    say(f"Model in {output}.")
+    print_fit(fitted)
+
+
+def label(
+    log: Log,
+    model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
+    output: Output,
+    since: Since = None,
+    columns: Columns = "",
+    bad_rows: BadRows = "fail",
+    memory: Memory = None,
+    engine: Engine = "duckdb",
+) -> None:
+    """Label a log with a model that was fitted before."""
+    from clickmix.corrections import MixtureFit
+
+    fitted = MixtureFit.read(model)
+    opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
+    check_outputs(log, opened, table=output, read=[model])
+    before = _open_since(since, opened)
+    try:
+        counted = _count(log, opened, columns, context, bad_rows, lists=bool(fitted.steps))
+    except InputError as error:
+        what, missing, found = str(error).partition(": no context column ")
+        if not missing:
+            raise
+        raise InputError(  # the model says which there are, so the user cannot name others
+            f"{what}{missing}{found.removesuffix(' Name one of those.')} {model} was fitted with context {context}: "
+            "give the log's columns these names, or fit a model without them."
+        ) from None
+    unseen = fitted.unseen(counted)
+    if unseen:
+        say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
+    _write_labels(fitted, counted, output, before)
+
+
+def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> None:
+    """Show a model: its groups, their rates and weights, and what to think of them."""
+    from clickmix.corrections import MixtureFit
+
+    print_fit(MixtureFit.read(model))
+
+
+def _open(engine: str, memory: str | None) -> Engines:
+    from clickmix.engines.choose import choose_engine
+
+    return choose_engine(engine, memory=memory)
+
+
+def _count(
+    log: list[str],
+    engine: Engines,
+    columns: str,
+    context: str,
+    bad_rows: Literal["fail", "skip"],
+    *,
+    lists: bool = False,
+    before: tuple[int, int] | None = None,
+) -> Counts:
+    from clickmix.counts import count
+
+    with progress_bar("reading") as progress:
+        counted = count(
+            log,
+            columns=pairs(columns),
+            context=words(context),
+            bad_rows=bad_rows,
+            lists=lists,
+            engine=engine,
+            progress=progress,
+        )
+    impressions, clicks = counted.totals()
+    old = before or (0, 0)
+    say(f"Read {impressions - old[0]:,} impressions and {clicks - old[1]:,} clicks.")
+    if before:
+        say(f"With those counted before there are {impressions:,} impressions and {clicks:,} clicks.")
+    for refused in counted.refused:
+        say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
+    return counted
+
+
+def _counted_before(counts: Path) -> tuple[int, int]:
+    """Impressions and clicks of a counts file."""
+    from clickmix.engines.duckdb import DuckDB
+    from clickmix.log.sources import file_list
+
+    sums = "CAST(coalesce(sum(impressions), 0) AS BIGINT), CAST(coalesce(sum(clicks), 0) AS BIGINT)"
+    files = f"{file_list([str(counts)])}, hive_partitioning = false"
+    ((impressions, clicks),) = DuckDB().rows(f"SELECT {sums} FROM read_parquet({files})")
+    return impressions, clicks
+
+
+def _open_since(since: str | None, engine: Engines) -> Source | None:
+    if since is None:
+        return None
+    from clickmix.judging.changes import open_labels
+
+    return open_labels(since, engine)
+
+
+def _write_labels(fitted: Any, counted: Counts, output: str, before: Source | None) -> None:
+    from clickmix.judging.changes import labels_moved
+
+    labels = fitted.label(counted)
+    moved = labels_moved(labels, before) if before else None  # before writing: it may be the file to be replaced
+    with progress_bar("labelling") as progress:
+        rows = labels.write(output, progress=progress)
+    say(f"{rows:,} labels in {output}.")
+    for sentence in moved.sentences() if moved else ():
+        say(sentence)
+
+
+def _write_report(path: Path, counted: Counts, fitted: Any, log: list[str], correction: str) -> None:
+    from clickmix.report import log_page, write_page
+
+    with stages() as stage:
+        stage("writing the report")
+        write_page(log_page(counted, fitted, sources=log, correction=correction), path)
+    say(f"Report, for a browser: {path}")

@@ -1,0 +1,56 @@
+"""The command that prints statements for warehouses: sql. Parse, call, print; `cli` takes it in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from clickmix.cli.labels import Columns, Context
+from clickmix.cli.option_text import pairs, words
+from clickmix.engines.dialects import DIALECTS
+from clickmix.errors import SettingError
+
+Statement = Annotated[
+    Literal["counts", "refused", "histogram", "labels"], typer.Argument(help="Which statement of the log stage.")
+]
+
+
+def sql(
+    statement: Statement,
+    dialect: Annotated[str, typer.Option(help=f"One of {', '.join(DIALECTS)}.")],
+    table: Annotated[
+        str | None, typer.Option(help="The table to read: a log (clicks), for histogram and labels counts (counts).")
+    ] = None,
+    model: Annotated[Path | None, typer.Option(help="For labels: the model file.")] = None,
+    columns: Columns = "",
+    context: Context = "",
+) -> None:
+    """Print a statement to run in a warehouse, or to put into dbt."""
+    from clickmix.corrections import MixtureFit
+    from clickmix.export import statements
+
+    if (statement == "labels") != (model is not None):
+        raise SettingError("labels need a model, and nothing else does: clickmix sql labels --model model.json.")
+    if columns and statement in ("histogram", "labels"):
+        made = "a histogram is" if statement == "histogram" else "labels are"
+        raise SettingError(
+            f"--columns: {made} made from counts, whose columns have the names that clickmix gave. Leave it out."
+        )
+    if context and statement == "labels":
+        raise SettingError("--context: labels have the context of their model. Leave it out.")
+    if context and statement == "refused":
+        raise SettingError("--context: no row is refused for its context. Leave it out.")
+    if statement == "counts":
+        text = statements.counts_statement(
+            dialect, table=table or "clicks", columns=pairs(columns), context=words(context)
+        )
+    elif statement == "refused":
+        text = statements.refused_statement(dialect, table=table or "clicks", columns=pairs(columns))
+    elif statement == "histogram":
+        text = statements.histogram_statement(dialect, table=table or "counts", context=words(context))
+    else:
+        fitted = MixtureFit.read(str(model))
+        text = statements.labels_statement(dialect, fitted, table=table or "counts")
+    typer.echo(text, nl=False)

@@ -1,0 +1,77 @@
+"""What the command shows: lines, progress while it works, the table of a fit. rich is imported when it is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import typer
+
+from clickmix.errors import printable
+
+if TYPE_CHECKING:
+    from clickmix.corrections import MixtureFit
+
+WIDEST_TABLE = 1000
+
+
+def say(text: str) -> None:
+    """A line on standard output; what a log put into it cannot paint the screen."""
+    typer.echo(printable(text))
+
+
+@contextlib.contextmanager
+def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """A bar on the terminal for work over two seconds, nothing elsewhere; `left` adds an estimate of the time left."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = [TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()]
+    if left:
+        columns += [TextColumn("left"), TimeRemainingColumn()]
+    with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=3600) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+@contextlib.contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """What is being done, and for how long, on the terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda title: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda title: bar.update(task, description=title)
+
+
+def print_fit(fitted: MixtureFit) -> None:
+    """The table of a fit, and what to think of it."""
+    from rich.console import Console
+
+    from clickmix.report.summary import NEEDED, fit_sentences, fit_table, verdict_sentences
+
+    console, table = Console(highlight=False), fit_table(fitted)
+    needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
+    width = console.width
+    console.width = max(width, needed)  # a cut table says less than one that runs over
+    console.print(table)
+    console.width = width if console.is_terminal else max(width, needed)
+    for sentence in (*verdict_sentences(fitted), *fit_sentences(fitted), NEEDED):
+        console.print(printable(sentence), markup=False)

@@ -1,0 +1,127 @@
+"""The files of a log -> the record of what was counted, so that nothing is counted twice.   log -> counts
+
+A counts file in Parquet carries the names and fingerprints of the files it was counted from; counts merged from others
+carry theirs. A fingerprint is made of a file's size and a few blocks of it: it costs nothing and moves with the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clickmix.engines.duckdb import DuckDB
+from clickmix.errors import FormatError, InputError, SettingError
+from clickmix.log.sources import Source, file_list, file_sources
+from clickmix.storage.files import holding
+
+BLOCK = 1 << 14
+BLOCKS = 4
+SMALL = 4_096  # bytes: such files can be equal by chance, so folder and name count too
+
+
+@dataclass(frozen=True)
+class CountedFile:
+    """A file that was counted: its name then, and what it is known by."""
+
+    name: str
+    fingerprint: str
+
+
+def fingerprint(path: str | Path) -> str:
+    """What tells a file from others, whatever its name: its size, and its first, last and two inner blocks."""
+    path = Path(path)
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    if size < SMALL:
+        digest.update("/".join(path.resolve().parts[-2:]).encode())
+    with path.open("rb") as file:
+        for i in range(BLOCKS):
+            file.seek(max(0, (size - BLOCK) * i // (BLOCKS - 1)))
+            digest.update(file.read(BLOCK))
+    return digest.hexdigest()[:32]
+
+
+def record_of(sources: Sequence[Source], engine: DuckDB) -> tuple[CountedFile, ...]:
+    """Every file that these sources were counted from; one that is in there twice is refused."""
+    seen: dict[str, str] = {}
+    record = []
+    for where, counted in _files(sources, engine):
+        if counted.fingerprint in seen:
+            raise InputError(
+                f"{where}: {counted.name!r} was counted already, in {seen[counted.fingerprint]}. Its clicks would be "
+                "counted twice; leave it out."
+            )
+        seen[counted.fingerprint] = where
+        record.append(counted)
+    return tuple(sorted(record, key=lambda counted: (counted.name, counted.fingerprint)))
+
+
+def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, CountedFile]]:
+    """Each file, or those it was counted from; and in which file of the log that is."""
+    for source in sources:
+        notes = dict(engine.notes(file_list(source.files))) if source.format == "parquet" else {}
+        for file in source.files:
+            where = source.shown(file)
+            if file in notes:
+                yield from ((where, counted) for counted in parse_record(notes[file], where))
+            else:
+                yield where, CountedFile(Path(where).name, fingerprint(where))
+
+
+@contextlib.contextmanager
+def merging(path: Path, *, lists: bool, context: Sequence[str]) -> Iterator[None]:
+    """Have a counts file to ourselves while a log is added to it; it must be one, and be counted as the log will be."""
+    if path.suffix != ".parquet":
+        raise SettingError(f"--merge {path}: only Parquet has room for the record of counted files.")
+    if not path.is_file():
+        raise InputError(f"--merge {path}: no such file. Name one counts file; the first is made with -o.")
+    with holding(path):
+        (source,) = file_sources([path], DuckDB())
+        found = [column for column in source.types if column not in source.partitions]
+        kept = _kept_apart(found)
+        if kept is None:
+            raise InputError(
+                f"--merge {path}: is no counts file and would be lost. Found the columns {', '.join(found)}, expected "
+                "query_id, doc_id, position, impressions, clicks. Write the counts to a new file with -o."
+            )
+        if kept != _settings(lists, context):
+            raise InputError(
+                f"--merge {path}: was counted {_told(kept)}, and is to be merged {_told(_settings(lists, context))}. "
+                f"Run it {_told(kept)}, or write the counts to a new file with -o."
+            )
+        yield
+
+
+def _kept_apart(columns: Sequence[str]) -> str | None:
+    """The settings that give a counts file these columns; None if there are none."""
+    if columns == ["query_id", "list", "position", "doc_id", "impressions", "clicks"]:
+        return _settings(True, ())
+    if columns[:3] == ["query_id", "doc_id", "position"] and columns[3:][-2:] == ["impressions", "clicks"]:
+        return _settings(False, columns[3:-2])
+    return None
+
+
+def _settings(lists: bool, context: Sequence[str]) -> str:
+    """How counts are kept apart, as the command is told."""
+    return " ".join(["--lists"] * lists + [f"--context {','.join(context)}"] * bool(context))
+
+
+def _told(settings: str) -> str:
+    return f"with {settings}" if settings else "without --context and --lists"
+
+
+def record_text(record: Sequence[CountedFile]) -> str:
+    """The record as it stands in a counts file."""
+    return json.dumps({"counted": [[counted.name, counted.fingerprint] for counted in record]})
+
+
+def parse_record(text: str, where: str) -> list[CountedFile]:
+    """The record from a counts file."""
+    try:
+        return [CountedFile(str(name), str(known)) for name, known in json.loads(text)["counted"]]
+    except (ValueError, KeyError, TypeError):
+        raise FormatError(f"{where}: the record of counted files cannot be read. Count the log again.") from None

@@ -1,0 +1,300 @@
+"""Counts: how often each document of each query was shown, and clicked, at each position.   log -> counts -> groups
+
+The cells (query, document, position, context) live in the engine's table and never need to fit in memory; what later
+stages take from them is small: a histogram of (impressions, clicks), or the documents of a sample of queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import duckdb
+
+from clickmix.counts.counted_files import record_of, record_text
+from clickmix.counts.lists import list_counting_query
+from clickmix.engines.choose import Engines, choose_engine, embedded
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import Columns, Progress
+from clickmix.engines.sql import aliased, listed, name
+from clickmix.errors import InputError, SettingError
+from clickmix.log.bad_rows import Refused, any_rejected_line, find_refused
+from clickmix.log.open import Log, checked_context, open_log
+from clickmix.log.rows import counting_query, line_by_line, odd_ids_query, uncountable_query
+from clickmix.log.sources import Source, disagree, kind_of, unreadable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+BadRows = Literal["fail", "skip"]
+LARGEST_TOTAL = 2**63 - 1
+CANONICAL_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
+GOOD_KEY = "query_id IS NOT NULL AND doc_id IS NOT NULL AND position >= 1"  # NULL is not 1 or more
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Impressions and clicks per query, document, position and context, exact, in a table of the engine.
+
+    If result lists were kept apart, `by_list` is a second table: the same per query, list, document and position.
+    """
+
+    engine: Engines = field(repr=False)
+    table: str
+    context: tuple[str, ...] = ()
+    refused: tuple[Refused, ...] = ()
+    by_list: str | None = None
+    sources: tuple[Source, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        query_id: Sequence[Any] | np.ndarray[Any, Any],
+        doc_id: Sequence[Any] | np.ndarray[Any, Any],
+        position: Sequence[int] | np.ndarray[Any, Any],
+        impressions: Sequence[int] | np.ndarray[Any, Any],
+        clicks: Sequence[int] | np.ndarray[Any, Any],
+        **context: Sequence[Any] | np.ndarray[Any, Any],
+    ) -> Counts:
+        """Counts from columns at hand; context columns by name."""
+        import numpy as np  # late: to read a log takes none
+
+        checked_context(tuple(context))
+        engine = DuckDB()
+        given = (query_id, doc_id, position, impressions, clicks)
+        named = zip(("query_id", "doc_id", "position", "impressions", "clicks"), given, strict=True)
+        engine.register("given", {key: np.asarray(value) for key, value in (*named, *context.items())})
+        source = Source("frame", (), engine.types("given"), frame="given")
+        return _scanned(Log((source,), {}, tuple(context)), engine, bad_rows="fail", progress=None)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that name a cell's place: position, then the context columns."""
+        return ("position", *self.context)
+
+    @cached_property
+    def patterns(self) -> str:
+        """A small table: how many `documents` had how many impressions and clicks at each place (k0, k1, ...)."""
+        ordinals = listed(str(i + 1) for i in range(len(self.keys) + 2))
+        columns = f"{aliased(self.keys)}, impressions, clicks, count(*) AS documents"
+        return self.engine.keep(f"SELECT {columns} FROM {self.table} GROUP BY {ordinals}")
+
+    def cells(self) -> Columns:
+        """All cells as numpy columns, in order. For logs that fit in memory."""
+        return self.engine.fetch(self.query())
+
+    def query(self) -> str:
+        """The SQL query for all cells, in order."""
+        columns = ["query_id", "doc_id", *map(name, self.keys)]
+        return f"SELECT {listed(columns)}, impressions, clicks FROM {self.table} ORDER BY {listed(columns)}"
+
+    def one_cell_each(self) -> bool:
+        """Whether every document was seen at one place only."""
+        several = f"SELECT 1 FROM {self.table} GROUP BY query_id, doc_id HAVING count(*) > 1"
+        return not self.engine.rows(f"SELECT 1 FROM ({several}) LIMIT 1")
+
+    def list_query(self) -> str:
+        """The SQL query for all cells of all result lists, in order."""
+        keys = "query_id, list, position, doc_id"
+        return f"SELECT {keys}, impressions, clicks FROM {self.by_list} ORDER BY {keys}"
+
+    def totals(self) -> tuple[int, int]:
+        """Impressions and clicks of the whole log."""
+        ((impressions, clicks),) = self.engine.rows(
+            f"SELECT CAST(sum(impressions) AS BIGINT), CAST(sum(clicks) AS BIGINT) FROM {self.table}"
+        )
+        return impressions, clicks
+
+    def write(self, path: str | Path) -> int:
+        """Write a counts file, which is itself a log, list by list if lists are kept; says how many cells it has.
+
+        In Parquet it carries the record of the files that were counted, so that none is counted twice.
+        """
+        files = [source for source in self.sources if source.files]
+        note = record_text(record_of(files, self.engine)) if files and isinstance(self.engine, DuckDB) else ""
+        query = self.query() if self.by_list is None else self.list_query()
+        return self.engine.write(query, str(path), note=note)
+
+
+def count(
+    log: object,
+    *,
+    columns: Mapping[str, str] | None = None,
+    context: Sequence[str] = (),
+    bad_rows: BadRows = "fail",
+    memory: str | None = None,
+    lists: bool = False,
+    engine: object = None,
+    progress: Progress | None = None,
+) -> Counts:
+    """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow, DuckDB or Spark.
+
+    With `lists`, result lists are kept apart; that needs session_id, or counts that were made so. `engine` says who
+    counts: DuckDB by default, "spark", a SparkSession, or "postgresql://...", whose tables are logs.
+    """
+    if bad_rows not in ("fail", "skip"):
+        raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
+    chosen = choose_engine(engine, log=log, memory=memory)
+    if lists:
+        embedded(chosen, of="keeping result lists apart (dcm, ubm)")
+    opened = open_log(log, engine=chosen, columns=columns, context=context, lists=lists)
+    if isinstance(chosen, DuckDB):
+        record_of([source for source in opened.sources if source.files], chosen)  # copies and overlaps are refused
+    return _scanned(opened, chosen, bad_rows=bad_rows, progress=progress)
+
+
+def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress | None) -> Counts:
+    skip = bad_rows == "skip"
+    try:
+        table = _counted(log, engine, skip=skip, progress=progress)
+        seen = _look(log, engine, table)
+        refused = _refuse(log, engine, seen, skip=skip)
+    except duckdb.Error as error:
+        raise _unscannable(log, engine, error) from None
+    if not seen.impressions:
+        every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
+        raise InputError(
+            f"{', '.join(map(str, log.sources))}: the log is empty.{every} Expected one row per impression."
+        )
+    if seen.impressions > LARGEST_TOTAL:  # no sum of a later stage can overflow: clicks are never more
+        raise InputError(
+            f"{', '.join(map(str, log.sources))}: the impressions add up to {seen.impressions}, more than "
+            f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
+        )
+    cleaned = _cleaned(log, engine, table, seen)
+    if not log.lists:
+        return Counts(engine, cleaned, log.context, refused, sources=log.sources)
+    return Counts(engine, _added_up(engine, cleaned), (), refused, cleaned, log.sources)
+
+
+def _counted(log: Log, engine: Engines, *, skip: bool, progress: Progress | None) -> str:
+    """All sources counted; NDJSON line by line where the fast way stops, or may have taken something for an id."""
+    if not (isinstance(engine, DuckDB) and any(source.format == "ndjson" for source in log.sources)):
+        return engine.keep(_scan(log, engine, skip=skip), progress=progress)
+    try:
+        table = engine.keep(_scan(log, engine, skip=skip), progress=progress)
+        if not engine.rows(odd_ids_query(table)):
+            return table
+        engine.forget(table)
+    except duckdb.InvalidInputException:
+        if not skip:
+            raise
+    return engine.keep(_scan(line_by_line(log, engine), engine, skip=skip), progress=progress)
+
+
+def _added_up(engine: Engines, by_list: str) -> str:
+    """What every correction needs of a table by list."""
+    return engine.keep(
+        "SELECT query_id, doc_id, position, CAST(sum(impressions) AS BIGINT) AS impressions, "
+        f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {by_list} GROUP BY query_id, doc_id, position"
+    )
+
+
+def _unscannable(log: Log, engine: Engines, error: duckdb.Error) -> InputError:
+    """Why a log could not be read: lines that cannot be cut into columns, or what the reader said."""
+    try:
+        refused = find_refused(log, engine) if isinstance(error, duckdb.InvalidInputException) else []
+    except duckdb.Error as again:
+        return unreadable(", ".join(map(str, log.sources)), again)
+    return _refusal(refused) if refused else unreadable(", ".join(map(str, log.sources)), error)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one look at the counted table tells: impressions in all, cells that say nothing, rows that are bad."""
+
+    impressions: int
+    empty: bool
+    bad: bool
+
+
+def _look(log: Log, engine: Engines, table: str) -> _Seen:
+    ((impressions, fewest, bad),) = engine.rows(
+        f"SELECT sum(CASE WHEN {_good_key(log)} THEN impressions END), min(impressions), "
+        f"max(CASE WHEN {_good_key(log)} THEN 0 ELSE 1 END) FROM {table}"
+    )
+    return _Seen(int(impressions or 0), fewest == 0, bad == 1)
+
+
+def _good_key(log: Log) -> str:
+    return f"{GOOD_KEY} AND list IS NOT NULL" if log.lists else GOOD_KEY
+
+
+def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
+    """The table as later stages want it: no bad or empty cells, plain integers. Most logs are so already."""
+    types = engine.types(table)
+    whole = [role for role in ("query_id", "doc_id") if _was_whole(log, engine, table, role, types[role])]
+    whole += [column for column in ("impressions", "clicks") if types[column] != "BIGINT"]  # sums are wider
+    if not (whole or seen.empty or seen.bad):
+        return table
+    more = ["list"] if log.lists else map(name, log.context)
+    columns = ["query_id", "doc_id", "position", *more, "impressions", "clicks"]
+    selected = (f"CAST({column} AS BIGINT) AS {column}" if column in whole else column for column in columns)
+    cleaned = engine.keep(f"SELECT {listed(selected)} FROM {table} WHERE {_good_key(log)} AND impressions > 0")
+    engine.forget(table)
+    return cleaned
+
+
+def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
+    """The query that counts all sources together; ids become text where sources disagree."""
+    text_ids = {
+        role: disagree({source.types[log.column(role)] for source in log.sources}) for role in ("query_id", "doc_id")
+    }
+    if log.lists:
+        queries = [list_counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
+    else:
+        queries = [
+            counting_query(source, log, skip=skip, text_ids=text_ids, countable=_countable(source, log, engine))
+            for source in log.sources
+        ]
+    more = ["list"] if log.lists else [name(column) for column in log.context]
+    keys = listed(["query_id", "doc_id", "position", *more])
+    sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
+    alone = len(queries) == 1 and not log.lists  # one list can come out in two parts: a row of it stood there twice
+    union = " UNION ALL ".join(f"({query})" for query in queries)
+    united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({union}) GROUP BY {keys}"
+    values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
+    return f"SELECT {values}, impressions, clicks FROM ({united})"
+
+
+def _countable(source: Source, log: Log, engine: Engines) -> bool:
+    """Whether all rows are known to say if there was a click: then nothing needs to be asked of each of them."""
+    query = uncountable_query(source, log) if isinstance(engine, DuckDB) else None
+    return query is not None and not engine.rows(query)
+
+
+def _refuse(log: Log, engine: Engines, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
+    """Only when there are refused rows, read the log again to name them."""
+    cut = skip and isinstance(engine, DuckDB) and any_rejected_line(engine)
+    if not seen.bad and not cut:
+        return ()
+    refused = find_refused(log, engine)
+    if not skip:
+        raise _refusal(refused)
+    return tuple(refused)
+
+
+def _refusal(refused: Sequence[Refused]) -> InputError:
+    first, rows = refused[0], sum(r.rows for r in refused)
+    others = f" {rows:,} rows are bad in all." if rows > 1 else ""
+    from_zero = first.reason.startswith("position") and first.examples[0].text == "0"
+    hint = " If positions count from 0, add 1 to all of them." if from_zero else ""
+    return InputError(
+        f"{first.examples[0]}: {first.reason}.{others}{hint} Mend the log, or leave bad rows out with --bad-rows skip "
+        "(in Python bad_rows='skip')."
+    )
+
+
+def _was_whole(log: Log, engine: Engines, table: str, role: str, stored: str) -> bool:
+    """Whether ids from text formats become integers again: when every one of them is written as a plain integer.
+
+    Only then does nothing get lost: 007 or +7 would not come back as they were.
+    """
+    could_be = all(source.untyped or kind_of(source.types[log.column(role)]) != "text" for source in log.sources)
+    if not could_be or stored != "VARCHAR":
+        return False
+    query = f"SELECT 1 FROM {table} WHERE {GOOD_KEY} AND NOT regexp_matches({role}, '{CANONICAL_INTEGER}') LIMIT 1"
+    return not engine.rows(query)

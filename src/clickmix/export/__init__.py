@@ -1,0 +1,1 @@
+"""Export: labels and rankers for other tools, and statements for warehouses."""

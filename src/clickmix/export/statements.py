@@ -1,0 +1,84 @@
+"""The log stage's statements for people to run elsewhere: counts, refused rows, histogram, labels.   -> SQL text"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from clickmix.corrections import MixtureFit
+from clickmix.counts.counts import GOOD_KEY
+from clickmix.engines.dialects import printed
+from clickmix.engines.engine import Table
+from clickmix.engines.sql import listed, name
+from clickmix.errors import SettingError
+from clickmix.groups.histogram_files import histogram_query
+from clickmix.log.bad_rows import kinds_query
+from clickmix.log.open import KEYS, RAW, Log, checked_columns, checked_context
+from clickmix.log.rows import counting_query
+from clickmix.log.sources import Source, table_source
+
+# A part of a table's name: in quotation marks of either kind, or plain.
+PART = r"""(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^."`]+)"""
+
+
+def counts_statement(
+    dialect: str, *, table: str = "clicks", columns: Mapping[str, str] | None = None, context: Sequence[str] = ()
+) -> str:
+    """Counts a raw log: one row per query, document, position and context; refused rows are left out."""
+    source, log = _assumed(table, columns or {}, context)
+    counted = counting_query(source, log, skip=True, text_ids={"query_id": False, "doc_id": False})
+    keys = listed(["query_id", "doc_id", "position", *map(name, context)])
+    statement = f"SELECT {keys}, impressions, clicks FROM ({counted}) WHERE {GOOD_KEY} AND impressions > 0"
+    return printed(statement, dialect, quoted=_quoted_parts(table))
+
+
+def refused_statement(dialect: str, *, table: str = "clicks", columns: Mapping[str, str] | None = None) -> str:
+    """How many rows of a raw log are refused, by reason."""
+    return printed(kinds_query(*_assumed(table, columns or {}, ())), dialect, quoted=_quoted_parts(table))
+
+
+def histogram_statement(dialect: str, *, table: str = "counts", context: Sequence[str] = ()) -> str:
+    """The histogram of a table of counts: what `clickmix fit` needs where documents stay at their place."""
+    return printed(histogram_query(_named(table), context), dialect, quoted=_quoted_parts(table))
+
+
+def labels_statement(dialect: str, fitted: MixtureFit, *, table: str = "counts") -> str:
+    """The labels of a table of counts, with the parameters of a fit as a small inline table."""
+    return printed(fitted.statement(_named(table)), dialect, quoted=_quoted_parts(table))
+
+
+def _assumed(table: str, columns: Mapping[str, str], context: Sequence[str]) -> tuple[Source, Log]:
+    """A log nobody has looked at: ids of any kind, whole positions, clicked a number or a truth value."""
+    for role in checked_columns(columns):
+        if role not in (*KEYS, *RAW):
+            raise SettingError(
+                f"columns: {role!r} is not read by this statement. It is for raw logs: {', '.join((*KEYS, *RAW))}."
+            )
+    log = Log((), columns, checked_context(context))
+    kinds = {"query_id": "BIGINT", "doc_id": "BIGINT", "position": "BIGINT", "clicked": "UNKNOWN"}
+    types = {log.column(role): kind for role, kind in kinds.items()}
+    return table_source(Table(table, _named(table), types)), log
+
+
+def _named(table: str) -> str:
+    """A table's name in SQL."""
+    return ".".join(name(part) for part, _ in _parts(table))
+
+
+def _quoted_parts(table: str) -> frozenset[str]:
+    """What the user put in quotation marks, and what hence keeps them."""
+    return frozenset(part for part, quoted in _parts(table) if quoted)
+
+
+def _parts(table: str) -> list[tuple[str, bool]]:
+    """The parts of a table's name, and whether each was quoted.
+
+    >>> _parts('"My DB".clicks')
+    [('My DB', True), ('clicks', False)]
+    """
+    if not re.fullmatch(rf"{PART}(\.{PART})*", table):
+        raise SettingError(
+            f"table {table!r}: no name of a table. Expected for instance clicks, web.clicks or '\"My DB\".clicks'."
+        )
+    parts = re.findall(PART, table)
+    return [(p[1:-1].replace(p[0] * 2, p[0]), True) if p[0] in '"`' else (p, False) for p in parts]

@@ -1,0 +1,192 @@
+"""Training examples: a features split and labels, joined by query and document.   labels -> examples -> ranker
+
+What cannot teach an order is left out, and counted: documents without a label, then queries with fewer than two
+labelled documents, and queries whose labels are all equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.errors import InputError
+from clickmix.features.ids import Ids, comparable
+from clickmix.features.label_columns import LabelColumns, read_labels
+from clickmix.features.matrix import check_features
+from clickmix.features.split import Split
+from clickmix.features.tables import open_features
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is not among the examples: labels of no document of the features; documents and queries by the rule."""
+
+    labels_without_document: int = 0
+    documents_without_label: int = 0
+    queries_without_label: int = 0
+    queries_with_one_label: int = 0
+    queries_with_equal_labels: int = 0
+
+    @property
+    def queries(self) -> int:
+        """How many queries in all."""
+        return self.queries_without_label + self.queries_with_one_label + self.queries_with_equal_labels
+
+    def __str__(self) -> str:
+        """One sentence, of what there is."""
+        counts = {
+            "{} without a label": (self.documents_without_label, "document"),
+            "{} whose documents have none": (self.queries_without_label, "query"),
+            "{} with one labelled document": (self.queries_with_one_label, "query"),
+            "{} whose labels are all equal": (self.queries_with_equal_labels, "query"),
+            "{} of no document of the features": (self.labels_without_document, "label"),
+        }
+        parts = [text.format(_number(count, noun)) for text, (count, noun) in counts.items() if count]
+        return f"Left out: {', '.join(parts)}." if parts else "Nothing was left out."
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Labelled documents, those of a query together: query i has the rows offsets[i] to offsets[i + 1].
+
+    Every query has two documents or more, and labels that differ.
+    """
+
+    query_id: Ids
+    offsets: Integers
+    features: NDArray[np.float32]
+    relevance: Floats
+    left_out: LeftOut
+
+    def __post_init__(self) -> None:
+        for array in (self.query_id, self.offsets, self.features, self.relevance):
+            array.setflags(write=False)
+
+    @property
+    def queries(self) -> int:
+        """How many queries."""
+        return len(self.query_id)
+
+    @property
+    def sizes(self) -> Integers:
+        """How many documents each query has."""
+        return np.diff(self.offsets)
+
+    @property
+    def query(self) -> Integers:
+        """The number, from 0, of each document's query."""
+        return np.repeat(np.arange(self.queries), self.sizes)
+
+
+def make_examples(features: Any, labels: Any, *, width: int = 0) -> Examples:
+    """Join features in any layout that `open_features` takes with labels in any that `read_labels` takes.
+
+    LETOR text gets at least `width` features, as other examples have that it goes with.
+    """
+    split, columns = open_features(features, width=width), read_labels(labels)
+    relevance, labels_without_document = _joined(split, columns)
+    return _kept(split, relevance, labels_without_document=labels_without_document)
+
+
+def grade_examples(split: Split, *, largest_grade: int) -> Examples:
+    """The split's own grades as labels, relevance = grade / largest_grade; for a comparison with the truth."""
+    if split.grade.max(initial=0) > largest_grade:
+        raise InputError(f"grade {split.grade.max()} found, above the largest grade {largest_grade}.")
+    return _kept(split, split.grade / float(largest_grade), labels_without_document=0)
+
+
+def _joined(split: Split, labels: LabelColumns) -> tuple[Floats, int]:
+    """The label of each document of the split, NaN where there is none; and how many labels are of no document."""
+    query_ids, labelled_queries = comparable(split.query_id, labels.query_id)
+    doc_ids, labelled_documents = comparable(split.doc_id, labels.doc_id)
+    queries, query = np.unique(query_ids, return_inverse=True)
+    documents, document = np.unique(doc_ids, return_inverse=True)
+    pair = query[split.query] * len(documents) + document  # one whole number per query and document
+    q, d = _row_of(labelled_queries, queries), _row_of(labelled_documents, documents)
+    known = np.flatnonzero((q >= 0) & (d >= 0))
+    labelled = q[known] * len(documents) + d[known]
+    order = np.argsort(labelled, kind="stable")
+    _check_once(labels, known[order], labelled[order])
+    place = _row_of(pair, labelled[order])
+    if not (place >= 0).any():
+        raise _no_meeting(split, labels)
+    relevance = np.where(place >= 0, labels.relevance[known[order]][place], np.nan)
+    return relevance, len(labels.relevance) - len(np.unique(place[place >= 0]))
+
+
+def _row_of(values: NDArray[Any], ordered: NDArray[Any]) -> Integers:
+    """Where each value stands among the ordered ones, -1 where it does not; text is never equal to a number."""
+    if not len(ordered) or (values.dtype.kind in "iu") != (ordered.dtype.kind in "iu"):
+        return np.full(len(values), -1)
+    place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.where(ordered[place] == values, place, -1)
+
+
+def _check_once(labels: LabelColumns, rows: Integers, ordered: Integers) -> None:
+    twice = np.flatnonzero(np.diff(ordered) == 0)
+    if len(twice):
+        first, second = rows[twice[0]], rows[twice[0] + 1]
+        raise InputError(
+            f"{labels.where}, rows {first + 1} and {second + 1}: query {labels.query_id[first]}, "
+            f"document {labels.doc_id[first]} is labelled twice. Keep one label of each document."
+        )
+
+
+def _no_meeting(split: Split, labels: LabelColumns) -> InputError:
+    if not len(labels.relevance):
+        return InputError(f"{labels.where}: no labels. Expected one row per query and document.")
+    return InputError(
+        f"{labels.where}: no label is of a document of the features. The first label is of "
+        f"query {_shown(labels.query_id)}, document {_shown(labels.doc_id)}; the first features are of "
+        f"query {_shown(split.query_id)}, document {_shown(split.doc_id)}. "
+        "Ids must be equal and of the same type: text '7' is not the whole number 7."
+    )
+
+
+def _shown(ids: Ids) -> str:
+    first = ids[:1].tolist()
+    return f"{first[0]!r} ({'whole number' if ids.dtype.kind in 'iu' else 'text'})" if first else "(none)"
+
+
+def _kept(split: Split, relevance: Floats, *, labels_without_document: int) -> Examples:
+    labelled = ~np.isnan(relevance)
+    count = np.bincount(split.query[labelled], minlength=split.queries)
+    lowest, highest = np.full(split.queries, np.inf), np.full(split.queries, -np.inf)
+    np.minimum.at(lowest, split.query[labelled], relevance[labelled])
+    np.maximum.at(highest, split.query[labelled], relevance[labelled])
+    useful = (count > 1) & (lowest < highest)
+    left_out = LeftOut(
+        labels_without_document=labels_without_document,
+        documents_without_label=int((~labelled).sum()),
+        queries_without_label=int((count == 0).sum()),
+        queries_with_one_label=int((count == 1).sum()),
+        queries_with_equal_labels=int(((count > 1) & (lowest == highest)).sum()),
+    )
+    if not useful.any():
+        raise InputError(
+            f"No query is left to train on: it takes two documents with labels that differ. {left_out} "
+            "Give more labels, or features of more documents."
+        )
+    rows = np.flatnonzero(labelled & useful[split.query])
+    features = split.features[rows]
+    check_features(features, name="features of the labelled documents")
+    offsets = np.concatenate(([0], np.cumsum(count[useful])))
+    return Examples(split.query_id[useful], offsets, features, relevance[rows], left_out)
+
+
+def _number(count: int, noun: str) -> str:
+    """1 query, 2 queries.
+
+    >>> _number(1, "query"), _number(2000, "label")
+    ('1 query', '2,000 labels')
+    """
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count:,} {noun if count == 1 else plural}"

@@ -1,0 +1,153 @@
+"""Labels in any layout -> three parallel columns: query, document, relevance.   labels -> examples"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from clickmix.corrections import Labels
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.sql import listed, name
+from clickmix.errors import InputError
+from clickmix.features.ids import Ids, id_type, whole_ids
+from clickmix.log.paths import are_paths, find_files
+from clickmix.log.sources import Source, file_sources, frame_source, is_wide, kind_of, unreadable
+
+NAMES = ("query_id", "doc_id", "relevance")
+EXPECTED = "Expected query_id, doc_id and relevance, as `clickmix debias` writes them."
+
+
+@dataclass(frozen=True, eq=False)
+class LabelColumns:
+    """One label per row; `where` names them in messages."""
+
+    where: str
+    query_id: Ids
+    doc_id: Ids
+    relevance: NDArray[np.float64]
+
+
+def read_labels(labels: Any) -> LabelColumns:
+    """The columns of a labels file, of `Labels`, of a frame, or of arrays: a mapping, or (query, document, relevance).
+
+    Every relevance must be from 0 to 1. In text formats ids are whole numbers if every one is written as such.
+    """
+    if isinstance(labels, Labels):
+        return _checked("the labels", labels.query_id, labels.doc_id, labels.relevance)
+    if isinstance(labels, Mapping):
+        _check_names("the labels", list(labels))
+        return _checked("the labels", *(labels[column] for column in NAMES))
+    if are_paths(labels) or not isinstance(labels, tuple):
+        return _from_tables(labels)
+    if len(labels) != len(NAMES):
+        raise InputError(f"the labels: {len(labels)} arrays found. {EXPECTED}")
+    return _checked("the labels", *labels)
+
+
+def _from_tables(labels: Any) -> LabelColumns:
+    engine = DuckDB()
+    try:
+        source = _source(labels, engine)
+        _check_names(str(source), list(source.types))
+        table = source.table()
+        ids = [_id(source, column, engine) for column in NAMES[:2]]
+        # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
+        text = "concat(relevance, '')" if source.format in ("csv", "ndjson") else "relevance"
+        with engine.in_order():
+            columns = engine.fetch(f"SELECT {listed(ids)}, TRY_CAST({text} AS DOUBLE) AS relevance FROM {table}")
+            shown = None
+            if np.ma.getmaskarray(columns["relevance"]).any():
+                quoted = "coalesce(chr(39) || CAST(relevance AS VARCHAR) || chr(39), 'nothing')"
+                shown = engine.fetch(f"SELECT {quoted} AS shown FROM {table}")["shown"]
+    except duckdb.Error as error:
+        raise unreadable(str(labels) if are_paths(labels) else "the labels", error) from None
+    finally:
+        engine.close()
+    return _checked(str(source), *(columns[column] for column in NAMES), shown=shown)
+
+
+def _source(labels: Any, engine: DuckDB) -> Source:
+    if not are_paths(labels):
+        if not isinstance(labels, duckdb.DuckDBPyRelation) and nw.from_native(labels, pass_through=True) is labels:
+            raise InputError(
+                f"a {type(labels).__name__} is no set of labels. Give a labels file, Labels, a frame, or arrays "
+                "(query_id, doc_id, relevance)."
+            )
+        return frame_source(labels, engine)
+    files = find_files(labels)
+    for file in files:
+        if file.stat().st_size == 0:
+            raise InputError(f"{file}: the file is empty. {EXPECTED}")
+    sources = file_sources(files, engine)
+    if len(sources) > 1:
+        raise InputError(f"{sources[0]} and {sources[1]} have different columns or formats. Give one labels file.")
+    return sources[0]
+
+
+def _check_names(where: str, found: list[str]) -> None:
+    missing = [column for column in NAMES if column not in found]
+    if missing:
+        raise InputError(f"{where}: no column {missing[0]!r}. Found {', '.join(found)}. {EXPECTED}")
+
+
+def _id(source: Source, column: str, engine: DuckDB) -> str:
+    """SQL of an id: whole numbers stay whole numbers, and in text formats all that look like it become such."""
+    type, quoted = source.types[column], name(column)
+    if source.format in ("csv", "ndjson"):
+        type = f"CASE WHEN bool_and(regexp_full_match({quoted}, '0|-?[1-9][0-9]*')) THEN {id_type(quoted)} END"
+        type = engine.rows(f"SELECT {type} FROM {source.table()}")[0][0] or "VARCHAR"
+    elif kind_of(type) != "integer":
+        type = "VARCHAR"
+    elif is_wide(type):
+        type = engine.rows(f"SELECT {id_type(quoted)} FROM {source.table()}")[0][0]
+    return f"CAST({quoted} AS {type}) AS {quoted}"
+
+
+def _checked(
+    where: str, query_id: ArrayLike, doc_id: ArrayLike, relevance: ArrayLike, *, shown: NDArray[Any] | None = None
+) -> LabelColumns:
+    """The columns, if they are right; `shown` is what stands where no number could be read."""
+    query, document = checked_ids(where, "query_id", query_id), checked_ids(where, "doc_id", doc_id)
+    values = _relevance(where, relevance)
+    if not len(query) == len(document) == len(values):
+        raise InputError(
+            f"{where}: {len(query)} query ids, {len(document)} document ids, {len(values)} relevances: "
+            "expected one of each per label."
+        )
+    wrong = ~((values >= 0) & (values <= 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        found = f"{values[row]:g}" if shown is None else shown[row]
+        raise InputError(
+            f"{where}, row {row + 1} (query {query[row]}, document {document[row]}): relevance {found} found, "
+            "expected a number from 0 to 1."
+        )
+    return LabelColumns(where, query, document, values)
+
+
+def _relevance(where: str, given: ArrayLike) -> NDArray[np.float64]:
+    column: Any = np.ma.asarray(given)
+    if column.ndim != 1 or column.dtype.kind not in "biuf":
+        raise InputError(f"{where}: relevance of type {column.dtype}. Expected one number from 0 to 1 per label.")
+    return np.asarray(np.ma.filled(column.astype(np.float64), np.nan))
+
+
+def checked_ids(where: str, column: str, given: ArrayLike) -> Ids:
+    """Ids as whole numbers or text; `where` and `column` name them in messages."""
+    ids: Any = np.ma.asarray(given)
+    missing = np.ma.getmaskarray(ids) | (np.ma.getdata(ids) == None)  # noqa: E711  (element by element)
+    if missing.any():
+        raise InputError(f"{where}, row {int(np.argmax(missing)) + 1}: {column} is missing.")
+    plain = np.ma.getdata(ids)
+    if plain.ndim == 1 and plain.dtype.kind in "iu":
+        return whole_ids(plain)
+    text = plain.dtype.kind in "UT" or (plain.dtype == object and all(isinstance(each, str) for each in plain))
+    if plain.ndim == 1 and (text or not len(plain)):
+        return plain.astype(np.str_)
+    raise InputError(f"{where}: {column} of type {plain.dtype}. Expected text or whole numbers, one per row.")

@@ -1,0 +1,151 @@
+"""LETOR text, dense or sparse, gzipped or not.   path -> Split
+
+The text is cut into pieces of whole lines, which threads read side by side: numpy holds no lock.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.errors import InputError
+from clickmix.features.ids import Ids
+from clickmix.features.letor_lines import LineError, Lines, read_lines
+from clickmix.features.split import Split, offsets_of, row_of_repeated_document, row_of_scattered_query
+
+PIECE = 4 * 1024 * 1024  # bytes: large beside what a call of numpy costs, small beside the memory
+GROWTH = 1.2  # of the matrix when it is full
+THREADS = min(4, os.cpu_count() or 1)
+
+_MARK = b"\xef\xbb\xbf"  # the byte order mark some programs put before the first line
+
+
+def read_letor(path: str | Path) -> Split:
+    """The documents of a file of lines `grade qid:query feature:value ... # comment`, in its order.
+
+    A document's id is what a comment `# docid = ID` says, otherwise its number in the file, from 0. Features that are
+    left out are 0; numbers beyond float32 become its largest.
+    """
+    path = Path(path)
+    pieces, features = _gathered(_read_pieces(path))
+    if not len(features):
+        raise InputError(f"{path}: no documents. Expected lines such as '2 qid:1 1:0.5 2:3'.")
+    line = np.concatenate([piece.line for piece in pieces])
+    query = np.concatenate([piece.query for piece in pieces])
+    grade = np.concatenate([piece.grade for piece in pieces])
+    doc_id = _doc_ids(pieces)
+    _refuse_scattered(path, query, line)
+    _refuse_repeated(path, doc_id, query, line)
+    offsets = offsets_of(query)
+    return Split(query[offsets[:-1]], offsets, doc_id, grade, features)
+
+
+def _gathered(pieces: Iterator[Lines]) -> tuple[list[Lines], NDArray[np.float32]]:
+    """The pieces without their features, and these in one matrix that grows in place: no number is held twice."""
+    narrow, features, rows = [], np.zeros((0, 0), np.float32), 0
+    for piece in pieces:
+        count, width = piece.features.shape
+        if width > features.shape[1]:
+            features = np.pad(features, ((0, 0), (0, width - features.shape[1])))
+        if rows + count > len(features):
+            features.resize((int((rows + count) * GROWTH), features.shape[1]), refcheck=False)
+        features[rows : rows + count, :width] = piece.features
+        narrow.append(replace(piece, features=np.zeros((0, width), np.float32)))
+        rows += count
+    features.resize((rows, features.shape[1]), refcheck=False)
+    return narrow, features
+
+
+def _read_pieces(path: Path) -> Iterator[Lines]:
+    """What the pieces of the file say, in order, their lines numbered through; a few are being read at any time."""
+    waiting: deque[Future[Lines]] = deque()
+    before = 0
+    with ThreadPoolExecutor(THREADS) as threads:
+        try:
+            for text in _pieces(path):
+                waiting.append(threads.submit(read_lines, text))
+                if len(waiting) > 2 * THREADS:
+                    yield (piece := _numbered(path, waiting.popleft(), before))
+                    before += piece.lines
+            while waiting:
+                yield (piece := _numbered(path, waiting.popleft(), before))
+                before += piece.lines
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _numbered(path: Path, future: Future[Lines], before: int) -> Lines:
+    try:
+        piece = future.result()
+    except LineError as error:
+        raise InputError(f"{path}, line {before + error.line + 1}: {error}") from None
+    return replace(piece, line=piece.line + before)
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The text in pieces of whole lines, each ending with a line break."""
+    rest = b""
+    for block in _blocks(path):
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield rest + block[:end]
+        rest = block[end:] if end else rest + block
+    if rest:
+        yield rest + b"\n"
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The bytes of the file, unpacked if it is gzipped, whatever its name says."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rb") if packed else path.open("rb") as text:
+            block = text.read(PIECE).removeprefix(_MARK)
+            while block:
+                yield block
+                block = text.read(PIECE)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(f"{path}: the gzipped file is cut short or damaged. Fetch or pack it again.") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}. Expected a file of LETOR lines.") from None
+
+
+def _refuse_scattered(path: Path, query: NDArray[np.int64], line: NDArray[np.int64]) -> None:
+    row = row_of_scattered_query(query)
+    if row is not None:
+        raise InputError(
+            f"{path}, line {line[row] + 1}: query {query[row]} had ended further up. "
+            "Put the lines of each query together."
+        )
+
+
+def _doc_ids(pieces: list[Lines]) -> Ids:
+    """Whole numbers; or, where any line names its document, text."""
+    rows = sum(len(piece.line) for piece in pieces)
+    if all(piece.doc_id is None or not piece.doc_id.any() for piece in pieces):
+        return np.arange(rows)
+    named = [np.zeros(len(piece.line), "S1") if piece.doc_id is None else piece.doc_id for piece in pieces]
+    names = np.char.decode(np.concatenate(named), "utf-8", "backslashreplace")
+    return np.where(names == "", np.arange(rows).astype(np.str_), names)
+
+
+def _refuse_repeated(path: Path, doc_id: Ids, query: NDArray[np.int64], line: NDArray[np.int64]) -> None:
+    """Labels and features meet by query and document: the same document twice would meet itself."""
+    if doc_id.dtype.kind != "U":
+        return
+    row = row_of_repeated_document(query, doc_id)
+    if row is not None:
+        raise InputError(
+            f"{path}, line {line[row] + 1}: document {doc_id[row]} stands twice in query {query[row]}. "
+            "Remove one of the two lines."
+        )

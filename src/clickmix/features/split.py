@@ -1,0 +1,130 @@
+"""Split and Collection: judged documents with features, grouped by query.   files or a generator -> Collection"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.errors import InputError
+from clickmix.features.ids import Ids
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The documents of some queries, those of one query together: query i has the rows offsets[i] to offsets[i + 1].
+
+    `features` (documents × features, float32) may be a read-only memory map. Ids are whole numbers or text.
+    """
+
+    query_id: Ids
+    offsets: NDArray[np.int64]
+    doc_id: Ids
+    grade: NDArray[np.int8]
+    features: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        rows = len(self.grade)
+        if not (len(self.offsets) == len(self.query_id) + 1 and self.offsets[0] == 0 and self.offsets[-1] == rows):
+            raise InputError(f"offsets must go from 0 to the {rows} documents, one more than the queries.")
+        if not (len(self.doc_id) == rows and self.features.ndim == 2 and len(self.features) == rows):
+            raise InputError(f"doc_id and features must have one row for each of the {rows} documents.")
+        for array in (self.query_id, self.offsets, self.doc_id, self.grade, self.features):
+            array.setflags(write=False)
+
+    @property
+    def queries(self) -> int:
+        """How many queries."""
+        return len(self.query_id)
+
+    @property
+    def documents(self) -> int:
+        """How many documents, over all queries."""
+        return len(self.grade)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many documents each query has."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def query(self) -> NDArray[np.int64]:
+        """The number, from 0, of each document's query."""
+        return np.repeat(np.arange(self.queries), self.sizes)
+
+    def part(self, first: int, last: int) -> Split:
+        """The queries from number `first` up to, not including, `last`; nothing is copied."""
+        rows = slice(self.offsets[first], self.offsets[last])
+        offsets = self.offsets[first : last + 1] - self.offsets[first]
+        return Split(self.query_id[first:last], offsets, self.doc_id[rows], self.grade[rows], self.features[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Three splits with the same features; `notes` says what a reader of the numbers should know."""
+
+    name: str
+    train: Split
+    vali: Split
+    test: Split
+    largest_grade: int
+    notes: tuple[str, ...] = ()
+
+
+def widened(split: Split, width: int) -> Split:
+    """The split with at least `width` features: sparse text does not name the last ones where they are 0."""
+    missing = max(0, width - split.features.shape[1])
+    return replace(split, features=np.pad(split.features, ((0, 0), (0, missing)))) if missing else split
+
+
+def offsets_of(query: Ids) -> NDArray[np.int64]:
+    """Where each run of equal query ids begins, and the end.
+
+    >>> offsets_of(np.array([7, 7, 3, 3, 3])).tolist()
+    [0, 2, 5]
+    """
+    changes = np.flatnonzero(query[1:] != query[:-1]) + 1
+    return np.concatenate(([0] if len(query) else [], changes, [len(query)])).astype(np.int64)
+
+
+def row_of_scattered_query(query: Ids) -> int | None:
+    """The first row whose query had ended further up; None when the rows of each query are together.
+
+    >>> row_of_scattered_query(np.array([7, 3, 3, 7]))
+    3
+    """
+    starts = offsets_of(query)[:-1]
+    _, first = np.unique(query[starts], return_index=True)
+    again = np.setdiff1d(np.arange(len(starts)), first)
+    return int(starts[again[0]]) if len(again) else None
+
+
+def row_of_repeated_document(query: Ids, doc_id: Ids) -> int | None:
+    """The first row whose document stands further up in the same query; None when there is none.
+
+    >>> row_of_repeated_document(np.array([7, 7, 3, 7]), np.array(["a", "b", "a", "a"]))
+    3
+    """
+    order = np.lexsort((doc_id, query))  # stable: of equal rows the first stays first
+    again = (doc_id[order][1:] == doc_id[order][:-1]) & (query[order][1:] == query[order][:-1])
+    return int(order[1:][again].min()) if again.any() else None
+
+
+def binarized(grade: NDArray[np.int8], *, largest_grade: int) -> NDArray[np.float64]:
+    """Relevance 1 for grades above half of the largest, otherwise 0.
+
+    >>> binarized(np.array([0, 1, 2, 3, 4], np.int8), largest_grade=4).tolist()
+    [0.0, 0.0, 0.0, 1.0, 1.0]
+    """
+    return (grade > largest_grade / 2).astype(np.float64)
+
+
+def graded(grade: NDArray[np.int8], *, largest_grade: int) -> NDArray[np.float64]:
+    """Relevance grade / largest grade.
+
+    >>> graded(np.array([0, 1, 4], np.int8), largest_grade=4).tolist()
+    [0.0, 0.25, 1.0]
+    """
+    return grade / float(largest_grade)

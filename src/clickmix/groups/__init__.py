@@ -1,0 +1,1 @@
+"""Groups: which cells share one chance of being examined.   counts -> groups -> mixtures"""

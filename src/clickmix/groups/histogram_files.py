@@ -1,0 +1,120 @@
+"""A histogram that a warehouse computed, downloaded as a file -> Histogram.   groups -> mixtures
+
+Columns position, the context's, impressions, clicks, and how many documents: all of them; those that were counted at an
+earlier place already (`again`); and those counted here first that will be counted again (`moving`). `clickmix sql
+histogram` prints the statement that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+import numpy as np
+
+from clickmix.counts.counts import LARGEST_TOTAL
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.sql import aliased, aliases, listed, name
+from clickmix.errors import InputError, SettingError
+from clickmix.groups.places import Histogram, make_histogram
+from clickmix.log.open import checked_context, find_sources, same_but_case
+from clickmix.log.rows import whole
+from clickmix.log.sources import Source, kind_of, unreadable
+
+NUMBERS = ("position", "impressions", "clicks", "documents", "moving", "again")
+GOOD = (
+    "k0 >= 1 AND impressions >= 1 AND clicks BETWEEN 0 AND impressions AND documents >= 1 "
+    "AND moving >= 0 AND again >= 0 AND moving + again <= documents"
+)
+
+
+def histogram_query(table: str, context: Sequence[str]) -> str:
+    """SQL for the histogram of a table of counts."""
+    keys = ("position", *_checked(context))
+    cells, nth = f"k{len(keys)}", f"k{len(keys) + 1}"
+    document = "PARTITION BY query_id, doc_id"
+    renamed = listed(f"{alias} AS {name(key)}" for key, alias in zip(keys, aliases(keys), strict=True))
+    ordinals = listed(str(i + 1) for i in range(len(keys) + 2))
+    return (
+        f"SELECT {renamed}, impressions, clicks, count(*) AS documents, "
+        f"sum(CASE WHEN {cells} > 1 AND {nth} = 1 THEN 1 ELSE 0 END) AS moving, "
+        f"sum(CASE WHEN {nth} > 1 THEN 1 ELSE 0 END) AS again FROM (SELECT {aliased(keys)}, impressions, clicks, "
+        f"count(*) OVER ({document}) AS {cells}, "
+        f"row_number() OVER ({document} ORDER BY {listed(map(name, keys))}) AS {nth} FROM {table}) "
+        f"GROUP BY {ordinals} ORDER BY {ordinals}"
+    )
+
+
+def is_histogram(log: object) -> bool:
+    """Whether files hold histograms: documents are counted in them, not named."""
+    columns = [{column.lower() for column in source.types} for source in find_sources(log, DuckDB())]
+    return all("documents" in each and "query_id" not in each for each in columns)
+
+
+def read_downloaded(log: object, *, context: Sequence[str] = ()) -> tuple[Histogram, float]:
+    """The histogram of some files, and which share of its documents was seen at other places too."""
+    engine, context = DuckDB(), _checked(context)
+    sources = find_sources(log, engine)
+    where = ", ".join(map(str, sources))
+    try:
+        table = engine.keep(" UNION ALL ".join(_part(source, context) for source in sources))
+    except duckdb.Error as error:
+        raise unreadable(where, error) from None
+    _check_rows(engine, table, where)
+    keys = listed([*aliases(["position", *context]), "impressions", "clicks"])
+    columns = engine.fetch(
+        f"SELECT {keys}, CAST(sum(documents) AS BIGINT) AS documents, CAST(sum(moving) AS BIGINT) AS moving, "
+        f"CAST(sum(again) AS BIGINT) AS again FROM {table} GROUP BY {keys} ORDER BY {keys}"
+    )
+    documents = np.sum(columns["documents"]) - np.sum(columns["again"])
+    moving = float(np.sum(columns["moving"]) / documents) if documents > 0 else 0.0
+    return make_histogram(columns, context), moving
+
+
+def _checked(context: Sequence[str]) -> tuple[str, ...]:
+    """The context columns; complains about names that the columns of a histogram have."""
+    for column in checked_context(context):
+        if column.lower() in NUMBERS:
+            raise SettingError(
+                f"context {column!r}: a histogram has a column of that name already. Make a view of the counts in "
+                "which it has another name."
+            )
+    return tuple(context)
+
+
+def _check_rows(engine: DuckDB, table: str, where: str) -> None:
+    ((bad, rows),) = engine.rows(f"SELECT count(CASE WHEN {GOOD} THEN NULL ELSE 1 END), count(*) FROM {table}")
+    if bad or not rows:
+        raise InputError(
+            f"{where}: {bad:,} of {rows:,} rows are no part of a histogram. Expected position from 1 on, impressions "
+            "from 1 on, clicks up to impressions, documents from 1 on, moving and again together up to documents, as "
+            "whole numbers."
+        )
+    # A row that is too large alone counts as one too many: not even a HUGEINT holds the sum of all products.
+    shown = f"least(CAST(impressions AS HUGEINT) * documents, {LARGEST_TOTAL + 1})"
+    ((total,),) = engine.rows(f"SELECT sum({shown}) FROM {table}")
+    if total > LARGEST_TOTAL:
+        raise InputError(
+            f"{where}: the impressions of all documents add up to more than {LARGEST_TOTAL}. Check the columns "
+            "impressions and documents, or take a part of the log."
+        )
+
+
+def _part(source: Source, context: Sequence[str]) -> str:
+    """A file's rows, keys under names of ours. Snowflake writes the names of columns in capitals."""
+    found = {wanted: same_but_case(wanted, source.types) for wanted in (*NUMBERS, *context)}
+    missing = [wanted for wanted, column in found.items() if column is None]
+    if missing:
+        raise InputError(
+            f"{source}: no column {missing[0]!r}. Found {', '.join(source.types)}. Expected what the statement of "
+            "`clickmix sql histogram` gives."
+        )
+    columns = {wanted: str(column) for wanted, column in found.items()}
+    for wanted in NUMBERS:
+        type = source.types[columns[wanted]]
+        if kind_of(type) not in ("text", "integer", "real"):
+            raise InputError(f"{source}, column {columns[wanted]!r}: found {type} values, expected whole numbers.")
+    position, *numbers = (whole(source, columns[wanted]) for wanted in NUMBERS)
+    keys = [position, *(f"coalesce(CAST({name(columns[key])} AS VARCHAR), '')" for key in context)]
+    values = zip((*keys, *numbers), (*aliases(keys), *NUMBERS[1:]), strict=True)
+    return f"SELECT {listed(f'{value} AS {alias}' for value, alias in values)} FROM {source.table()}"

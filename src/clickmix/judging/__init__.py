@@ -1,0 +1,1 @@
+"""Judging: how far to trust the labels of a log.   fit -> verdict"""

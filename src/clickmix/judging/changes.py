@@ -1,0 +1,111 @@
+"""Labels and the labels before them -> how they moved.   corrections -> terminal"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from clickmix.corrections import Labels
+from clickmix.engines.choose import Engines
+from clickmix.errors import InputError
+from clickmix.log.open import find_sources
+from clickmix.log.sources import Source, kind_of, unreadable
+
+MOST_EXAMPLES = 3
+FAR = 0.1
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Documents labelled both times, only now, only before; how far the first kind moved, and which ones furthest."""
+
+    both: int
+    new: int
+    gone: int
+    mean_move: float
+    far: int
+    furthest: tuple[tuple[str, str, float, float], ...]
+
+    def sentences(self) -> list[str]:
+        """In words."""
+        told = [
+            f"Against the labels before: {self.both:,} documents in both, {self.new:,} new, {self.gone:,} gone; they "
+            f"moved by {self.mean_move:.4f} on average, {self.far:,} of them by more than {FAR}."
+        ]
+        return told + [
+            f"Moved most: query {query!r}, document {document!r} from {before:.3f} to {after:.3f}."
+            for query, document, before, after in self.furthest
+        ]
+
+
+def open_labels(before: object, engine: Engines) -> Source:
+    """Labels written before, in a file or table. Complains now, not after an hour of counting, when they are none."""
+    (old, *more) = find_sources(before, engine)
+    missing = [column for column in ("query_id", "doc_id", "relevance") if column not in old.types]
+    if more or missing:
+        raise InputError(f"{old}: no labels. Expected one file or table with query_id, doc_id and relevance.")
+    if not _is_text(old) and kind_of(old.types["relevance"]) not in ("integer", "real"):
+        raise InputError(f"{old}, column 'relevance': found {old.types['relevance']} values, expected numbers.")
+    try:
+        _check_rows(old, engine)
+    except duckdb.Error as error:
+        raise unreadable(str(old), error) from None
+    return old
+
+
+def _check_rows(old: Source, engine: Engines) -> None:
+    """Every row has a query, a document and a relevance; no document stands there twice."""
+    rows = f"({_keyed(old.table(), relevance=_number(old), more=', CAST(relevance AS VARCHAR) AS told')}) AS before"
+    good = "q IS NOT NULL AND d IS NOT NULL AND r BETWEEN 0 AND 1"  # NaN is more than any number
+    bad = engine.rows(
+        f"SELECT q, d, told, count(*) OVER () AS bad FROM {rows} WHERE NOT coalesce({good}, FALSE) "
+        "ORDER BY q, d, told LIMIT 1"
+    )
+    for query, document, told, count in bad:
+        raise InputError(
+            f"{old}: query {query!r}, document {document!r}, relevance {told!r} is no label; {count:,} rows are none. "
+            "Expected a query, a document and a relevance from 0 to 1. Give labels as clickmix wrote them."
+        )
+    twice = engine.rows(f"SELECT q, d, count(*) FROM {rows} GROUP BY q, d HAVING count(*) > 1 ORDER BY q, d LIMIT 1")
+    for query, document, count in twice:
+        raise InputError(
+            f"{old}: query {query!r}, document {document!r} stands there {count:,} times. Expected every document "
+            "once. Give labels as clickmix wrote them."
+        )
+
+
+def labels_moved(labels: Labels, old: Source) -> Moved:
+    """Compare labels with those that `open_labels` found, where the counts live."""
+    engine = labels.counts.engine
+    table = engine.keep(
+        f"SELECT coalesce(a.q, b.q) AS q, coalesce(a.d, b.d) AS d, b.r AS old_r, a.r AS new_r, "
+        f"abs(a.r - b.r) AS move FROM ({_keyed(f'({labels.query})')}) AS a "
+        f"FULL OUTER JOIN ({_keyed(old.table(), relevance=_number(old))}) AS b ON a.q = b.q AND a.d = b.d"
+    )
+    ((both, new, gone, mean, far),) = engine.rows(
+        "SELECT count(move), count(CASE WHEN old_r IS NULL THEN 1 END), count(CASE WHEN new_r IS NULL THEN 1 END), "
+        f"avg(move), count(CASE WHEN move > {FAR} THEN 1 END) FROM {table}"
+    )
+    furthest: list[tuple[Any, ...]] = engine.rows(
+        f"SELECT q, d, old_r, new_r FROM {table} WHERE move > 0 ORDER BY move DESC, q, d LIMIT {MOST_EXAMPLES}"
+    )
+    engine.forget(table)
+    examples = tuple((str(q), str(d), float(b), float(a)) for q, d, b, a in furthest)
+    return Moved(int(both), int(new), int(gone), float(mean or 0), int(far), examples)
+
+
+def _keyed(table: str, *, relevance: str = "CAST(relevance AS DOUBLE)", more: str = "") -> str:
+    """Ids as text: they may be numbers in one file and text in another."""
+    keys = "CAST(query_id AS VARCHAR) AS q, CAST(doc_id AS VARCHAR) AS d"
+    return f"SELECT {keys}, {relevance} AS r{more} FROM {table}"
+
+
+def _number(old: Source) -> str:
+    """Relevance; NULL where a text is no number."""
+    return f"{'TRY_CAST' if _is_text(old) else 'CAST'}(relevance AS DOUBLE)"
+
+
+def _is_text(old: Source) -> bool:
+    return old.untyped or old.format == "ndjson"

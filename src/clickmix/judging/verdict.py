@@ -1,0 +1,224 @@
+"""A verdict on a log: trustworthy, needs more data, or violates the assumptions.   MixtureFit -> LogVerdict
+
+    squared error(s) = sum over groups of documents V(s impressions per document) / documents
+is what to expect of labels with s times the impressions (mixtures/needed.py has V). With s_0 the s that gives the error
+of today and s_1 the one that gives the target, the log needs s_1 / s_0 times its data. Where relevance is so rare that
+the prior alone has a small error, clicks must also remove half of the uncertainty about it. Where positions had to be
+joined because each has too few documents, labels tell the position as well, and more queries are what is needed.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.optimize import brentq
+
+from clickmix.corrections.fitted import MixtureFit
+from clickmix.groups.places import SMALLEST_GROUP
+from clickmix.judging.checks import Check
+from clickmix.mixtures import Verdict
+from clickmix.mixtures.group import Group
+from clickmix.mixtures.impressions_needed import MOST, TARGET, check_target, expected_error
+
+LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
+MOST_JOINED = 0.1  # share of documents that may stand at places too small to be fitted by themselves
+MOST_GROUPS = 100  # that are asked how much more data they need
+LEAST_DATA = 1e-3  # times the impressions: where the search ends
+
+
+class Judgement(enum.StrEnum):
+    """What can be said of a log; the closed list."""
+
+    TRUSTWORTHY = "trustworthy"
+    NEEDS_MORE = "needs more data"
+    VIOLATES = "violates the assumptions"
+
+
+@dataclass(frozen=True)
+class LogVerdict:
+    """A judgement with its evidence, a sentence each.
+
+    `times` is how many times more data the labels need, where they need more and that can be said; infinite where no
+    amount within reach would do. `found` are the violations, if any were `looked` for.
+    """
+
+    judgement: Judgement
+    times: float | None
+    found: tuple[Check, ...]
+    sentences: tuple[str, ...]
+    looked: bool = True
+
+    def __str__(self) -> str:
+        """The judgement in a few words: `needs 3.4 times more data`."""
+        if self.judgement is Judgement.TRUSTWORTHY and not self.looked:
+            return f"{self.judgement} if it keeps the assumptions"
+        if self.judgement is not Judgement.NEEDS_MORE:
+            return str(self.judgement)
+        if self.times is None:
+            return "needs more data"
+        return "needs far more data" if self.times == math.inf else f"needs {_rounded_up(self.times)} times more data"
+
+
+def judge(fitted: MixtureFit, *, target: float = TARGET) -> LogVerdict:
+    """Whether labels of a fitted log deserve trust.
+
+    They do when their expected error is at most `target`, clicks removed at least half of what was uncertain, and
+    places have documents enough to be fitted. A violation outweighs everything: what the fit expects of its labels is
+    then worth nothing.
+    """
+    check_target(target)
+    found = tuple(check for check in fitted.checks if check.found)
+    enough = _joined(fitted) <= MOST_JOINED and fitted.error**2 <= _goal(fitted, target)
+    judgement = Judgement.VIOLATES if found else Judgement.TRUSTWORTHY if enough else Judgement.NEEDS_MORE
+    violated = [f"Violated: {check.violation}. {check.evidence}." for check in found]
+    times, on_error = _needed(fitted, target, enough=enough, in_doubt=bool(found))
+    return LogVerdict(judgement, times, found, (*violated, *on_error, *_looked_for(fitted)), looked=bool(fitted.checks))
+
+
+def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) -> tuple[float | None, list[str]]:
+    """How many times more data labels need, if it is not enough and that can be said; and why."""
+    if not any(group.mixture.informative for group in fitted.groups):
+        nothing = "Clicks tell nothing of relevance at any place: every label is what was assumed before any click."
+        return math.inf, [nothing]
+    if _joined(fitted) > MOST_JOINED:
+        queries = _times_more_queries(fitted)
+        return queries, [_on_joined(_joined(fitted), queries)]
+    times = None if enough else times_more_data(fitted, target=target)
+    return times, _on_error(fitted, times, target, in_doubt=in_doubt)
+
+
+def _joined(fitted: MixtureFit) -> float:
+    """The share of documents at places with too few of them."""
+    places = [(group.verdict(place), place.documents) for group in fitted.groups for place in group.places]
+    small = sum(documents for verdict, documents in places if verdict is Verdict.TOO_FEW_DOCUMENTS)
+    return small / sum(documents for _, documents in places)
+
+
+def _times_more_queries(fitted: MixtureFit) -> float:
+    """How many times the queries, at least, until places have enough documents, but for the smallest ones."""
+    sizes = sorted(place.documents for group in fitted.groups for place in group.places)
+    smaller = itertools.accumulate(sizes)
+    first = next(size for size, sum_ in zip(sizes, smaller, strict=True) if sum_ > MOST_JOINED * sum(sizes))
+    return SMALLEST_GROUP / first
+
+
+def _on_joined(joined: float, times: float) -> str:
+    return (
+        f"{joined:.0%} of documents stand at places with fewer than {SMALLEST_GROUP} documents, which were joined with "
+        "their neighbours: where positions are joined, labels tell the position as well as relevance. At least "
+        f"{_rounded_up(times)} times as many queries are needed; more impressions of the same documents do not help."
+    )
+
+
+def times_more_data(fitted: MixtureFit, *, target: float = TARGET) -> float | None:
+    """How many times today's data would bring the expected error of labels down to `target`.
+
+    Infinite where no amount within reach would, None where that cannot be said.
+    """
+    if any(group.mixture.variances is not None for group in fitted.groups):
+        return None  # how far a Gaussian's rates scatter with more impressions it does not say
+    # Of a page of thousands of positions some are enough to tell how errors fall.
+    groups = fitted.groups[:: math.ceil(len(fitted.groups) / MOST_GROUPS)]
+    documents = sum(group.documents for group in groups)
+    goal = _goal(fitted, target)
+    # Both searches ask for the same few numbers of impressions again and again.
+    errors = [functools.cache(functools.partial(expected_error, group.mixture)) for group in groups]
+
+    def squared_error(times: float) -> float:
+        pairs = zip(groups, errors, strict=True)
+        return sum(group.documents * _squared_error(group, times, error) for group, error in pairs) / documents
+
+    today, then = _solve(squared_error, fitted.error**2), _solve(squared_error, goal)
+    return math.inf if today is None or then is None else max(1.0, then / today)
+
+
+def _goal(fitted: MixtureFit, target: float) -> float:
+    """The squared error that labels should have."""
+    return min(target**2, (1 - LEAST_REMOVED) * _uncertainty(fitted))
+
+
+def _uncertainty(fitted: MixtureFit) -> float:
+    """The squared error to expect without any click."""
+    documents = sum(group.documents for group in fitted.groups)
+    return sum(group.documents * group.prior_variance for group in fitted.groups) / documents
+
+
+def _squared_error(group: Group, times: float, error: Callable[[int], float]) -> float:
+    """To expect with so many times the impressions; the `error` of whole numbers is joined by straight lines."""
+    if not group.mixture.informative:
+        return group.squared_error
+    n = min(times * group.impressions / group.documents, MOST - 1)
+    below = math.floor(n)
+    squares = [error(whole) ** 2 for whole in (below, below + 1)]
+    return squares[0] + (n - below) * (squares[1] - squares[0])
+
+
+def _solve(squared_error: Callable[[float], float], goal: float) -> float | None:
+    """The number of times at which a falling squared error reaches a goal, to a thousandth."""
+
+    def above(log_times: float) -> float:
+        return squared_error(math.exp(log_times)) - goal
+
+    low, high = -1.0, 0.0  # up to as much data as there is
+    while above(high) > 0:
+        low, high = high, high + 1
+        if high > math.log(MOST):
+            return None
+    while above(low) <= 0:
+        low, high = low - 1, low
+        if low < math.log(LEAST_DATA):
+            return math.exp(high)
+    return math.exp(brentq(above, low, high, xtol=1e-3))
+
+
+def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doubt: bool) -> list[str]:
+    doubt = ", if the assumptions held" if in_doubt else ""
+    expected = (
+        f"The error to expect of labels is {fitted.error:.3f}{doubt} (root mean square, of relevance from 0 to 1)"
+    )
+    removed = max(0.0, 1 - fitted.error**2 / _uncertainty(fitted))
+    if fitted.error <= target and removed >= LEAST_REMOVED:
+        return [f"{expected}, not above {target:g}."]
+    if fitted.error <= target:
+        more = (
+            ""
+            if times in (None, math.inf)
+            else f"; {_rounded_up(times)} times as many impressions would remove half of it"
+        )
+        rare = f"but relevance is rare: clicks remove only {removed:.0%} of the uncertainty about it{more}"
+        return [f"{expected}, not above {target:g}, {rare}."]
+    if times is None:
+        return [f"{expected}, above {target:g}; how much more data would change that cannot be said."]
+    goal = f"{math.sqrt(_goal(fitted, target)):.2g}"
+    if times == math.inf:
+        return [f"{expected}, above {target:g}; no number of impressions within reach would bring it to {goal}."]
+    return [f"{expected}; {_rounded_up(times)} times as many impressions of each document would bring it to {goal}."]
+
+
+def _looked_for(fitted: MixtureFit) -> list[str]:
+    quiet = [str(check.violation) for check in fitted.checks if not check.found]
+    if fitted.examination != "pbm":
+        return [
+            "Violations of the assumptions are not looked for where documents are grouped by what stands above them."
+        ]
+    if fitted.mixture in ("gaussian", "nonparametric"):
+        return [f"Violations of the assumptions are not looked for in a {fitted.mixture} mixture."]
+    if not fitted.checks:
+        return ["Violations of the assumptions were not looked for when this was fitted."]
+    return [f"No sign of these: {'; '.join(quiet)}."] if quiet else []
+
+
+def _rounded_up(times: float) -> str:
+    """Two digits, never fewer times than it takes.
+
+    >>> _rounded_up(3.41), _rounded_up(1232.0)
+    ('3.5', '1,300')
+    """
+    scale = 10.0 ** (math.floor(math.log10(times)) - 1)
+    rounded = math.ceil(times / scale - 1e-9) * scale
+    return f"{rounded:.1f}" if rounded < 10 else f"{rounded:,.0f}"

@@ -1,0 +1,1 @@
+"""Lab: what research needs and production does not: users, collections, regressions, experiments, the demo."""

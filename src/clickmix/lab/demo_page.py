@@ -1,0 +1,80 @@
+"""The report on the demo: the report on its log, and before it how near labels and rankers come to the known truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import betaincinv
+
+from clickmix.counts import Counts
+from clickmix.report.figures import Axis, Colour, Figure, Line, Panel
+from clickmix.report.log_page import log_page
+from clickmix.report.pages import Listing, Page, Section
+
+if TYPE_CHECKING:
+    from clickmix.lab.demo import Demo, Known
+
+BINS = 10
+FEWEST = 5  # documents in a bin, below which a share says nothing
+
+
+def demo_page(demo: Demo, counts: Counts, *, source: str) -> Page:
+    """What was made, whether it works, and the report that `clickmix debias --report` gives on such a log."""
+    log = log_page(counts, demo.fit, sources=[source], correction="mixture")
+    sections = [_truth_section(demo), *([_rankers_section(demo)] if demo.rankers else []), *log.sections]
+    return Page("clickmix demo", log.prose, sections)
+
+
+def _truth_section(demo: Demo) -> Section:
+    rates, labels = demo.known
+    story = (
+        "This log was made by simulated people, who clicked on what an old search engine showed them. So it is known "
+        "which documents are relevant. clickmix was not told; it saw the clicks only."
+    )
+    many = f"{int(labels.relevant.sum()):,}"
+    text = (
+        f"Of the {many} documents with the highest click-through rates, {rates.precision:.0%} are relevant. "
+        f"Of the {many} with the highest clickmix labels, {labels.precision:.0%} are."
+    )
+    rows = [(known.name, f"{known.error:.3f}", f"{known.precision:.0%}") for known in demo.known]
+    head = ("", "error", f"relevant among the first {many}")
+    note = "error: root mean squared distance from the truth, which is 0 or 1."
+    table = Listing(head, rows, notes=[note], numbers=frozenset({1, 2}))
+    return Section("Does it work?", [text, story], figures=[calibration_figure(demo)], tables=[table])
+
+
+def calibration_figure(demo: Demo) -> Figure:
+    """Of documents with some label, or click-through rate, the share that is relevant."""
+    colours: tuple[Colour, ...] = ("vermillion", "blue")  # as in the other figures
+    lines = [_calibration_line(known, colour) for known, colour in zip(demo.known, colours, strict=True)]
+    ideal = Line("ideal", [0, 1], [0, 1], colour="grey", points=False)
+    return Figure(
+        "Can the numbers be taken at their word?",
+        Axis("click-through rate, or label", 0, 1),
+        [Panel(Axis("share of documents that are relevant", 0, 1, percent=True), [*lines, ideal])],
+        note="Of documents with a label of 0.7, about 70% should be relevant: labels should lie near the ideal line. "
+        "Click-through rates do not: at the top a document is often clicked, relevant or not. Thin bars are 95% "
+        "intervals.",
+    )
+
+
+def _calibration_line(known: Known, colour: Colour) -> Line:
+    """Mean number and share of relevant documents in each tenth between 0 and 1."""
+    values = known.labels.relevance
+    tenth = np.minimum((values * BINS).astype(int), BINS - 1)
+    documents = np.bincount(tenth, minlength=BINS)
+    enough = documents >= FEWEST
+    n, total, k = (np.bincount(tenth, column, BINS)[enough] for column in (np.ones(len(tenth)), values, known.relevant))
+    low, high = (betaincinv(k + 0.5, n - k + 0.5, tail) for tail in (0.025, 0.975))  # Jeffreys' interval of a share
+    return Line(known.name, total / n, k / n, low, high, colour)
+
+
+def _rankers_section(demo: Demo) -> Section:
+    prose = (
+        "What labels are for: a ranker was trained on each kind of label, and measured on other queries, whose "
+        "documents all have grades from 0 to 4. nDCG@10 is 1 when the best documents stand first. A ranker trained on "
+        "click-through rates learns, in part, where the old engine puts things. One trained on good labels should come "
+        "near the one trained on the truth."
+    )
+    return Section("And does it help a ranker?", [prose], tables=[demo.rankers] if demo.rankers else [])

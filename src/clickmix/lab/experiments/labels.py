@@ -1,0 +1,128 @@
+"""Labels by name: what a ranker of the experiments is trained on.   Log -> relevance of training and validation lists
+
+The paper's are none, ac, mbc, ideal-ac and truth; the others are ours. Validation queries are labelled by what was
+fitted to the training queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp, xlog1py, xlogy
+
+from clickmix.corrections import AffineCorrection, BiasParameters, Correction, MixtureCorrection, NoCorrection
+from clickmix.errors import SettingError
+from clickmix.lab.experiments.tasks import Result
+from clickmix.lab.experiments.world import Floats, Log, Shown
+from clickmix.lab.users import PositionBased
+
+TITLES: dict[str, str] = {
+    "none": "no correction",
+    "ac": "AC",
+    "mbc": "MBC",
+    "gaussian": "MBC, Gaussian",
+    "auto": "clickmix",
+    "auto-flat": "clickmix, flat prior",
+    "matching": "clickmix, matching groups",
+    "ideal-ac": "Ideal-AC",
+    "limit": "Bayes posterior",
+    "truth": "true relevance",
+}
+ORACLES = ("ideal-ac", "limit", "truth")  # made with what nobody knows of a real log
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Relevance (lists, positions) of what was shown, NaN where there is no label."""
+
+    train: Floats
+    vali: Floats
+
+
+def label(name: str, log: Log, *, estimate: Result | None = None, clipped: bool = True) -> Labelled:
+    """The labels of this name; `estimate` is what regression EM found, for those that need it.
+
+    Not `clipped`, they are what the correction's formula gives: below 0 and above 1, too.
+    """
+    if name == "truth":
+        return _both(log, lambda shown: shown.relevance)
+    if name == "limit":
+        return _both(log, _posterior_mean(log))
+    fitted = _correction(name, log, estimate).fit(log.train.counts)
+
+    def of(shown: Shown) -> Floats:
+        labels = fitted.label(shown.counts)
+        return shown.spread(labels.doc_id, labels.relevance if clipped else labels.estimate)
+
+    return _both(log, of)
+
+
+def label_error(labelled: Labelled, log: Log) -> float:
+    """Root mean squared error of the training labels."""
+    return float(np.sqrt(np.nanmean((labelled.train - log.train.relevance) ** 2)))
+
+
+def _both(log: Log, of: Callable[[Shown], Floats]) -> Labelled:
+    return Labelled(of(log.train), of(log.vali))
+
+
+MIXTURES: dict[str, dict[str, Any]] = {
+    "mbc": {"mixture": "binomial", "sharing": False},  # the paper's: every position by itself
+    "gaussian": {"mixture": "gaussian"},
+    "auto": {"mixture": "auto"},
+    "auto-flat": {"mixture": "auto", "prior": "flat"},
+}
+
+
+def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
+    if name in MIXTURES:
+        return mixture_correction(name)
+    if name == "matching":
+        return MixtureCorrection(examination=log.setting.user)
+    if name == "none":
+        return NoCorrection()
+    if name == "ideal-ac":
+        user = _position_based(log)
+        return AffineCorrection(BiasParameters(user.alpha, user.beta))
+    if name == "ac" and estimate is not None:
+        return AffineCorrection(BiasParameters(estimate["alpha"], estimate["beta"]))
+    raise SettingError(f"labels {name!r}: expected one of {', '.join(TITLES)}; ac with what regression EM estimated.")
+
+
+def mixture_correction(name: str) -> MixtureCorrection:
+    """The mixture-based correction of this name."""
+    return MixtureCorrection(**MIXTURES[name])
+
+
+def _position_based(log: Log) -> PositionBased:
+    if not isinstance(log.user, PositionBased):
+        raise SettingError(f"The true parameters of labels are known for pbm users only, found {log.setting.user}.")
+    return log.user
+
+
+def _posterior_mean(log: Log) -> Callable[[Shown], Floats]:
+    def of(shown: Shown) -> Floats:
+        seen = shown.seen
+        mean = bayes_labels(_position_based(log), log.train.relevance, seen.clicks, seen.impressions[:, None])
+        return np.where(np.isnan(shown.rates), np.nan, mean)
+
+    return of
+
+
+def bayes_labels(user: PositionBased, truth: Floats, clicks: Any, impressions: Any) -> Floats:
+    """Bayes' rule with the true click rates, and the true share of each relevance at each position as prior.
+
+    Nothing that must estimate these parameters can know more. All are (lists, positions); `truth` is NaN past the end.
+    """
+    levels = np.unique(truth[~np.isnan(truth)])
+    share = np.array([(truth == level).sum(axis=0) for level in levels]) + 0.5  # no share is exactly 0
+    log_prior = np.log(share / share.sum(axis=0))
+    rates = user.alpha * levels[:, None] + user.beta
+    c, n = np.asarray(clicks)[:, None], np.asarray(impressions)[:, None]
+    log_posterior = log_prior + xlogy(c, rates) + xlog1py(n - c, -rates)  # lists, levels, positions
+    log_posterior -= logsumexp(log_posterior, axis=1, keepdims=True)
+    mean = np.einsum("lgk,g->lk", np.exp(log_posterior), levels)
+    return np.asarray(np.clip(mean, levels[0], levels[-1]))  # sums of posteriors are 1 but for rounding

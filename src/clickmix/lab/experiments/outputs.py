@@ -1,0 +1,97 @@
+"""Outputs: a page in; its tables as text, Markdown and LaTeX, its figures as SVG and the whole as HTML out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from clickmix.evaluate import Table
+from clickmix.evaluate.tables import escape_markdown
+from clickmix.report import Figure, Listing, Page, figure_svg, write_page
+from clickmix.storage.files import write_atomically
+
+
+def write_outputs(page: Page, folder: Path, name: str, results: dict[str, Any]) -> list[Path]:
+    """Write NAME.json, NAME.md, NAME.html, for tables NAME.tex and for each figure NAME.svg; the same page, the same
+    bytes."""
+    figures = [figure for section in page.sections for figure in section.figures]
+    pictures = {_picture_name(name, i): figure for i, figure in enumerate(figures)}
+    texts = {f"{name}.json": _json(results), f"{name}.md": markdown(page, pictures)}
+    if any(isinstance(table, Table) for section in page.sections for table in section.tables):
+        texts[f"{name}.tex"] = latex(page)
+    texts |= {file: figure_svg(figure, standalone=True) for file, figure in pictures.items()}
+    for file, text in texts.items():
+        write_atomically(folder / file, text.encode())
+    write_page(page, folder / f"{name}.html")
+    return [folder / file for file in (*texts, f"{name}.html")]
+
+
+def text(page: Page) -> str:
+    """The tables for a terminal."""
+    parts = []
+    for section in page.sections:
+        for table in section.tables:
+            title = section.title + (f": {table.caption}" if isinstance(table, Listing) and table.caption else "")
+            parts.append(f"{title}\n\n{table.text() if isinstance(table, Table) else _listing_text(table)}")
+    return "\n".join(parts)
+
+
+def markdown(page: Page, pictures: dict[str, Figure]) -> str:
+    """The page with links to its pictures."""
+    files = {id(figure): file for file, figure in pictures.items()}
+    lines = [f"# {page.title}", "", *_paragraphs(page.prose)]
+    for section in page.sections:
+        lines += [f"## {section.title}", "", *_paragraphs(section.prose)]
+        lines += [*(f"- {escape_markdown(point)}" for point in section.points), *([""] if section.points else [])]
+        for figure in section.figures:
+            lines += [f"![{figure.title}]({files[id(figure)]})", "", *_paragraphs([figure.note])]
+        for table in section.tables:
+            lines += [table.markdown() if isinstance(table, Table) else _listing_markdown(table)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def latex(page: Page) -> str:
+    """The tables with tests, each after a comment that names it; the others are in the Markdown file."""
+    return "\n".join(
+        f"% {section.title}\n{table.latex()}"
+        for section in page.sections
+        for table in section.tables
+        if isinstance(table, Table)
+    )
+
+
+def _picture_name(name: str, i: int) -> str:
+    return f"{name}.svg" if i == 0 else f"{name}-{i + 1}.svg"
+
+
+def _paragraphs(texts: Sequence[str]) -> list[str]:
+    return [line for text in texts if text for line in (escape_markdown(text), "")]
+
+
+def _listing_text(listing: Listing) -> str:
+    rows = [listing.head, *listing.rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(listing.head))]
+    head, *body = [
+        "  ".join(cell.rjust(w) if i in listing.numbers else cell.ljust(w) for i, (cell, w) in _cells(row, widths))
+        for row in rows
+    ]
+    lines = [head, "-" * len(head), *body, *(["", *listing.notes] if listing.notes else [])]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _cells(row: Sequence[str], widths: Sequence[int]) -> list[tuple[int, tuple[str, int]]]:
+    return list(enumerate(zip(row, widths, strict=True)))
+
+
+def _listing_markdown(listing: Listing) -> str:
+    rule = ["---:" if i in listing.numbers else "---" for i in range(len(listing.head))]
+    texts = [[escape_markdown(cell) for cell in row] for row in (listing.head, *listing.rows)]
+    rows = ["| " + " | ".join(row) + " |" for row in (texts[0], rule, *texts[1:])]
+    caption = [f"{listing.caption}:", ""] if listing.caption else []
+    return "\n".join([*caption, *rows, "", *_paragraphs(listing.notes)])
+
+
+def _json(results: dict[str, Any]) -> str:
+    return json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

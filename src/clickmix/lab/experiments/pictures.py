@@ -1,0 +1,87 @@
+"""Figure 1: click-through rates in, the labels that corrections make of them out.   results -> Page"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.lab.experiments.configs import Pictures
+from clickmix.lab.experiments.labels import TITLES, label
+from clickmix.lab.experiments.study import Study
+from clickmix.lab.experiments.tasks import Result, Results, Task
+from clickmix.lab.experiments.world import Floats, Log
+from clickmix.report import Axis, Bars, Figure, Line, Page, Panel, Section
+
+BINS = 30
+
+
+def picture(task: Task, log: Log, estimate: Result | None) -> Result:
+    """Documents at the task's position by click-through rate: how many are relevant, and what labels they get.
+
+    A label is given by its mean and by what nine in ten documents of the bin lie between.
+    """
+    k = task.position - 1
+    rates, truth = log.train.rates[:, k], log.train.relevance[:, k]
+    known = np.isfinite(rates)
+    edges = np.linspace(*_span(rates[known]), BINS + 1)
+    bins = np.clip(np.searchsorted(edges, rates[known], side="right") - 1, 0, BINS - 1)
+    result: Result = {
+        "edges": edges.tolist(),
+        "relevant": np.bincount(bins[truth[known] > 0.5], minlength=BINS).tolist(),
+        "not relevant": np.bincount(bins[truth[known] <= 0.5], minlength=BINS).tolist(),
+    }
+    for name in task.labels.split("+"):
+        result[name] = _summary(bins, label(name, log, estimate=estimate, clipped=False).train[known, k])
+    return result
+
+
+def _span(rates: Floats) -> tuple[float, float]:
+    low, high = float(rates.min()), float(rates.max())
+    return (low, high) if high > low else (low, low + 1)
+
+
+def _summary(bins: NDArray[np.intp], values: Floats) -> dict[str, list[float | None]]:
+    chosen = [values[bins == b] for b in range(BINS)]
+
+    def each(of: Callable[[Floats], float]) -> list[float | None]:
+        return [float(of(part)) if len(part) else None for part in chosen]
+
+    return {
+        "mean": each(lambda part: float(part.mean())),
+        "low": each(lambda part: float(np.quantile(part, 0.05))),
+        "high": each(lambda part: float(np.quantile(part, 0.95))),
+    }
+
+
+def pictures_page(config: Pictures, study: Study, results: Results) -> Page:
+    """One figure per position: labels above, documents below."""
+    figures = [_figure(task, results[task.key], config) for task in config.tasks(study)]
+    prose = [
+        "What a document's click-through rate makes of its label, for users with normal bias (eta 1) and binarized "
+        "relevance. Affine correction is a straight line; the mixture decides between two rates, the surer the more "
+        "impressions there are."
+    ]
+    return Page(config.title, prose=prose, sections=[Section("Labels by click-through rate", figures=figures)])
+
+
+def _figure(task: Task, found: Result, config: Pictures) -> Figure:
+    edges = found["edges"]
+    middles = tuple((a + b) / 2 for a, b in itertools.pairwise(edges))
+    lines = [
+        Line(TITLES[name], middles, _numbers(of["mean"]), low=_numbers(of["low"]), high=_numbers(of["high"]))
+        for name, of in ((name, found[name]) for name in config.labels)
+    ]
+    bars = [Bars("not relevant", edges, found["not relevant"]), Bars("relevant", edges, found["relevant"], "sky")]
+    return Figure(
+        f"Position {task.position}",
+        Axis("click-through rate"),
+        (Panel(Axis("label"), tuple(lines), height=180), Panel(Axis("documents"), tuple(bars))),
+        "Means of documents with about the same rate; the strokes hold nine in ten of them.",
+    )
+
+
+def _numbers(values: list[float | None]) -> tuple[float, ...]:
+    return tuple(np.nan if value is None else value for value in values)

@@ -1,0 +1,139 @@
+"""Study and Setting: what is reproduced, on which collection, with which users.   command -> study -> tasks"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from clickmix.errors import SettingError
+from clickmix.features import Collection, Split
+from clickmix.lab.collections import load_collection
+from clickmix.lab.simulate import LISTS, Relevance, UserName, open_collection
+from clickmix.lab.users import PositionBased, User, preset
+from clickmix.rankers import LambdaMART
+from clickmix.rankers.dnn import DNN
+
+PAPER_CLICKS, PAPER_QUERIES = 8_000_000, 18_919  # clicks grow with the training queries
+SYNTHETIC_QUERIES = 4_000  # training queries of the synthetic collection at scale 1
+COLLECTION_SEED = 0  # the collection is one and the same in all runs, as a published one would be
+SMALLEST = 20  # training queries: the production ranker learns from so many
+
+RANKERS: dict[str, str] = {"lambdamart": "LambdaMART", "dnn": "DNN"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Users: how they click, on what, and how often. `clicks` is the number for as many queries as the paper's."""
+
+    user: UserName = "pbm"
+    relevance: Relevance = "binarized"
+    eta: float = 1.0
+    clicks: int = PAPER_CLICKS
+
+    @property
+    def name(self) -> str:
+        """In one word, as it stands in results.
+
+        >>> Setting(eta=2, relevance="graded").name
+        'pbm-eta2-graded-8000000'
+        """
+        return f"{self.user}{f'-eta{self.eta:g}' if self.user == 'pbm' else ''}-{self.relevance}-{self.clicks}"
+
+    def person(self, top: int | None) -> User:
+        """The user model, for result lists of the paper's length or of length `top`."""
+        positions = LISTS[self.user] if top is None else top
+        if self.user == "pbm":
+            return PositionBased.with_eta(self.eta, positions=positions)
+        return preset(self.user, positions=positions)
+
+    def clicks_on(self, split: Split) -> int:
+        """How many clicks these queries get: the paper's number in proportion."""
+        return max(1, round(self.clicks * split.queries / PAPER_QUERIES))
+
+
+@dataclass(frozen=True)
+class Study:
+    """One experiment as it was asked for: the collection, its size, the number of runs and the rankers.
+
+    `scale` is the share of the collection's queries that is used; the synthetic collection has 4,000 training queries
+    at scale 1, and may be larger.
+    """
+
+    experiment: str
+    data: str | None = None
+    scale: float = 1.0
+    top: int | None = None
+    runs: int = 8
+    rankers: tuple[str, ...] = tuple(RANKERS)
+
+    def __post_init__(self) -> None:
+        if self.runs < 1:
+            raise SettingError(f"runs={self.runs}: expected at least 1.")
+        if not 0 < self.scale <= (1 if self.data else 100):
+            most = "1, the whole collection" if self.data else "100"
+            raise SettingError(f"scale={self.scale:g}: expected a number above 0, up to {most}.")
+        if not self.rankers or not set(self.rankers) <= set(RANKERS):
+            raise SettingError(f"rankers={self.rankers!r}: expected some of {', '.join(RANKERS)}.")
+
+    @property
+    def command(self) -> str:
+        """The command that asks for it, with the folder's name alone; rankers may have been asked for one by one.
+
+        >>> Study("table1", runs=3, scale=0.1).command
+        'clickmix reproduce table1 --scale 0.1 --runs 3'
+        """
+        usual = Study(self.experiment)
+        changed = (name for name in ("data", "scale", "top", "runs") if getattr(self, name) != getattr(usual, name))
+        words = (f"--{name} {Path(str(self.data)).name if name == 'data' else getattr(self, name)}" for name in changed)
+        return " ".join(["clickmix reproduce", self.experiment, *words])
+
+    def collection(self) -> Collection:
+        """The collection: the one in the folder, or the synthetic one; of a smaller scale its first queries."""
+        if self.data:
+            return _first(load_collection(self.data), self.scale)
+        queries = max(SMALLEST, round(SYNTHETIC_QUERIES * self.scale))
+        return open_collection(None, queries=queries, seed=COLLECTION_SEED)
+
+
+def _first(found: Collection, share: float) -> Collection:
+    def part(split: Split, least: int) -> Split:
+        return split.part(0, min(split.queries, max(least, round(split.queries * share))))
+
+    splits = part(found.train, SMALLEST), part(found.vali, 1), part(found.test, 1)
+    return Collection(found.name, *splits, found.largest_grade, found.notes)
+
+
+def describe(study: Study, collection: Collection) -> dict[str, Any]:
+    """The settings that results depend on: those of the study but for runs and rankers, which only add results."""
+    sizes = {name: [split.queries, split.documents] for name, split in _splits(collection).items()}
+    return {
+        "experiment": study.experiment,
+        "collection": collection.name,
+        "queries_and_documents": sizes,
+        "features": collection.train.features.shape[1],
+        "largest_grade": collection.largest_grade,
+        "grades": _fingerprint(collection),
+        "scale": study.scale,
+        "top": study.top,
+        "rankers": {"lambdamart": asdict(lambdamart(collection)), "dnn": asdict(DNN())},
+    }
+
+
+def lambdamart(collection: Collection) -> LambdaMART:
+    """The LambdaMART of tables and figures, with the weighting of the committed results: only so do they go on."""
+    return LambdaMART(largest_grade=collection.largest_grade, weighting="ideal-dcg")
+
+
+def _splits(collection: Collection) -> dict[str, Split]:
+    return {"train": collection.train, "vali": collection.vali, "test": collection.test}
+
+
+def _fingerprint(collection: Collection) -> str:
+    """Of the grades and where queries begin: collections of the same size are still told apart."""
+    digest = hashlib.sha256()
+    for split in _splits(collection).values():
+        digest.update(split.offsets.tobytes())
+        digest.update(split.grade.tobytes())
+    return digest.hexdigest()[:16]

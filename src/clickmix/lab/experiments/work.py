@@ -1,0 +1,114 @@
+"""Work: one task in, its result out; in a process of its own that sees one thread.   Task -> Result"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from clickmix.evaluate import evaluate
+from clickmix.features import Collection, Examples, Split, make_examples
+from clickmix.lab.experiments.estimates import at_iteration, estimate, time_correction
+from clickmix.lab.experiments.labels import Labelled, label, label_error
+from clickmix.lab.experiments.pictures import picture
+from clickmix.lab.experiments.study import lambdamart
+from clickmix.lab.experiments.tasks import Result, Results, Task
+from clickmix.lab.experiments.world import Floats, Log, Shown, World
+from clickmix.rankers import Ranker
+from clickmix.rankers.lambdamart import STEPS
+
+MEASURE = "ndcg@10"
+LABEL_ERROR = "label error"
+
+
+def work(world: World, task: Task, found: Results) -> Result:
+    """The result of a task; `found` holds those of the tasks that it needs."""
+    return _KINDS[task.kind](world, task, found)
+
+
+def _lists(world: World, task: Task, found: Results) -> Result:
+    world.make_lists(task.setting, task.run)
+    return {}
+
+
+def _ranking(world: World, task: Task, found: Results) -> Result:
+    """nDCG@10 on the graded test queries of a ranker trained on the task's labels."""
+    log, estimated = world.log(task.setting, task.run), _estimated(task, found)
+    if task.iteration and estimated is None:
+        return {MEASURE: None}  # regression EM had stopped before
+    labelled = label(task.labels, log, estimate=estimated)
+    test = world.collection.test
+    if teaches(labelled.train):
+        ranker = train(task.ranker, labelled, log, world.collection, seed=task.run)
+        scores = ranker.score(test.features)
+    else:
+        scores = np.zeros(test.documents)  # any order is as good: ties are averaged
+    return {MEASURE: measure(scores, test), LABEL_ERROR: label_error(labelled, log)}
+
+
+def _picture(world: World, task: Task, found: Results) -> Result:
+    return picture(task, world.log(task.setting, task.run), _estimated(task, found))
+
+
+def _estimate(world: World, task: Task, found: Results) -> Result:
+    _one_thread(task.regression)
+    return estimate(task, world.log(task.setting, task.run))
+
+
+def _timing(world: World, task: Task, found: Results) -> Result:
+    _one_thread(task.regression)
+    return time_correction(task, world.log(task.setting, task.run))
+
+
+_KINDS: dict[str, Callable[[World, Task, Results], Result]] = {
+    "lists": _lists,
+    "ranking": _ranking,
+    "picture": _picture,
+    "estimate": _estimate,
+    "timing": _timing,
+}
+
+
+def teaches(relevance: Floats) -> bool:
+    """Whether labels differ within some list, by more than the thousandth that LambdaMART rounds to."""
+    rounded = np.rint(relevance * STEPS)
+    return bool((np.nanmax(rounded, axis=1, initial=0) > np.nanmin(rounded, axis=1, initial=STEPS)).any())
+
+
+def train(name: str, labelled: Labelled, log: Log, collection: Collection, *, seed: int) -> Ranker:
+    """A ranker of this name. The trees are the authors' 300; the network stops by the validation labels."""
+    examples = _examples(log.train, labelled.train)
+    if name == "lambdamart":
+        return lambdamart(collection).fit(examples, seed=seed)
+    _one_thread(name)
+    settings: Any = importlib.import_module("clickmix.rankers.dnn").DNN()
+    vali = _examples(log.vali, labelled.vali) if teaches(labelled.vali) else None
+    ranker: Ranker = settings.fit(examples, vali=vali, seed=seed)
+    return ranker
+
+
+def measure(scores: Floats, test: Split) -> float:
+    """Mean nDCG@10 by the grades; queries without relevant documents are left out, as the authors do."""
+    return evaluate(scores, test.grade, test.query_id[test.query], measure=MEASURE).mean
+
+
+def _examples(shown: Shown, relevance: Floats) -> Examples:
+    lists, place = np.nonzero(~np.isnan(relevance))
+    rows = shown.rows[lists, place]
+    return make_examples(shown.split, (shown.split.query_id[lists], shown.split.doc_id[rows], relevance[lists, place]))
+
+
+def _estimated(task: Task, found: Results) -> Result | None:
+    """What regression EM found, at the task's iteration."""
+    needed = next((found[need.key] for need in task.needs if need.kind == "estimate"), None)
+    return None if needed is None else at_iteration(needed, task.iteration)
+
+
+def _one_thread(name: str) -> None:
+    """torch, where it is used, asks for its number of threads in its own way."""
+    if name.startswith("dnn"):
+        from clickmix.rankers.network import torch_module
+
+        torch_module().set_num_threads(1)

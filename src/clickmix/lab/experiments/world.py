@@ -1,0 +1,156 @@
+"""World: what tasks share: the collection, the lists of the production ranker, the users' log.   study -> logs
+
+Everything here follows from the study and the number of the run, so that no worker need tell another. Only the lists
+take long; they are put into a scratch folder.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.counts import Counts, count
+from clickmix.engines.choose import embedded
+from clickmix.features import Collection, Split, binarized, graded
+from clickmix.lab.collections import production_ranker
+from clickmix.lab.experiments.study import Setting, Study
+from clickmix.lab.users import ListCounts, PositionBased, User
+from clickmix.storage.files import write_atomically
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+PRODUCTION, TRAIN_CLICKS, VALI_CLICKS = 1, 2, 3  # what a generator is for: each has numbers of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Lists that people saw, and what they clicked: `rows` (lists, positions) of `split`, -1 past the end of a list."""
+
+    split: Split
+    rows: Integers
+    relevance: Floats  # the truth, NaN past the end
+    seen: ListCounts
+
+    @cached_property
+    def counts(self) -> Counts:
+        """As a correction takes them, list by list; the ids are the numbers of lists and of rows."""
+        lists, place = np.nonzero((self.rows >= 0) & (self.seen.impressions > 0)[:, None])
+        columns = {
+            "query_id": lists,
+            "list": lists.astype(str),
+            "doc_id": self.rows[lists, place],
+            "position": place + 1,
+            "impressions": self.seen.impressions[lists],
+            "clicks": self.seen.clicks[lists, place],
+        }
+        with duckdb.connect(config={"threads": 1}) as database:
+            counts = count(database.register("columns", columns).table("columns"), lists=True)
+        embedded(counts.engine, of="an experiment").run("SET threads = 1")  # other processes have the other cores
+        return counts
+
+    @property
+    def numbered(self) -> Split:
+        """The split with the ids of the counts."""
+        return replace(self.split, query_id=np.arange(self.split.queries), doc_id=np.arange(self.split.documents))
+
+    @property
+    def rates(self) -> Floats:
+        """Click-through rates, NaN where there is nothing or nobody looked."""
+        n = np.broadcast_to(self.seen.impressions[:, None], self.rows.shape)
+        known = (self.rows >= 0) & (n > 0)
+        return np.asarray(np.divide(self.seen.clicks, n, out=np.full(self.rows.shape, np.nan), where=known))
+
+    def spread(self, rows: Integers, values: Floats) -> Floats:
+        """A number for some rows of the split as an array like `rows`, NaN for the others."""
+        by_row = np.full(self.split.documents, np.nan)
+        by_row[rows] = values
+        return np.where(self.rows >= 0, by_row[self.rows], np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """What the users of one setting did in one run, on training and validation queries."""
+
+    setting: Setting
+    user: User
+    train: Shown
+    vali: Shown
+
+
+@dataclass(frozen=True)
+class World:
+    """A study and the folder where its lists are kept while it runs."""
+
+    study: Study
+    scratch: str
+
+    @property
+    def collection(self) -> Collection:
+        """The collection, made or opened once in every process."""
+        return _collection(self.study)
+
+    def make_lists(self, setting: Setting, run: int) -> None:
+        """Have the production ranker of a run rank training and validation queries."""
+        collection, top = self.collection, setting.person(self.study.top).positions
+        ranker = production_ranker(collection.train, rng=np.random.default_rng([PRODUCTION, run]))
+        lists = {name: ranker.top(getattr(collection, name), length=top) for name in ("train", "vali")}
+        packed = io.BytesIO()
+        np.savez(packed, allow_pickle=False, **lists)
+        write_atomically(self._lists_file(run), packed.getvalue())
+
+    def log(self, setting: Setting, run: int) -> Log:
+        """The users' clicks in a run."""
+        return _log(self, setting, run)
+
+    def lists(self, run: int) -> dict[str, Integers]:
+        """The lists that `make_lists` made: `train` and `vali`."""
+        with np.load(self._lists_file(run), allow_pickle=False) as packed:
+            return {name: packed[name] for name in ("train", "vali")}
+
+    def _lists_file(self, run: int) -> Path:
+        return Path(self.scratch) / f"lists-{run}.npz"
+
+
+@lru_cache(maxsize=1)
+def _collection(study: Study) -> Collection:
+    return study.collection()
+
+
+@lru_cache(maxsize=2)
+def _log(world: World, setting: Setting, run: int) -> Log:
+    user, lists = setting.person(world.study.top), world.lists(run)
+    train, vali = (
+        _shown(world.collection, split, lists[name], setting, user, rng=_rng(stage, run, setting))
+        for name, split, stage in (
+            ("train", world.collection.train, TRAIN_CLICKS),
+            ("vali", world.collection.vali, VALI_CLICKS),
+        )
+    )
+    return Log(setting, user, train, vali)
+
+
+def _rng(stage: int, run: int, setting: Setting) -> np.random.Generator:
+    return np.random.default_rng([stage, run, zlib.crc32(setting.name.encode())])
+
+
+def _shown(
+    collection: Collection, split: Split, rows: Integers, setting: Setting, user: User, *, rng: np.random.Generator
+) -> Shown:
+    kind = binarized if setting.relevance == "binarized" else graded
+    relevance = np.where(rows >= 0, kind(split.grade, largest_grade=collection.largest_grade)[rows], np.nan)
+    goal: dict[str, Any] = {"clicks": setting.clicks_on(split), "rng": rng}
+    if isinstance(user, PositionBased):
+        return Shown(split, rows, relevance, user.simulate_counts(relevance, **goal))
+    seen = ListCounts(impressions=np.zeros(len(rows), np.int64), clicks=np.zeros(rows.shape, np.int64))
+    for chunk in user.simulate_chunks(relevance, **goal):
+        seen = seen + chunk.counts()
+    return Shown(split, rows, relevance, seen)

@@ -1,0 +1,77 @@
+"""Documents of a log and their features, found by query and document.   features, ids -> Documents"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.errors import InputError, SettingError
+from clickmix.features import open_features
+from clickmix.features.ids import Ids, comparable
+from clickmix.features.label_columns import checked_ids
+from clickmix.features.matrix import check_features
+from clickmix.features.split import offsets_of
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Probability = Literal["sigmoid", "soft-min-max"]
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """The features of a log's documents; those of query i are the rows offsets[i] to offsets[i + 1]."""
+
+    features: NDArray[np.float32]
+    offsets: Integers
+
+
+def checked_probability(probability: Probability) -> Probability:
+    """`probability`, if it is one of the choices."""
+    if probability not in get_args(Probability):
+        raise SettingError(f"probability {probability!r}: expected one of {', '.join(get_args(Probability))}.")
+    return probability
+
+
+def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -> Documents:
+    """The features of these documents, in their order; every one must have some, and they must differ."""
+    split = open_features(features)
+    query, doc = checked_ids("the log", "query_id", query_id), checked_ids("the log", "doc_id", doc_id)
+    queries = _codes(split.query_id[split.query], query)
+    docs = _codes(split.doc_id, doc)
+    width = int(docs[1].max(initial=docs[0].max(initial=0))) + 1
+    known, wanted = queries[0] * width + docs[0], queries[1] * width + docs[1]
+    order = np.argsort(known, kind="stable")
+    place = np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)
+    rows = order[place]
+    missing = known[rows] != wanted
+    if missing.any():
+        raise _no_features(query, doc, missing)
+    matrix = np.asarray(split.features[rows])
+    check_features(matrix, name="the features of the log's documents")
+    if (matrix == matrix[0]).all():
+        raise InputError(
+            f"The features of all {len(matrix):,} documents of the log are equal: there is nothing to tell them apart "
+            "by. Give features that differ between documents."
+        )
+    return Documents(matrix, offsets_of(query))
+
+
+def _codes(known: Ids, wanted: Ids) -> tuple[Integers, Integers]:
+    """Numbers for ids, equal where the ids are; text is never equal to a number."""
+    if (known.dtype.kind in "iu") != (wanted.dtype.kind in "iu"):
+        return np.zeros(len(known), np.int64), np.ones(len(wanted), np.int64)
+    _, code = np.unique(np.concatenate(comparable(known, wanted)), return_inverse=True)
+    return code[: len(known)], code[len(known) :]
+
+
+def _no_features(query: NDArray[Any], doc: NDArray[Any], missing: NDArray[np.bool_]) -> InputError:
+    first = int(missing.argmax())
+    kinds = " and ".join("a whole number" if ids.dtype.kind in "iu" else "text" for ids in (query, doc))
+    return InputError(
+        f"No features for query {query[first]}, document {doc[first]} of the log ({missing.sum():,} of {len(doc):,} "
+        f"documents have none; the ids are {kinds}). Give features of every document of the log; ids must be of the "
+        "same type."
+    )

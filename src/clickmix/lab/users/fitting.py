@@ -1,0 +1,108 @@
+"""Fit: a user model learned from a log, with how it was learned.   sessions -> Fit -> Score on other sessions"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import xlog1py, xlogy
+
+from clickmix.errors import InputError
+from clickmix.lab.users.sessions import Floats, Integers, Sessions
+from clickmix.lab.users.user import User
+
+SCORED_TOGETHER = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """How well held-out clicks were predicted, each given the clicks above it, by position."""
+
+    log_likelihoods: Floats
+    impressions: Integers
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of all clicks and non-clicks together, in nats."""
+        return float(self.log_likelihoods.sum())
+
+    @property
+    def perplexities(self) -> Floats:
+        """exp(-mean log-likelihood) at each position: 1 is certainty, 2 a tossed coin; NaN where nothing was shown."""
+        shown = self.impressions > 0
+        mean = np.divide(self.log_likelihoods, self.impressions, out=np.full(len(shown), np.nan), where=shown)
+        perplexities: Floats = np.exp(-mean)
+        return perplexities
+
+    @property
+    def perplexity(self) -> float:
+        """Mean of the positions' perplexities."""
+        return float(np.nanmean(self.perplexities))
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A user model that makes a log most likely.
+
+    `user` has perfect trust, so that what it calls relevance is attraction. `attraction` has one entry per document
+    code (NaN: never shown), `examined` says how many examined impressions each rests on. `log_likelihoods` is the
+    trace of the climb. `normalisation` says what was fixed because clicks cannot show it; `unidentified` names the
+    parameters these sessions say nothing about.
+
+    Predictions are more careful than the fit: `predictor` and `predicted_attraction` are what one more observation at
+    the mean would have given, so that nothing is held impossible because it was not seen in a few sessions.
+    """
+
+    user: User
+    attraction: Floats
+    examined: Floats
+    log_likelihoods: tuple[float, ...]
+    converged: bool
+    normalisation: str
+    unidentified: tuple[str, ...]
+    predictor: User
+
+    @property
+    def mean_attraction(self) -> float:
+        """Of an examined result; the prediction for a document that was never shown."""
+        return mean(self.attraction, self.examined)
+
+    @property
+    def predicted_attraction(self) -> Floats:
+        """(attraction * examined + mean) / (examined + 1)."""
+        return shrunk(self.attraction, self.examined)
+
+    def score(self, sessions: Sessions) -> Score:
+        """Log-likelihood and perplexity of other sessions with the same document codes.
+
+        Documents that the fit has not seen are predicted with the mean attraction.
+        """
+        attraction = np.full(max(int(sessions.lists.max()) + 1, len(self.attraction)) + 1, self.mean_attraction)
+        attraction[: len(self.attraction)] = self.predicted_attraction
+        attraction[-1] = np.nan  # code -1, past the end of a list
+        log_likelihoods = np.zeros(sessions.positions)
+        for start in range(0, len(sessions), SCORED_TOGETHER):
+            some = sessions.take(slice(start, start + SCORED_TOGETHER))
+            p = self.predictor.click_probabilities(attraction[some.documents], clicks=some.clicks)
+            log_likelihoods += np.nansum(xlogy(some.clicks, p) + xlog1py(~some.clicks, -p), axis=0)
+        shown = sessions.lists >= 0
+        impressions = np.bincount(sessions.seen, minlength=len(shown)) @ shown
+        return Score(log_likelihoods=log_likelihoods, impressions=impressions)
+
+
+def mean(estimates: Floats, observations: Floats) -> float:
+    """Mean of the estimates, weighted by the observations each rests on; 1/2 where there are none."""
+    total = observations.sum()
+    return float(np.nansum(estimates * observations) / total) if total > 0 else 0.5
+
+
+def shrunk(estimates: Floats, observations: Floats) -> Floats:
+    """(estimate * observations + mean) / (observations + 1): each estimate with one more observation, at the mean."""
+    moved: Floats = (np.nan_to_num(estimates * observations) + mean(estimates, observations)) / (observations + 1)
+    return moved
+
+
+def check_clicked(clicks: int) -> None:
+    """A log without clicks says nothing about anybody."""
+    if clicks == 0:
+        raise InputError("There is no click in these sessions, so no user model can be fitted to them.")

@@ -1,0 +1,387 @@
+"""The command: what it prints, what it writes, how it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import clickmix as cm
+from commands import COMMAND, ENVIRONMENT, failure, run
+from logs import small_log, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a log of two days."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "monday.csv", small_log(seed=1))
+    write(tmp_path / "tuesday.csv", small_log(seed=2))
+    return tmp_path
+
+
+def test_debias_writes_labels_and_a_model_and_says_so(folder: Path) -> None:
+    result = run("debias", "monday.csv", "tuesday.csv", "-o", "labels.parquet", "--model", "model.json")
+    rows = duckdb.read_parquet("labels.parquet")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"Read 800 impressions and {sum(row[4] for row in rows.fetchall())} clicks.\n")
+    assert f"{len(rows)} labels in labels.parquet.\n" in result.stdout
+    assert rows.columns == ["query_id", "doc_id", "relevance", "impressions", "clicks", "low", "high"]
+    assert "position 1" in result.stdout
+    assert "\nThis log needs " in result.stdout
+    assert cm.MixtureFit.read("model.json").mixture == "auto"
+
+
+def test_label_with_a_saved_model_gives_the_labels_of_debias(folder: Path) -> None:
+    run("debias", "monday.csv", "tuesday.csv", "-o", "debias.parquet", "--model", "model.json", "--context", "device")
+    run("fit", "monday.csv", "tuesday.csv", "-o", "fit.json", "--context", "device")
+    run("counts", "monday.csv", "-o", "monday.parquet", "--context", "device")
+    run("label", "monday.parquet", "tuesday.csv", "--model", "fit.json", "-o", "label.parquet")
+    assert Path("label.parquet").read_bytes() == Path("debias.parquet").read_bytes()
+    assert Path("fit.json").read_bytes() == Path("model.json").read_bytes()
+
+
+def test_places_that_a_model_has_not_seen_are_told(folder: Path) -> None:
+    run("fit", "monday.csv", "-o", "fit.json")
+    Path("far.csv").write_text("query_id,doc_id,position,clicked\nq,d,98,1\nq,e,99,0\n")
+    result = run("label", "far.csv", "--model", "fit.json", "-o", "label.csv")
+    assert "2 places are not in the model, for instance position 98; the nearest it knows stand in.\n" in result.stdout
+
+
+def test_a_log_without_the_context_of_the_model_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("fit", "monday.csv", "-o", "fit.json", "--context", "device")
+    Path("plain.csv").write_text("query_id,doc_id,position,clicked\nq,d,1,1\n")
+    assert failure(capsys, monkeypatch, "label", "plain.csv", "--model", "fit.json", "-o", "x.csv") == (
+        "clickmix: plain.csv: no context column 'device'. Found query_id, doc_id, position, clicked. fit.json was "
+        "fitted with context device: give the log's columns these names, or fit a model without them.\n"
+    )
+
+
+def test_settings_of_counting_are_not_for_counts() -> None:
+    counts = cm.Counts.from_arrays(["q"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
+    given: dict[str, Any]
+    for given in (
+        {"context": ["device"]},
+        {"columns": {"query_id": "term"}},
+        {"bad_rows": "skip"},
+        {"memory": "1GB"},
+        {"engine": "duckdb"},
+    ):
+        with pytest.raises(cm.SettingError, match=f"{next(iter(given))}: these are counts, made without it"):
+            cm.debias(counts, **given)
+    assert len(cm.debias(counts, correction="none", context=[], columns={}, bad_rows="fail").relevance) == 2
+
+
+def test_no_correction(folder: Path) -> None:
+    result = run("debias", "monday.csv", "-o", "labels.csv", "--correction", "none")
+    assert result.exit_code == 0
+    assert Path("labels.csv").read_text().startswith("query_id,doc_id,relevance,impressions,clicks\nquery 0,")
+
+
+def test_python_runs_the_package() -> None:
+    words = [sys.executable, "-m", "clickmix", "--version"]
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert done.stdout == f"clickmix {cm.__version__}\n"
+
+
+def test_counts_say_how_many_cells(folder: Path) -> None:
+    result = run("counts", "monday.csv", "-o", "counts.ndjson")
+    assert (
+        result.stdout.splitlines()[1]
+        == f"{len(cm.count('monday.csv').cells()['clicks'])} cells (query, document, position) in counts.ndjson."
+    )
+
+
+def test_inspect_shows_what_the_fit_showed(folder: Path) -> None:
+    fitted = run("fit", "monday.csv", "-o", "model.json").stdout.splitlines()
+    assert run("inspect", "model.json").stdout.splitlines() == fitted[2:]
+
+
+@pytest.mark.parametrize("context", ["", "device"])
+def test_the_table_is_whole_at_any_width(folder: Path, monkeypatch: pytest.MonkeyPatch, context: str) -> None:
+    run("fit", "monday.csv", "tuesday.csv", "-o", "model.json", "--context", context)
+    device = ", device (mobile|desktop)" if context else ""
+    row = rf"position \d{device}( +[\d,]+){{3}}( +(〃|-|[\d,e.>-]+( ±[\de.-]+)?)){{6}} [a-z ]+"
+    for width in (40, 80, 110, 200):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = run("inspect", "model.json").stdout.splitlines()
+        places = [line.rstrip() for line in lines if re.match(r"position \d", line)]
+        assert [line for line in places if not re.fullmatch(row, line)] == []
+        assert len(places) == (8 if context else 4)
+        assert max(map(len, places)) <= 125
+        assert "…" not in "".join(lines)
+
+
+def test_skipped_rows_are_told(folder: Path) -> None:
+    with Path("monday.csv").open("a") as log:
+        log.write("q,1,0,1,mobile\nq,1\n")
+    lines = run("counts", "monday.csv", "-o", "counts.csv", "--bad-rows", "skip").stdout.splitlines()
+    assert lines[1:3] == [
+        "Refused 1 rows: the line has fewer columns than the header. For instance monday.csv, row 402: 'q,1'.",
+        "Refused 1 rows: position is not a whole number from 1 on. "
+        "For instance monday.csv, row 401, column 'position': '0'.",
+    ]
+
+
+FAILURES = [
+    (
+        "debias no.csv -o x.csv",
+        "no.csv: no such file. Check the path; folders and globs such as 'logs/*.parquet' work too.",
+    ),
+    (
+        "debias monday.csv -o no/x.csv",
+        "no/x.csv: the folder no does not exist. Make it first, or choose another path.",
+    ),
+    (
+        "debias monday.csv -o x.xlsx",
+        "x.xlsx: unknown kind of file. Expected a name ending in .parquet, .csv, .csv.gz, .ndjson, .ndjson.gz.",
+    ),
+    (
+        "debias monday.csv -o monday.csv",
+        "monday.csv: would replace a file that is read. Choose another name for the output.",
+    ),
+    (
+        "debias . -o ./monday.csv",
+        "monday.csv: would replace a file that is read. Choose another name for the output.",
+    ),
+    (
+        "debias monday.csv -o x.csv --model x.csv",
+        "x.csv: would replace the other output. Choose another name for the output.",
+    ),
+    (
+        "fit monday.csv -o monday.csv",
+        "monday.csv: would replace a file that is read. Choose another name for the output.",
+    ),
+    (
+        "fit monday.csv -o /dev/null",
+        "/dev/null: this is no ordinary file and would be replaced. Give the name of a file to write.",
+    ),
+    (
+        "label monday.csv --model monday.csv -o x.csv",
+        "monday.csv: damaged, or not a clickmix model: not a JSON document.",
+    ),
+    (
+        "counts monday.csv -o x.csv --columns query",
+        "--columns 'query': expected name=column, for instance query_id=search_term.",
+    ),
+    (
+        "counts monday.csv -o x.csv --memory big",
+        "memory 'big' is not an amount of memory. Write for instance 4GB or 800MB.",
+    ),
+    (
+        "counts monday.csv -o x.csv --memory 99999999999999999999TB",
+        "memory '99999999999999999999TB' is more than can be counted. Write for instance 4GB or 800MB.",
+    ),
+    (
+        f"counts monday.csv -o {'x' * 234}.csv",
+        f"{'x' * 234}.csv: the name is too long. Choose one of at most 237 bytes.",
+    ),
+    (
+        "inspect model.json",
+        "model.json: no such file. Expected a clickmix model.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), FAILURES, ids=[case[0] for case in FAILURES])
+def test_what_a_user_can_put_right_is_told_in_one_line(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    expected: str,
+) -> None:
+    before = {file: file.read_bytes() for file in folder.iterdir()}
+    assert failure(capsys, monkeypatch, *words.split()) == f"clickmix: {expected}\n"
+    assert {file: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(28, "No space left on device", "x.csv"), "x.csv: No space left on device. Nothing was written."),
+        (MemoryError("all of it"), "out of memory: all of it. Give more with --memory, or free some."),
+    ],
+)
+def test_what_the_machine_refuses(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    expected: str,
+) -> None:
+    def refuse(*arguments: object, **named: object) -> None:
+        raise error
+
+    monkeypatch.setattr("clickmix.counts.Counts.write", refuse)
+    assert failure(capsys, monkeypatch, "counts", "monday.csv", "-o", "x.csv") == f"clickmix: {expected}\n"
+
+
+def test_a_disk_that_is_full_after_the_labels_is_told_as_it_is(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda size: "full")
+    (folder / ".model.json.full.tmp").symlink_to("/dev/full")
+    text = failure(capsys, monkeypatch, "debias", "monday.csv", "-o", "labels.csv", "--model", "model.json")
+    assert text == "clickmix: model.json: No space left on device. Written before that: labels.csv.\n"
+    assert {"labels.csv"} == {file.name for file in folder.iterdir()} - {"monday.csv", "tuesday.csv"}
+
+
+def test_too_little_memory_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = failure(capsys, monkeypatch, "counts", "monday.csv", "-o", "x.csv", "--memory", "100KB")
+    assert text.startswith("clickmix: out of memory: ")
+    assert not Path("x.csv").exists()
+
+
+PAINT = "\x1b[31m\x07red\x1b[0m\u202e"
+
+
+def test_a_log_cannot_paint_the_screen(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(
+        folder / "log.csv",
+        {
+            "query_id": ["q"] * 9,
+            "doc_id": range(9),
+            "position": [1] * 9,
+            "clicked": [0, 1, 1] * 3,
+            "layout": [PAINT] * 9,
+        },
+    )
+    shown = run("debias", "log.csv", "-o", "labels.csv", "--context", "layout").stdout
+    assert "layout \\x1b[31m\\x07red\\x1b[0m\\u202e" in " ".join(shown.split())
+    assert [c for c in shown if not c.isprintable() and c != "\n"] == []
+    write(folder / "bad.csv", {"query_id": ["q"], "doc_id": ["d"], "position": [PAINT], "clicked": [1]})
+    error = failure(capsys, monkeypatch, "counts", "bad.csv", "-o", "x.csv")
+    assert [c for c in error if not c.isprintable()] == ["\n"]
+
+
+@pytest.mark.parametrize("command", ["debias", "counts", "fit", "label", "inspect"])
+def test_every_command_has_help(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"Usage: clickmix {command} " in result.stdout
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"clickmix {cm.__version__}\n"
+
+
+def test_a_mistake_is_told_before_anything_heavy_is_loaded() -> None:
+    program = (
+        "import sys, clickmix.cli, clickmix.errors\n"
+        "try: clickmix.cli.app(['debias', 'nowhere.parquet', '-o', 'labels.parquet'])\n"
+        "except clickmix.errors.InputError as error: print(error, *sorted(sys.modules), sep='\\n')"
+    )
+    told, *loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert "nowhere.parquet" in told
+    assert {"scipy", "rich", "narwhals"} & set(loaded) == set()
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, clickmix.cli\ntry: clickmix.cli.app(['--help'])\nexcept SystemExit: print(sorted(sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    loaded = set(re.findall(r"'(\w+)'", shown.stdout))
+    assert "Usage: " in shown.stdout
+    assert "typer" in loaded
+    assert loaded & {"numpy", "duckdb", "scipy", "narwhals", "pandas", "polars", "pyarrow"} == set()
+
+
+def test_without_a_terminal_there_is_no_progress_and_a_poor_one_gets_codes(folder: Path) -> None:
+    words = [*COMMAND, "debias", "monday.csv", "-o", "labels.csv"]
+    environment = ENVIRONMENT | {"PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(words, env=environment, capture_output=True, check=True)
+    assert result.stderr == b""
+    assert b"Read 400 impressions" in result.stdout
+    assert result.stdout.isascii()
+
+
+def test_on_a_terminal_progress_is_drawn(folder: Path) -> None:
+    ours, theirs = pty.openpty()
+    words = [*COMMAND, "debias", "monday.csv", "-o", "labels.csv"]
+    environment = ENVIRONMENT | {"TERM": "xterm"}
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    drawn = b""
+    try:
+        while chunk := os.read(ours, 4096):
+            drawn += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait() == 0
+    assert all(word in drawn for word in (b"reading", b"fitting", b"labelling"))
+
+
+# The command, whose engine takes hours for what it is asked to keep, or to write.
+SLOW = """
+import os, signal, sys, clickmix.cli
+# Whoever runs the tests may ignore some: nohup, a shell's background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+from clickmix.engines.duckdb import DuckDB
+method = sys.argv.pop(1)
+usual = getattr(DuckDB, method)
+def slow(self, query, *arguments, **named):
+    os.write(1, b"begun\\n")  # print would go to the bar
+    query = "SELECT count(*) AS query_id FROM range(1000000000000) AS t(i) WHERE sqrt(i) < 0"
+    return usual(self, query, *arguments, **named)
+setattr(DuckDB, method, slow)
+clickmix.cli.main()
+"""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("method", ["keep", "write"])
+def test_a_command_that_is_stopped_leaves_quietly_and_nothing_behind(
+    folder: Path, terminal: bool, number: int, code: int, method: str
+) -> None:
+    (folder / "temporary").mkdir()
+    before = sorted(folder.rglob("*"))
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, method, "counts", "monday.csv", "-o", "counts.parquet"],
+        env=ENVIRONMENT | {"TMPDIR": str(folder / "temporary"), "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    assert process.stdout is not None
+    try:
+        while process.stdout.readline() != b"begun\n":
+            assert process.poll() is None
+        time.sleep(0.2)
+        process.send_signal(number)
+        assert process.wait(timeout=30) == code
+    finally:
+        process.kill()
+        process.stdout.close()
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end of a terminal is closed
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    os.close(ours)
+    assert shown.decode().splitlines()[-1].endswith("clickmix: stopped. Nothing was written.")
+    assert "Traceback" not in shown.decode()
+    assert sorted(folder.rglob("*")) == before

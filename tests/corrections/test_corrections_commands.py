@@ -1,0 +1,240 @@
+"""`debias --correction ...` and `debias(correction=...)`: every correction by name, its options, how it fails."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import clickmix as cm
+from clickmix import cli
+from clickmix.corrections import Stop
+from clickmix.lab.regressions import choose_regression
+from clickmix.lab.simulate import write_columns
+from clickmix.lab.users import PositionBased
+from moving_logs import moving_counts
+
+COLUMNS = ["query_id", "doc_id", "relevance", "impressions", "clicks", "estimate"]
+POSITIONS = 6
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a log of documents that move, parameters, and features of every document."""
+    monkeypatch.chdir(tmp_path)
+    counts = moving_counts()
+    counts.write("log.parquet")
+    person = PositionBased.with_eta(1, positions=POSITIONS)
+    given = {"alpha": person.alpha.tolist(), "beta": person.beta.tolist(), "theta": person.examination.tolist()}
+    Path("abt.json").write_text(json.dumps(given))
+    labels = cm.debias(counts, correction="none")
+    rng = np.random.default_rng(0)
+    columns = {"query_id": labels.query_id, "doc_id": labels.doc_id}
+    columns |= {f"feature_{i}": labels.relevance + rng.normal(0, 0.1, len(labels)) for i in (1, 2)}
+    write_columns(columns, Path("features.parquet"))
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(
+        cli.app, ["debias", "log.parquet", "-o", "labels.parquet", *words], catch_exceptions=False
+    )
+
+
+def failure(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> str:
+    """The message on the error stream; the exit code must be 2, and nothing written."""
+    monkeypatch.setattr(sys, "argv", ["clickmix", "debias", "log.parquet", "-o", "labels.parquet", *words])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 2
+    assert not Path("labels.parquet").exists()
+    return capsys.readouterr().err
+
+
+COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "affine": (("--parameters", "abt.json"), {"parameters": "abt.json"}),
+    "ips": (("--parameters", "abt.json", "--clip", "twenty"), {"parameters": "abt.json", "clip": "twenty"}),
+    "coec": ((), {}),
+    "coec-best-position": ((), {}),
+    "plain-em": (("--no-trust",), {"trust": False}),
+    "regression-em": (
+        ("--features", "features.parquet", "--regression", "lambdamart-sigmoid", "--iterations", "2", "--seed", "1"),
+        {"features": "features.parquet", "regression": "lambdamart-sigmoid", "iterations": 2, "seed": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("correction", COMMANDS)
+def test_the_command_writes_what_python_gives(folder: Path, correction: str) -> None:
+    words, options = COMMANDS[correction]
+    result = run("--correction", correction, *words)
+    labels = cm.debias("log.parquet", correction=correction, **options)
+    written = duckdb.read_parquet("labels.parquet")
+    assert result.exit_code == 0
+    assert written.columns == list(labels.columns) == COLUMNS
+    assert written.fetchnumpy()["relevance"].tolist() == labels.relevance.tolist()
+    assert written.fetchnumpy()["estimate"].tolist() == labels.estimate.tolist()
+
+
+def test_parameters_may_be_given_as_numbers(folder: Path) -> None:
+    given = json.loads(Path("abt.json").read_text())
+    bias = cm.BiasParameters(given["alpha"], given["beta"])
+    by_file = cm.debias("log.parquet", correction="affine", parameters="abt.json").estimate
+    assert (cm.debias("log.parquet", correction="affine", parameters=bias).estimate == by_file).all()
+    by_file = cm.debias("log.parquet", correction="ips", parameters="abt.json").estimate
+    assert (cm.debias("log.parquet", correction="ips", parameters=given["theta"]).estimate == by_file).all()
+
+
+@pytest.mark.parametrize("correction", ["plain-em", "regression-em"])
+def test_what_em_found_can_be_used_the_next_day(folder: Path, correction: str) -> None:
+    result = run("--correction", correction, *COMMANDS[correction][0], "--model", "ab.json")
+    said = {
+        "plain-em": r"Plain EM converged after \d+ steps\. Relevance is on the widest scale: ",
+        "regression-em": r"Regression EM stopped after iteration 2: iterations used up\. ",
+    }
+    assert re.search(said[correction], result.stdout)
+    labels = duckdb.read_parquet("labels.parquet").fetchnumpy()["estimate"].tolist()
+    assert cm.debias("log.parquet", correction="affine", parameters="ab.json").estimate.tolist() == labels
+
+
+def test_regression_em_defaults_to_the_papers_regression(folder: Path) -> None:
+    fit = cm.RegressionEM(choose_regression("dnn-sigmoid", "features.parquet"), iterations=1).fit(
+        cm.count("log.parquet")
+    )
+    assert fit.stopped == Stop.ITERATIONS
+    labels = cm.debias("log.parquet", correction="regression-em", features="features.parquet", iterations=1)
+    assert (labels.estimate == fit.label(cm.count("log.parquet")).estimate).all()
+
+
+def test_ips_takes_parameters_without_trust() -> None:
+    counts, theta = moving_counts(queries=5), 1 / np.arange(1, POSITIONS + 1)
+    given = cm.BiasParameters.of_examination(theta)
+    by_parameters, by_theta = (cm.debias(counts, correction="ips", parameters=p).estimate for p in (given, theta))
+    assert by_parameters.tolist() == by_theta.tolist()
+
+
+@pytest.mark.parametrize(
+    ("correction", "parameters", "message"),
+    [
+        (
+            "affine",
+            [0.5, 0.5],
+            "parameters=[0.5, 0.5]: affine needs alpha and beta of every position. Give clickmix.BiasParameters(alpha, "
+            "beta), or the path of a parameters file.",
+        ),
+        (
+            "affine",
+            {"alpha": [1], "beta": [0]},
+            "parameters={'alpha': [1], 'beta': [0]}: affine needs alpha and beta of every position. Give "
+            "clickmix.BiasParameters(alpha, beta), or the path of a parameters file.",
+        ),
+        (
+            "ips",
+            cm.BiasParameters([0.5, 0.4], [0.0, 0.1]),
+            "parameters: beta at position 2 is 0.1, and ips knows position bias alone, beta 0. Give "
+            "clickmix.BiasParameters.of_examination(theta), or choose affine.",
+        ),
+        ("ips", {"theta": [1]}, "theta must be one number per position, found {'theta': [1]}."),
+    ],
+)
+def test_parameters_of_another_kind(correction: str, parameters: Any, message: str) -> None:
+    with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
+        cm.debias(moving_counts(queries=5), correction=correction, parameters=parameters)
+
+
+FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
+    "no parameters": (
+        ("--correction", "affine"),
+        "affine needs alpha and beta of every position: give --parameters FILE (in Python parameters=...).",
+    ),
+    "no theta": (
+        ("--correction", "ips"),
+        "ips needs theta of every position: give --parameters FILE (in Python parameters=...).",
+    ),
+    "no features": (
+        ("--correction", "regression-em"),
+        "regression-em needs the features of every document of the log: give --features FILE (in Python features=...).",
+    ),
+    "parameters for nothing": (
+        ("--parameters", "abt.json"),
+        "parameters is for affine, ips, and the correction is mixture.",
+    ),
+    "features for nothing": (
+        ("--correction", "coec", "--features", "features.parquet"),
+        "features is for regression-em, and the correction is coec.",
+    ),
+    "a mixture for nothing": (
+        ("--correction", "coec", "--mixture", "graded"),
+        "mixture is for mixture, and the correction is coec.",
+    ),
+    "a prior for nothing": (
+        ("--correction", "none", "--prior", "flat"),
+        "prior is for mixture, and the correction is none.",
+    ),
+    "an examination for nothing": (
+        ("--correction", "plain-em", "--examination", "dcm"),
+        "examination is for mixture, and the correction is plain-em.",
+    ),
+    "a model of nothing": (
+        ("--correction", "coec", "--model", "model.json"),
+        "--model model.json: coec fits nothing that could be written. Leave it out.",
+    ),
+    "output over parameters": (
+        ("--correction", "affine", "--parameters", "abt.json", "--context", "", "-o", "abt.json"),
+        "abt.json: unknown kind of file. Expected a name ending in .parquet, .csv, .csv.gz, .ndjson, .ndjson.gz.",
+    ),
+    "model over parameters": (
+        ("--correction", "plain-em", "--model", "log.parquet"),
+        "log.parquet: would replace a file that is read. Choose another name for the output.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_failures(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    words, message = FAILURES[case]
+    assert failure(capsys, monkeypatch, *words) == f"clickmix: {message}\n"
+
+
+@pytest.mark.parametrize(
+    "option", [{"mixture": "graded"}, {"prior": "flat"}, {"examination": "dcm"}, {"trust": False}, {"seed": 0}]
+)
+def test_options_of_others_are_refused_in_python(option: dict[str, Any]) -> None:
+    takers = {"trust": "plain-em, regression-em", "seed": "regression-em"}
+    (name,) = option
+    message = f"{name} is for {takers.get(name, 'mixture')}, and the correction is coec."
+    with pytest.raises(cm.SettingError, match=f"^{message}$"):
+        cm.debias(moving_counts(queries=5), correction="coec", **option)
+
+
+def test_what_was_not_asked_for_may_be_named() -> None:
+    counts = moving_counts(queries=5)
+    named = cm.debias(counts, correction="coec", mixture="auto", prior="position", examination="pbm")
+    assert named.relevance.tolist() == cm.debias(counts, correction="coec").relevance.tolist()
+
+
+def test_parameters_of_too_few_positions(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("few.json").write_text('{"alpha": [0.5, 0.4], "beta": [0.1, 0.1]}')
+    message = (
+        "clickmix: The parameters are for 2 positions, and the log goes down to position 6. Give parameters for all "
+        "positions, or leave the lower ones out of the log.\n"
+    )
+    assert failure(capsys, monkeypatch, "--correction", "affine", "--parameters", "few.json") == message
+
+
+def test_an_unknown_correction() -> None:
+    message = (
+        "correction 'magic': expected one of mixture, none, affine, ips, coec, coec-best-position, plain-em, "
+        "regression-em."
+    )
+    with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
+        cm.debias(moving_counts(queries=5), correction="magic")

@@ -1,0 +1,270 @@
+"""The same log gives the same labels on DuckDB, PostgreSQL and Spark; only small results cross."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clickmix as cm
+from clickmix.engines.choose import choose_engine
+from clickmix.groups import places as groups
+from clickmix.judging import checks
+from clickmix.lab.users.logfile import read_sessions
+from clickmix.report import log_page, write_page
+from logs import Table, cells, counted, small_log, write
+from servers import Database
+
+pytestmark = pytest.mark.xdist_group("engines")
+Load = Callable[[Table], tuple[Any, Any]]
+
+
+@pytest.fixture(params=["postgres", "spark"])
+def load(request: pytest.FixtureRequest) -> Load:
+    """Puts a table into the engine: what to pass as log, and as engine."""
+    if request.param == "postgres":
+        database = request.getfixturevalue("database")
+        return lambda table: (database.create("clicks", table), choose_engine(database.address))
+    spark = request.getfixturevalue("spark")
+
+    def frame(table: Table) -> tuple[Any, Any]:
+        from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+        kinds = [LongType() if isinstance(values[0], int) else StringType() for values in table.values()]
+        schema = StructType([StructField(key, kind) for key, kind in zip(table, kinds, strict=True)])
+        rows = list(zip(*table.values(), strict=True))
+        spark.createDataFrame(rows, schema).createOrReplaceTempView("clicks")
+        return "clicks", spark
+
+    return frame
+
+
+def moving_log(*, rows: int = 6_000, text: bool = True) -> Table:
+    """Documents that move between four positions, some relevant."""
+    rng = np.random.default_rng(5)
+    document, position = rng.integers(300, size=rows), rng.integers(1, 5, size=rows)
+    query = document % 40
+    clicked = rng.random(rows) < np.where(document % 3 == 0, 0.8, 0.1) / position
+    ids: tuple[list[Any], list[Any]] = (query.tolist(), document.tolist())
+    if text:
+        # Letters that languages sort otherwise than bytes do.
+        ids = ([f"{'aAéz-'[q % 5]}{q}" for q in query], [f"{'bB _'[d % 4]}{d}" for d in document])
+    return dict(
+        zip(
+            ("query_id", "doc_id", "position", "clicked"),
+            (*ids, position.tolist(), clicked.astype(int).tolist()),
+            strict=True,
+        )
+    )
+
+
+def staying_log(*, rows: int = 4_000) -> Table:
+    """Documents that are always shown at the same position."""
+    table = moving_log(rows=rows)
+    table["position"] = [1 + int(document[1:]) % 4 for document in table["doc_id"]]
+    return table
+
+
+LOGS = {
+    "staying": staying_log(),
+    "counted": counted(small_log(rows=2_000)),
+    "moving, text ids": moving_log(),
+    "moving, whole ids": moving_log(text=False),
+}
+PARAMETERS = cm.BiasParameters(np.array([0.7, 0.35, 0.25, 0.2]), np.array([0.1, 0.05, 0.03, 0.02]))
+CASES: list[tuple[str, dict[str, Any]]] = [
+    *((log, {}) for log in LOGS),
+    ("moving, text ids", {"prior": "flat", "mixture": "graded"}),
+    ("staying", {"mixture": "gaussian"}),
+    ("staying", {"mixture": "nonparametric"}),
+    ("moving, text ids", {"correction": "none"}),
+    ("moving, text ids", {"correction": "coec"}),
+    ("moving, whole ids", {"correction": "coec-best-position"}),
+    ("moving, text ids", {"correction": "affine", "parameters": PARAMETERS, "clip": "twenty"}),
+    ("moving, text ids", {"correction": "ips", "parameters": [1.0, 0.5, 0.25, 0.125]}),
+]
+
+
+def assert_same_labels(labels: Any, expected: Any) -> None:
+    """The same rows in the same order; relevance to 1e-9."""
+    for column in ("query_id", "doc_id", "impressions", "clicks"):
+        assert getattr(labels, column).tolist() == getattr(expected, column).tolist()
+    assert list(labels.columns) == list(expected.columns)
+    for column in list(expected.columns)[2:]:
+        np.testing.assert_allclose(labels.columns[column], expected.columns[column], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("log", "settings"), CASES)
+def test_every_engine_gives_the_same_labels(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, settings: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(groups, "LOOK_CELLS", 300)
+    monkeypatch.setattr(groups, "SAMPLE_CELLS", 600)  # of about 1,200: the sample must be the same documents
+    name, engine = load(LOGS[log])
+    expected = cm.debias(write(tmp_path / "log.parquet", LOGS[log]), **settings)
+    assert_same_labels(cm.debias(name, engine=engine, **settings), expected)
+
+
+def test_every_engine_gives_the_same_report(load: Load, tmp_path: Path) -> None:
+    def report(log: Any, engine: Any) -> str:
+        counts = cm.count(log, engine=engine)
+        fitted = cm.MixtureCorrection().fit(counts)
+        write_page(log_page(counts, fitted, sources=["clicks"], correction="mixture"), tmp_path / "report.html")
+        return (tmp_path / "report.html").read_text()
+
+    expected = report(write(tmp_path / "log.parquet", LOGS["staying"]), None)
+    assert report(*load(LOGS["staying"])) == expected
+
+
+@pytest.mark.parametrize("correction", ["plain-em", "oracle"])
+def test_what_needs_all_counts_here_says_so(load: Load, correction: str) -> None:
+    name, engine = load(LOGS["staying"])
+    counts = cm.count(name, engine=engine)
+    chosen: Any = cm.PlainEM() if correction == "plain-em" else cm.Oracle(["q"], ["d"], [1.0])
+    with pytest.raises(cm.SettingError) as caught:
+        chosen.fit(counts).label(counts)
+    assert str(caught.value) == (
+        f"{correction} needs all of the log's counts or sessions on this machine, and they would have to leave the "
+        "engine. Download the counts or the log, and run it on the files without an engine."
+    )
+
+
+def test_result_lists_are_kept_on_this_machine(load: Load) -> None:
+    name, engine = load(LOGS["staying"])
+    with pytest.raises(cm.SettingError) as caught:
+        cm.debias(name, engine=engine, examination="dcm")
+    assert str(caught.value) == (
+        "keeping result lists apart (dcm, ubm) needs all of the log's counts or sessions on this machine, and they "
+        "would have to leave the engine. Download the counts or the log, and run it on the files without an engine."
+    )
+
+
+def test_sessions_are_read_on_this_machine(spark: Any) -> None:
+    with pytest.raises(cm.SettingError, match=r"^reading sessions needs all of the log's counts or sessions on this"):
+        read_sessions(spark.createDataFrame([(1,)], "a int"))
+
+
+def test_context_and_other_names(load: Load, tmp_path: Path) -> None:
+    table = small_log(rows=1_000)
+    table = {"Search Term": table.pop("query_id"), **table, "order": table.pop("device")}
+    table["order"][5] = None
+    settings: dict[str, Any] = {"columns": {"query_id": "Search Term"}, "context": ["order"]}
+    name, engine = load(table)
+    assert_same_labels(
+        cm.debias(name, engine=engine, **settings), cm.debias(write(tmp_path / "log.parquet", table), **settings)
+    )
+
+
+BAD: Table = {
+    "query_id": ["q", None, "q", "q", "q", "q"],
+    "doc_id": ["d", "d", None, "d", "d", "d"],
+    "position": [1, 1, 1, 0, 1, 1],
+    "clicked": [1, 1, 1, 1, 2, 0],
+}
+
+
+def test_bad_rows_are_named_by_their_key(load: Load) -> None:
+    name, engine = load(BAD)
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(name, engine=engine)
+    assert str(caught.value) == (
+        "table clicks, query missing, document d, position 1, column 'query_id': nothing: query_id is missing. 4 rows "
+        "are bad in all. Mend the log, or leave bad rows out with --bad-rows skip (in Python bad_rows='skip')."
+    )
+
+
+def test_bad_rows_are_left_out_and_counted_by_kind(load: Load, tmp_path: Path) -> None:
+    name, engine = load(BAD)
+    counts = cm.count(name, engine=engine, bad_rows="skip")
+    expected = cm.count(write(tmp_path / "log.parquet", BAD), bad_rows="skip")
+    assert cells(counts) == cells(expected) == [("q", "d", 1, 2, 1)]
+    assert [(kind.reason, kind.rows) for kind in counts.refused] == [(k.reason, k.rows) for k in expected.refused]
+
+
+TEXTS: Table = {
+    "query_id": ["q"] * 7,
+    "doc_id": ["d"] * 7,
+    "position": ["1", "2.0", "+1", "1e3", "9223372036854775808", "٣", "0"],
+    "clicked": ["1", "true", "1", "1", "1", "1", "1"],
+}
+
+
+def test_texts_are_judged_alike(load: Load, tmp_path: Path) -> None:
+    name, engine = load(TEXTS)
+    counts = cm.count(name, engine=engine, bad_rows="skip")
+    assert cells(counts) == [("q", "d", 1, 1, 1), ("q", "d", 2, 1, 1)]
+    assert [(kind.reason, kind.rows) for kind in counts.refused] == [("position is not a whole number from 1 on", 5)]
+
+
+def test_an_empty_log(load: Load) -> None:
+    name, engine = load({key: values[1:2] for key, values in BAD.items()})
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(name, engine=engine, bad_rows="skip")
+    assert str(caught.value) == (
+        "table clicks: the log is empty. All 1 rows were refused: query_id is missing. Expected one row per impression."
+    )
+
+
+def test_a_missing_column(load: Load) -> None:
+    name, engine = load({"query": ["q"], "doc_id": ["d"], "position": [1], "clicked": [1]})
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(name, engine=engine)
+    assert str(caught.value) == (
+        "table clicks: no column 'query_id'. Found query, doc_id, position, clicked. Say which column is meant, for "
+        "instance --columns query_id=query (in Python columns={'query_id': 'query'})."
+    )
+
+
+@pytest.mark.parametrize("log", ["staying", "moving, text ids"])
+def test_only_small_results_cross(load: Load, monkeypatch: pytest.MonkeyPatch, log: str) -> None:
+    """Counting, fitting and writing labels bring over the histogram, and a sample where documents move.
+
+    Where they stay, a sample of queries is counted once more, by whether a relevant document stands above.
+    """
+    monkeypatch.setattr(groups, "LOOK_CELLS", 100)
+    monkeypatch.setattr(groups, "SAMPLE_CELLS", 200)
+    monkeypatch.setattr(checks, "LOOK_CELLS", 30)
+    name, given = load(LOGS[log])
+    engine = choose_engine(given)
+    crossed: list[int] = []
+    fetch, rows = engine.fetch, engine.rows
+
+    def watched_fetch(query: str) -> Any:
+        crossed.append(len(next(iter((found := fetch(query)).values()))))
+        return found
+
+    def watched_rows(query: str) -> Any:
+        crossed.append(len(found := rows(query)))
+        return found
+
+    monkeypatch.setattr(engine, "fetch", watched_fetch)
+    monkeypatch.setattr(engine, "rows", watched_rows)
+    counts = cm.count(name, engine=engine)
+    written = cm.debias(counts).write("crossed")
+    histogram = engine.rows(
+        f"SELECT count(*) FROM (SELECT DISTINCT position, impressions, clicks FROM {counts.table})"
+    )[0][0]
+    more = 60 if log == "staying" else 300
+    assert written == len(set(zip(LOGS[log]["query_id"], LOGS[log]["doc_id"], strict=True)))
+    assert sum(crossed) < histogram + more + 40 < len(cells(counts))
+
+
+def test_memory_is_duckdbs(spark: Any, database: Database) -> None:
+    with pytest.raises(cm.SettingError) as caught:
+        cm.count("clicks", engine=database.address, memory="1GB")
+    assert str(caught.value) == "memory '1GB': a bound for the embedded DuckDB. PostgreSQL has settings for it."
+    with pytest.raises(cm.SettingError) as caught:
+        cm.count("clicks", engine=spark, memory="1GB")
+    assert str(caught.value) == "memory '1GB': a bound for the embedded DuckDB. Spark has settings for it."
+
+
+def test_an_engine_nobody_knows() -> None:
+    with pytest.raises(cm.SettingError) as caught:
+        cm.count("clicks", engine="mysql://host")
+    assert str(caught.value) == (
+        "engine 'mysql://host': expected duckdb, spark, a Spark master such as local[2] or spark://host:7077, or an "
+        "address such as postgresql://user@host/database."
+    )

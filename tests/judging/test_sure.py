@@ -1,0 +1,472 @@
+"""How sure labels are: impressions needed, predicted errors, intervals, checks of the assumptions, the verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import clickmix as cm
+from clickmix.groups.places import Place, sample_queries
+from clickmix.judging.checks import check_grades, check_rising, split_query
+from clickmix.judging.misfit import find_misfits
+from clickmix.judging.rate_gaps import compare_rates
+from clickmix.judging.verdict import times_more_data
+from clickmix.lab.users import PositionBased
+from clickmix.mixtures.group import PlaceCounts
+from clickmix.report.summary import fit_sentences
+from oracles_sure import expected_squared_error, gain_of_a_rate, gain_of_own_rates, split_below
+from remark1 import toy
+from simulation import PRIORS, rmse, spread
+from violations import CLEAN, PLANTED, Log, mixture_for, position_based
+
+BOUND = 5.0
+
+
+def mixture(weights: tuple[float, ...], rates: tuple[float, ...], **fields: Any) -> cm.Mixture:
+    return cm.Mixture("binomial", cm.Verdict.OVERLAPPING, weights, rates, **fields)
+
+
+TWO, FOUR = mixture((0.9, 0.1), (0.05, 0.3)), mixture((0.5, 0.3, 0.1, 0.1), (0.1, 0.2, 0.3, 0.4))
+FAR = mixture((0.5, 0.3, 0.2), (0.1, 0.12, 0.8))
+
+
+def papers_mixture(eta: float, position: int) -> cm.Mixture:
+    """The paper's users at a position."""
+    user, k = PositionBased.with_eta(eta, positions=20), position - 1
+    share = float(PRIORS[k])
+    return mixture((1 - share, share), (float(user.beta[k]), float(user.beta[k] + user.alpha[k])))
+
+
+class TestImpressionsNeeded:
+    @pytest.mark.parametrize("fitted", [TWO, FOUR, FAR], ids=["two grades", "four grades", "one far from the others"])
+    @pytest.mark.parametrize("impressions", [0, 1, 7, 60, 500])
+    def test_the_expected_error_is_the_sum_over_all_clicks(self, fitted: cm.Mixture, impressions: int) -> None:
+        slow = expected_squared_error(fitted.weights, fitted.rates, impressions)
+        assert cm.expected_error(fitted, impressions) ** 2 == pytest.approx(slow, rel=1e-10)
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        low=st.floats(1e-5, 0.9), step=st.floats(1e-4, 1.0), weight=st.floats(0.001, 0.999), n=st.integers(0, 20_000)
+    )
+    def test_more_impressions_are_never_worse(self, low: float, step: float, weight: float, n: int) -> None:
+        fitted = mixture((1 - weight, weight), (low, low + step * (0.999 - low)))
+        assert cm.expected_error(fitted, n + 1) <= cm.expected_error(fitted, n) + 1e-7
+
+    @pytest.mark.parametrize("fitted", [TWO, FOUR], ids=["two grades", "four grades"])
+    @pytest.mark.parametrize("target", [0.25, 0.1, 0.03])
+    def test_the_fewest_that_reach_the_target(self, fitted: cm.Mixture, target: float) -> None:
+        needed = cm.impressions_for(fitted, target=target)
+        assert needed is not None
+        assert cm.expected_error(fitted, needed) <= target < cm.expected_error(fitted, needed - 1)
+
+    def test_no_impressions_where_the_prior_is_sure_enough(self) -> None:
+        assert cm.impressions_for(mixture((0.999, 0.001), (0.1, 0.5))) == 0
+
+    @pytest.mark.parametrize(
+        "fitted",
+        [
+            pytest.param(cm.Mixture("binomial", cm.Verdict.ONE_RATE, (1.0,), (0.2,)), id="one rate"),
+            pytest.param(mixture((0.5, 0.5), (0.5, 0.5005)), id="more than a million"),
+            pytest.param(
+                cm.Mixture("gaussian", cm.Verdict.SEPARATED, (0.5, 0.5), (0.1, 0.5), (0.01, 0.01)), id="gaussian"
+            ),
+        ],
+    )
+    def test_none_where_no_number_can_be_given(self, fitted: cm.Mixture) -> None:
+        assert cm.impressions_for(fitted) is None
+
+    @pytest.mark.parametrize("impressions", [-1, 1.5, math.nan, "7"])
+    def test_impressions_are_counted(self, impressions: Any) -> None:
+        with pytest.raises(cm.SettingError, match=rf"^impressions={impressions!r}: expected a whole number from 0\.$"):
+            cm.expected_error(TWO, impressions)
+
+    @pytest.mark.parametrize("target", [0, -1, math.nan])
+    def test_a_target_is_above_0(self, target: float) -> None:
+        message = rf"^target={target!r}: expected the error that labels may have, a number above 0\.$"
+        with pytest.raises(cm.SettingError, match=message):
+            cm.impressions_for(TWO, target=target)
+        with pytest.raises(cm.SettingError, match=message):
+            cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05), target=target)
+
+    @pytest.mark.parametrize(
+        ("eta", "position", "needed"), [(1, 1, 18), (1, 20, 92), (2, 2, 71), (2, 20, 1856)], ids=str
+    )
+    def test_the_papers_fifteen_is_enough_at_the_top_only(self, eta: float, position: int, needed: int) -> None:
+        assert cm.impressions_for(papers_mixture(eta, position)) == needed
+
+    @pytest.mark.parametrize("fitted", [TWO, FOUR], ids=["two grades", "four grades"])
+    def test_simulated_labels_are_as_far_off_as_expected(self, fitted: cm.Mixture) -> None:
+        rng, n, documents = np.random.default_rng(1), 40, 100_000
+        grade = rng.choice(len(fitted.rates), p=fitted.weights, size=documents)
+        clicks = rng.binomial(n, np.array(fitted.rates)[grade])
+        squares = (fitted.relevance(np.full(documents, n), clicks) - grade / (len(fitted.rates) - 1)) ** 2
+        z = (squares.mean() - cm.expected_error(fitted, n) ** 2) / (squares.std() / np.sqrt(documents))
+        assert abs(z) < BOUND
+
+
+WELL_DETERMINED = {
+    "eta 1": {"seed": 3},
+    "eta 2, 400 sessions": {"seed": 4, "eta": 2.0, "sessions": 400},
+    "graded, 400 sessions": {"seed": 5, "graded": True, "sessions": 400},
+}
+FEW_CLICKS = {
+    "graded, 20 sessions": {"seed": 6, "graded": True, "sessions": 20},
+    "300 queries": {"seed": 7, "queries": 300},
+}
+
+
+def labelled(log: Log, mixture_name: str = "auto") -> tuple[cm.MixtureFit, cm.Labels]:
+    fitted = cm.MixtureCorrection(mixture_name).fit(log.counts)
+    return fitted, fitted.label(log.counts)
+
+
+@pytest.mark.parametrize("kind", WELL_DETERMINED)
+def test_the_predicted_error_is_the_measured_one(kind: str) -> None:
+    log = position_based(**WELL_DETERMINED[kind])  # type: ignore[arg-type]
+    fitted, labels = labelled(log)
+    squares = (labels.relevance - log.truth(labels)) ** 2
+    z = (squares.mean() - fitted.error**2) / (squares.std() / np.sqrt(len(squares)))
+    assert abs(z) < BOUND
+
+
+def test_documents_that_move_have_a_predicted_error_too_and_raise_no_alarm() -> None:
+    counts, relevant, _ = spread(2, documents=8_000)
+    fitted = cm.MixtureCorrection().fit(counts)
+    labels = fitted.label(counts)
+    squares = (labels.relevance - relevant[labels.doc_id]) ** 2
+    assert fitted.jointly
+    assert abs((squares.mean() - fitted.error**2) / (squares.std() / np.sqrt(len(squares)))) < BOUND
+    assert [check.violation for check in fitted.checks if check.found] == []
+    assert cm.Violation.CASCADE not in {check.violation for check in fitted.checks}
+
+
+@pytest.mark.parametrize("kind", [*WELL_DETERMINED, *FEW_CLICKS])
+def test_intervals_hold_the_true_grade_of_95_in_100_documents(kind: str) -> None:
+    log = position_based(**(WELL_DETERMINED | FEW_CLICKS)[kind])  # type: ignore[arg-type]
+    labels = labelled(log)[1]
+    truth, documents = log.truth(labels), len(labels)
+    held = (labels.columns["low"] <= truth + 1e-9) & (truth <= labels.columns["high"] + 1e-9)
+    assert held.sum() >= 0.95 * documents - BOUND * np.sqrt(0.95 * 0.05 * documents)
+
+
+def drawn(rng: np.random.Generator, fitted: cm.Mixture, documents: int, impressions: int) -> cm.Observations:
+    """A histogram of documents drawn from a mixture."""
+    rates = rng.choice(fitted.rates, p=fitted.weights, size=documents)
+    clicks, times = np.unique(rng.binomial(impressions, rates), return_counts=True)
+    return cm.Observations.histogram(np.full(len(clicks), impressions), clicks, times)
+
+
+class TestMisfit:
+    def test_the_gain_is_that_of_a_search(self) -> None:
+        seen = drawn(np.random.default_rng(3), FOUR, 2_000, 60)
+        misfits = find_misfits(seen, TWO)
+        found = [(m.share, m.gain) for m in misfits]
+        assert found == [pytest.approx(gain_of_a_rate(seen, TWO.weights, TWO.rates, m.rate), rel=1e-4) for m in misfits]
+
+    def test_where_the_strange_rate_is(self) -> None:
+        robots = mixture((0.85, 0.1, 0.05), (0.05, 0.3, 0.8))
+        between, beyond = find_misfits(drawn(np.random.default_rng(4), robots, 2_000, 100), TWO)
+        assert beyond.rate == pytest.approx(0.8, abs=0.05)
+        assert beyond.share == pytest.approx(0.05, abs=0.02)
+        assert beyond.gain > 100 * between.gain
+
+    def test_the_right_mixture_gains_next_to_nothing(self) -> None:
+        rng = np.random.default_rng(5)
+        gains = [max(m.gain for m in find_misfits(drawn(rng, TWO, 500, 50), TWO)) for _ in range(100)]
+        assert max(gains) < 2 * np.log(1 / 0.002)  # the limit for one place
+
+
+class TestComparedRates:
+    def test_the_gain_is_that_of_a_search(self) -> None:
+        rng = np.random.default_rng(6)
+        first, second = drawn(rng, TWO, 300, 40), drawn(rng, mixture((0.7, 0.3), (0.06, 0.28)), 200, 40)
+        start = [np.log(0.1 / 0.9), np.log(0.05 / 0.95), np.log(0.3 / 0.7)]
+        slow = gain_of_own_rates(first, second, start)
+        assert compare_rates([(first, second)], [TWO])[0].gain == pytest.approx(slow, abs=0.02)
+
+    def test_other_weights_alone_gain_what_chance_does(self) -> None:
+        rng, other, times = np.random.default_rng(7), mixture((0.6, 0.4), TWO.rates), 60
+        halves = [(drawn(rng, TWO, 400, 60), drawn(rng, other, 300, 60)) for _ in range(times)]
+        gains = [gap.gain for gap in compare_rates(halves, [TWO] * times)]
+        assert gains == pytest.approx([compare_rates([half], [TWO])[0].gain for half in halves], abs=1e-6)
+        assert abs((sum(gains) - 2 * times) / np.sqrt(4 * times)) < BOUND  # chi-square with 2 degrees of freedom each
+
+    def test_half_the_examination_is_seen(self) -> None:
+        rng = np.random.default_rng(8)
+        below = drawn(rng, mixture(TWO.weights, (0.025, 0.15)), 2_000, 100)
+        (gap,) = compare_rates([(drawn(rng, TWO, 2_000, 100), below)], [TWO])
+        assert gap.gain > 100
+        assert gap.ratio == pytest.approx(0.5, abs=0.05)
+
+
+def place_of(
+    position: int, rates: tuple[float, float], errors: tuple[float, float] | None, *, share: float = 0.1
+) -> cm.Group:
+    fitted = mixture((1 - share, share), rates, standard_errors=errors, error=0.1)
+    return cm.Group((PlaceCounts(Place(position), 1_000, 20_000, 1_000),), fitted, fitted.weights)
+
+
+class TestChecks:
+    @pytest.mark.parametrize(("kind", "seed"), [*itertools.product(CLEAN, (1_000, 1_001))])
+    def test_clean_logs_are_quiet(self, kind: str, seed: int) -> None:
+        fitted = labelled(CLEAN[kind](seed))[0]
+        assert [check for check in fitted.checks if check.found] == []
+        assert {check.violation for check in fitted.checks} == set(cm.Violation)
+
+    @pytest.mark.parametrize(("kind", "seed"), [*itertools.product(PLANTED, (1_000, 1_001))])
+    def test_planted_violations_are_found_under_their_name(self, kind: str, seed: int) -> None:
+        fitted = labelled(PLANTED[kind](seed), mixture_for(kind))[0]
+        verdict = cm.judge(fitted)
+        assert verdict.judgement is cm.Judgement.VIOLATES
+        assert NAMED[kind] & {check.violation for check in verdict.found}
+
+    def test_both_rates_must_rise_beyond_their_errors(self) -> None:
+        groups = [place_of(1, (0.10, 0.40), (0.05, 0.05)), place_of(2, (0.14, 0.50), (0.05, 0.05))]
+        check = check_rising(groups, [])
+        assert check is not None
+        assert check.statistic == pytest.approx(min(np.log(14 / 86 * 9), np.log(1.5)) / np.hypot(0.05, 0.05))
+        assert check.found
+        assert check.evidence == (
+            "From position 1 to position 2 the lowest click rate goes from 0.1 to 0.14, the highest from 0.4 to 0.5: "
+            "each change at least 5.4 standard errors upwards"
+        )
+
+    @pytest.mark.parametrize(
+        "below", [place_of(2, (0.14, 0.38), (0.05, 0.05)), place_of(2, (0.14, 0.50), (0.5, 0.5))], ids=["one", "unsure"]
+    )
+    def test_one_rate_or_an_unsure_one_is_not_enough(self, below: cm.Group) -> None:
+        check = check_rising([place_of(1, (0.10, 0.40), (0.05, 0.05)), below], [])
+        assert check is not None
+        assert not check.found
+
+    def test_rates_without_standard_errors_are_not_compared(self) -> None:
+        assert check_rising([place_of(1, (0.1, 0.4), None), place_of(2, (0.2, 0.5), None)], []) is None
+
+    @pytest.mark.parametrize(
+        ("bics", "grades", "found", "evidence"),
+        [
+            ({2: 1000.0, 3: 900.0}, 2, True, "BIC with 3 grades is better by 100 than with 2"),
+            ({2: 1000.0, 3: 996.0}, 2, False, "BIC with 3 grades is better by 4 than with 2"),
+            ({6: 900.0, 7: 880.0}, 7, True, "With 7 grades, the most that are tried, BIC was still better by 20"),
+        ],
+    )
+    def test_more_grades(self, bics: dict[int, float], grades: int, found: bool, evidence: str) -> None:
+        check = check_grades(bics, grades)
+        assert check is not None
+        assert (check.found, check.evidence) == (found, evidence)
+
+    def test_documents_are_split_by_what_stands_above_them(self) -> None:
+        log = position_based(12, queries=40, positions=4)
+        fitted, labels = labelled(log)
+        cells = log.counts.engine.rows(log.counts.query())
+        relevance = dict(zip(zip(labels.query_id, labels.doc_id, strict=True), labels.relevance, strict=True))
+        made = log.counts.engine.rows(split_query(fitted.groups, log.counts))
+        assert set(made) == split_below(cells, relevance)
+        assert sum(row[1] for row in made) > 0
+
+    @pytest.mark.parametrize("ids", [int, str], ids=["numbers", "texts"])
+    def test_a_long_log_is_looked_at_in_a_sample_of_whole_queries(self, ids: type) -> None:
+        queries, positions, cells = 1_000, 4, 1_000
+        query, position = np.divmod(np.arange(queries * positions), positions)
+        clicks = np.random.default_rng(13).binomial(50, np.where(query % 7 == 0, 0.5, 0.1))
+        names = [ids(q) for q in query.tolist()]
+        counts = cm.Counts.from_arrays(names, names, 1 + position, np.full(len(query), 50), clicks)
+        groups = cm.MixtureCorrection().fit(counts).groups
+        seen = sample_queries(counts, cells / sum(group.documents for group in groups))
+        rows = np.array(counts.engine.rows(split_query(groups, seen)))
+        sampled = [int(rows[rows[:, 0] == k, 4].sum()) for k in range(1, positions + 1)]
+        share = cells / (queries * positions)
+        assert len(set(sampled)) == 1
+        assert abs(sampled[0] - queries * share) < BOUND * np.sqrt(queries * share * (1 - share))
+
+    @pytest.mark.parametrize("mixture_name", ["gaussian", "nonparametric"])
+    def test_nothing_is_looked_for_in_other_mixtures(self, mixture_name: str) -> None:
+        fitted = labelled(position_based(1, queries=200), mixture_name)[0]
+        assert fitted.checks == ()
+        assert cm.judge(fitted).sentences[-1] == (
+            f"Violations of the assumptions are not looked for in a {mixture_name} mixture."
+        )
+
+    def test_nothing_is_looked_for_if_nobody_asks(self) -> None:
+        counts = position_based(1, queries=200).counts
+        asked, not_asked = (cm.MixtureCorrection(checks=checks).fit(counts) for checks in (True, False))
+        assert asked.checks
+        assert not_asked == dataclasses.replace(asked, checks=())
+        assert cm.judge(not_asked).sentences[-1] == (
+            "Violations of the assumptions were not looked for when this was fitted."
+        )
+
+    def test_labels_alone_ask_for_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        counts = position_based(1, queries=200).counts
+        expected = cm.MixtureCorrection().fit(counts).label(counts)
+        monkeypatch.setattr("clickmix.corrections.mixture.check_log", None)  # not to be called
+        np.testing.assert_array_equal(cm.debias(counts).relevance, expected.relevance)
+
+
+NAMED = {
+    "rates that rise": {cm.Violation.RISING},
+    "five grades read as two": {cm.Violation.GRADES},
+    "dcm": {cm.Violation.CASCADE},
+    "ubm": {cm.Violation.CASCADE},
+    "robots": {cm.Violation.BEYOND, cm.Violation.CASCADE, cm.Violation.GRADES},  # each in some logs only
+    "overdispersion": {cm.Violation.BEYOND},
+    "mixed examination": {cm.Violation.BETWEEN},
+}
+
+
+def fit_of(group: cm.Group, *, error: float, checks: tuple[cm.Check, ...] = ()) -> cm.MixtureFit:
+    return cm.MixtureFit("auto", "position", (), (group,), jointly=False, moving=0.0, joint_error=error, checks=checks)
+
+
+QUIET = cm.Check(cm.Violation.RISING, 1.0, 3.0, "quiet")
+LOUD = cm.Check(cm.Violation.GRADES, 20.0, 6.0, "BIC with 3 grades is better by 20 than with 2")
+
+
+class TestVerdict:
+    def test_trustworthy(self) -> None:
+        verdict = cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(QUIET,)))
+        assert (str(verdict), verdict.times, verdict.found) == ("trustworthy", None, ())
+        assert verdict.sentences == (
+            "The error to expect of labels is 0.050 (root mean square, of relevance from 0 to 1), not above 0.1.",
+            "No sign of these: rates rise down the page.",
+        )
+
+    def test_needs_more_data(self) -> None:
+        group = place_of(1, (0.05, 0.3), None)
+        fitted = fit_of(group, error=cm.expected_error(group.mixture, 20), checks=(QUIET,))
+        needed = cm.impressions_for(group.mixture)
+        times = times_more_data(fitted)
+        assert times is not None
+        assert needed is not None
+        assert 20 * times == pytest.approx(needed, abs=1.1)
+        assert str(cm.judge(fitted)) == "needs 1.4 times more data"
+        assert cm.judge(fitted).sentences[0] == (
+            "The error to expect of labels is 0.135 (root mean square, of relevance from 0 to 1); 1.4 times as many "
+            "impressions of each document would bring it to 0.1."
+        )
+
+    def test_a_violation_outweighs_everything(self) -> None:
+        verdict = cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(QUIET, LOUD)))
+        assert (str(verdict), verdict.found) == ("violates the assumptions", (LOUD,))
+        assert verdict.sentences == (
+            "Violated: more grades than were fitted. BIC with 3 grades is better by 20 than with 2.",
+            "The error to expect of labels is 0.050, if the assumptions held (root mean square, of relevance from 0 to "
+            "1), not above 0.1.",
+            "No sign of these: rates rise down the page.",
+        )
+
+    def test_clicks_that_say_nothing(self) -> None:
+        group = dataclasses.replace(
+            place_of(1, (0.05, 0.3), None), mixture=cm.Mixture("binomial", cm.Verdict.ONE_RATE, (1.0,), (0.2,))
+        )
+        verdict = cm.judge(fit_of(group, error=0.3, checks=(QUIET,)))
+        assert (str(verdict), verdict.times) == ("needs far more data", math.inf)
+        assert verdict.sentences[0] == (
+            "Clicks tell nothing of relevance at any place: every label is what was assumed before any click."
+        )
+
+    def test_rare_relevance_is_not_known_because_it_is_rare(self) -> None:
+        group = place_of(1, (0.1, 0.3), None, share=0.005)
+        error = cm.expected_error(group.mixture, 20)
+        verdict = cm.judge(fit_of(group, error=error, checks=(QUIET,)))
+        assert error < 0.1
+        assert str(verdict) == "needs 1.8 times more data"
+        assert verdict.sentences[0] == (
+            "The error to expect of labels is 0.061 (root mean square, of relevance from 0 to 1), not above 0.1, but "
+            "relevance is rare: clicks remove only 24% of the uncertainty about it; 1.8 times as many impressions "
+            "would remove half of it."
+        )
+
+    def test_how_much_more_a_gaussian_needs_is_not_known(self) -> None:
+        group = place_of(1, (0.05, 0.3), None)
+        gaussian = dataclasses.replace(group.mixture, family="gaussian", variances=(0.01, 0.01))
+        verdict = cm.judge(fit_of(dataclasses.replace(group, mixture=gaussian), error=0.2))
+        assert (str(verdict), verdict.times) == ("needs more data", None)
+        assert "above 0.1; how much more data would change that cannot be said." in verdict.sentences[0]
+
+    def test_no_number_of_impressions_tells_rates_that_are_nearly_the_same(self) -> None:
+        verdict = cm.judge(fit_of(place_of(1, (0.1, 0.1001), None), error=0.29, checks=(QUIET,)))
+        assert (str(verdict), verdict.times) == ("needs far more data", math.inf)
+        assert verdict.sentences[0].endswith("above 0.1; no number of impressions within reach would bring it to 0.1.")
+
+    def test_the_error_that_more_data_would_bring_is_the_one_asked_for(self) -> None:
+        """Half of the uncertainty, where that is less than the target."""
+        group = place_of(1, (0.05, 0.3), None, share=0.012)
+        fitted = fit_of(group, error=0.105, checks=(QUIET,))
+        assert fitted.groups[0].prior_variance / 2 < 0.1**2
+        assert cm.judge(fitted).sentences[0].endswith("would bring it to 0.077.")
+
+    @pytest.mark.parametrize("move", [False, True])
+    def test_a_log_without_clicks_is_not_trustworthy(self, move: bool) -> None:
+        ids = np.arange(400)
+        documents = ids // 2 if move else ids
+        counts = cm.Counts.from_arrays(ids // 10, documents, 1 + ids % 10, np.full(400, 50), np.zeros(400, dtype=int))
+        fitted = cm.MixtureCorrection().fit(counts)
+        assert (fitted.jointly, str(cm.judge(fitted))) == (move, "needs far more data")
+        assert fitted.error < 1e-6
+        assert not [line for line in fit_sentences(fitted) if "were chosen" in line]
+
+    @pytest.mark.parametrize(
+        ("queries", "judged"), [(2, "needs 15 times more data"), (29, "needs 1.1 times more data")]
+    )
+    def test_positions_that_were_joined_are_not_relevance(self, queries: int, judged: str) -> None:
+        ids = np.arange(10 * queries)
+        clicks = np.random.default_rng(0).binomial(300, 0.5 / (1 + ids % 10))
+        counts = cm.Counts.from_arrays(ids // 10, ids, 1 + ids % 10, np.full(len(ids), 300), clicks)
+        verdict = cm.judge(cm.MixtureCorrection().fit(counts))
+        assert str(verdict) == judged
+        assert verdict.sentences[0].startswith("100% of documents stand at places with fewer than 30 documents, which")
+
+    @pytest.mark.parametrize(("documents", "judged"), [(271, "trustworthy"), (260, "needs 1.1 times more data")])
+    def test_a_tenth_of_documents_may_stand_at_small_places(self, documents: int, judged: str) -> None:
+        group = place_of(1, (0.05, 0.3), None)
+        here = dataclasses.replace(group.places[0], documents=documents)
+        group = dataclasses.replace(group, places=(here, dataclasses.replace(here, place=Place(2), documents=29)))
+        assert str(cm.judge(fit_of(group, error=0.05, checks=(QUIET,)))) == judged
+
+    def test_so_many_times_more_data_is_enough(self) -> None:
+        fitted = labelled(position_based(9, sessions=20))[0]
+        times = cm.judge(fitted).times
+        assert times is not None
+        log = position_based(10, sessions=round(20 * times))
+        labels = labelled(log)[1]
+        squares = (labels.relevance - log.truth(labels)) ** 2
+        # What is known of the rates after 20 sessions: 10 % of the error, beside the chance of which documents err.
+        assert abs(np.sqrt(squares.mean()) - 0.1) < 0.1 * 0.1 + BOUND * squares.std() / np.sqrt(len(squares)) / 0.2
+
+    def test_it_is_kept_in_the_model_file(self, tmp_path: Path) -> None:
+        fitted = labelled(position_based(11, queries=300))[0]
+        fitted.write(tmp_path / "model.json")
+        assert cm.judge(cm.MixtureFit.read(tmp_path / "model.json")) == cm.judge(fitted)
+
+
+class TestRemark1:
+    """The paper's toy example: a position examined with two probabilities."""
+
+    def test_rates_that_stay_separable_still_give_the_labels(self) -> None:
+        counts, relevant, _ = toy(0.4)
+        labels = cm.MixtureCorrection("binomial").fit(counts).label(counts)
+        assert rmse(labels.relevance, relevant[labels.query_id]) < 0.06
+
+    def test_rates_that_overlap_give_wrong_labels(self) -> None:
+        counts, relevant, _ = toy(0.1)
+        labels = cm.MixtureCorrection("binomial").fit(counts).label(counts)
+        assert rmse(labels.relevance, relevant[labels.query_id]) > 0.3
+
+    @pytest.mark.parametrize("mixture_name", ["auto", "binomial"])
+    @pytest.mark.parametrize("other", [0.4, 0.1])
+    def test_both_are_seen(self, mixture_name: str, other: float) -> None:
+        verdict = cm.judge(cm.MixtureCorrection(mixture_name).fit(toy(other)[0]))
+        assert {cm.Violation.BETWEEN, cm.Violation.BEYOND} <= {check.violation for check in verdict.found}
+
+    @pytest.mark.parametrize("mixture_name", ["auto", "binomial"])
+    def test_one_examination_is_quiet(self, mixture_name: str) -> None:
+        assert str(cm.judge(cm.MixtureCorrection(mixture_name).fit(toy(0.8)[0]))) == "trustworthy"

@@ -1,0 +1,167 @@
+"""The commands about rankers: what they print, what they write, how they fail."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from clickmix import cli
+from clickmix.evaluate import evaluate, trec_run
+from clickmix.features import make_examples, write_features
+from clickmix.rankers import LambdaMART, load_ranker
+from collections_rankers import all_labels, split
+
+TRAIN, TEST = split(sizes=[8] * 20), split(sizes=[6] * 9, seed=5)
+WORDS = "train --features train.parquet --labels labels.csv"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with features, labels and a ranker."""
+    folder = tmp_path_factory.mktemp("made")
+    write_features(TRAIN, folder / "train.parquet")
+    write_features(TEST, folder / "test.parquet")
+    write_features(split(sizes=[3, 3], width=2), folder / "narrow.parquet")
+    labels = np.column_stack(all_labels(TRAIN)).tolist()
+    lines = "".join(f"{query:.0f},{document:.0f},{relevance!r}\n" for query, document, relevance in labels[2:])
+    (folder / "labels.csv").write_text("query_id,doc_id,relevance\n" + lines)
+    (folder / "words.csv").write_text("query_id,doc_id,relevance\nq1,d1,0.5\nq1,d2,1\n")
+    LambdaMART(trees=5).fit(make_examples(TRAIN, folder / "labels.csv")).save(folder / "ranker")
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, as the working folder."""
+    monkeypatch.chdir(made)
+    return made
+
+
+def run(words: str) -> Result:
+    return CliRunner().invoke(cli.app, words.split(), catch_exceptions=False)
+
+
+def test_train_says_what_it_learnt_from_and_writes_a_ranker(folder: Path) -> None:
+    result = run(f"{WORDS} -o new")
+    assert result.stdout == (
+        "Trained on 20 queries with 158 documents. Left out: 2 documents without a label.\n"
+        "Ranker (lambdamart) in new.\n"
+    )
+    expected = LambdaMART().fit(make_examples(TRAIN, folder / "labels.csv"))
+    assert load_ranker("new").score(TEST.features).tolist() == expected.score(TEST.features).tolist()
+
+
+def test_train_takes_settings(folder: Path) -> None:
+    run(f"{WORDS} -o set --weighting none --threads 2")
+    assert getattr(load_ranker("set"), "settings") == LambdaMART(weighting="none", threads=2)  # noqa: B009
+
+
+def test_train_stops_by_validation_labels(folder: Path) -> None:
+    result = run(f"{WORDS} -o stopped --vali-features train.parquet --vali-labels labels.csv --seed 4")
+    examples = make_examples(TRAIN, folder / "labels.csv")
+    expected = LambdaMART().fit(examples, vali=examples, seed=4)
+    assert result.stdout.splitlines()[1] == (
+        f"By the validation labels {expected.trees} trees are best: nDCG@10 of these labels {max(expected.ndcg):.4f}."
+    )
+    assert load_ranker("stopped").score(TEST.features).tolist() == expected.score(TEST.features).tolist()
+
+
+def test_evaluate_prints_the_table(folder: Path) -> None:
+    scores, query = load_ranker("ranker").score(TEST.features), TEST.query_id[TEST.query]
+    ndcg = evaluate(scores, TEST.grade, query).mean
+    mrr = evaluate(scores, TEST.grade, query, measure="mrr:grade=4")
+    assert run(
+        "evaluate --ranker ranker --features test.parquet --metrics ndcg@10,mrr:grade=4"
+    ).stdout.splitlines() == [
+        "ranker  ndcg@10  mrr:grade=4",
+        "----------------------------",
+        f"ranker  {ndcg:.4f}       {mrr.mean:.4f}",
+        "",
+        "ndcg@10: 9 queries, 0 of them without relevant documents (left out).",
+        f"mrr:grade=4: 9 queries, {mrr.without_relevant} of them without relevant documents (left out).",
+    ]
+
+
+def test_score_writes_a_run_also_without_grades(folder: Path) -> None:
+    duckdb.sql("COPY (SELECT * EXCLUDE grade FROM 'test.parquet') TO 'ungraded.parquet' (FORMAT parquet)")
+    result = run("score --ranker ranker --features ungraded.parquet -o run.txt --tag mine")
+    scores = load_ranker("ranker").score(TEST.features)
+    assert result.stdout == "54 documents of 9 queries ranked in run.txt.\n"
+    assert Path("run.txt").read_text() == trec_run(TEST.query_id[TEST.query], TEST.doc_id, scores, tag="mine")
+
+
+def test_letor_text_may_leave_out_the_last_features(folder: Path) -> None:
+    lines = [f"{g} qid:{q} 1:{x[0]!r} 2:{x[1]!r}\n" for g, q, x in
+             zip(TEST.grade.tolist(), TEST.query.tolist(), TEST.features.tolist(), strict=True)]  # fmt: skip
+    Path("sparse.txt").write_text("".join(lines))
+    padded = TEST.features * np.array([1, 1, 0], np.float32)
+    scores = load_ranker("ranker").score(padded)
+    assert run("score --ranker ranker --features sparse.txt -o sparse.run").exit_code == 0
+    assert Path("sparse.run").read_text() == trec_run(TEST.query, np.arange(TEST.documents), scores)
+    ndcg = evaluate(scores, TEST.grade, TEST.query).mean
+    assert f"{ndcg:.4f}" in run("evaluate --ranker ranker --features sparse.txt").stdout
+    labels = "".join(f"{q},{d},{g / 4}\n" for d, (q, g) in enumerate(zip(TEST.query, TEST.grade, strict=True)))
+    Path("sparse.csv").write_text("query_id,doc_id,relevance\n" + labels)
+    assert run(f"{WORDS} -o with-sparse --vali-features sparse.txt --vali-labels sparse.csv").exit_code == 0
+
+
+FAILURES = [
+    (f"{WORDS} -o train.parquet", "train.parquet: this is a file. Give the name of a folder for the ranker."),
+    (f"{WORDS} -o .", ".: this folder holds something else. Give a new folder, or one of a ranker."),
+    (f"{WORDS} -o no/ranker", "no/ranker: the folder no does not exist. Make it first, or choose another path."),
+    (
+        f"{WORDS} -o x --vali-labels labels.csv",
+        "--vali-features and --vali-labels belong together: give both or neither.",
+    ),
+    (f"{WORDS} -o x --ranker dnn --weighting none", "--weighting is for --ranker lambdamart."),
+    (f"{WORDS} -o x --threads 0", "threads=0: expected a whole number from 1."),
+    (f"{WORDS} -o x --threads 1000", "threads=1000: expected at most 256."),
+    (
+        "train --features no.parquet --labels labels.csv -o x",
+        "no.parquet: no such file. Expected a Parquet file of features.",
+    ),
+    (
+        "train --features train.parquet --labels words.csv -o x",
+        "words.csv: no label is of a document of the features. The first label is of query 'q1' (text), document 'd1' "
+        "(text); the first features are of query 1 (whole number), document 1 (whole number). "
+        "Ids must be equal and of the same type: text '7' is not the whole number 7.",
+    ),
+    (
+        "evaluate --ranker no --features test.parquet",
+        "no: no such folder. Expected one that `clickmix train` wrote.",
+    ),
+    (
+        "evaluate --ranker ranker --features test.parquet --metrics ncdg@10",
+        "No measure is called 'ncdg'. Did you mean ndcg? The measures are ndcg, dcg, mrr, map, precision, recall.",
+    ),
+    (
+        "evaluate --ranker ranker --features narrow.parquet",
+        "features: 2 features, but the ranker was trained on 3. Give the same features.",
+    ),
+    (
+        "score --ranker ranker --features test.parquet -o test.parquet",
+        "test.parquet: would replace an input. Choose another name for the output.",
+    ),
+    (
+        "score --ranker ranker --features test.parquet -o ranker/ranker.json",
+        "ranker/ranker.json: would replace an input. Choose another name for the output.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), FAILURES, ids=[case[0] for case in FAILURES])
+def test_what_a_user_can_put_right_is_told_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str, expected: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["clickmix", *words.split()])
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == f"clickmix: {expected}\n"
+    assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before

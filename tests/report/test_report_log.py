@@ -1,0 +1,292 @@
+"""The report on a log: its numbers are those of the log and the fit, whatever the log and the correction."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import clickmix as cm
+from clickmix import cli
+from clickmix.engines.choose import embedded
+from clickmix.groups.places import read_histogram
+from clickmix.report import log_page, page_html
+from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_label_bins, read_moved, thinned
+from clickmix.report.mixture_figures import chosen_groups, expected_documents, group_figures, label_curve
+from logs import small_log, write
+from oracles_report import bin_of, expected_slowly, text
+from simulation import simulated
+
+
+@pytest.fixture(scope="module")
+def counts() -> cm.Counts:
+    return simulated(eta=1, clicks=30_000, seed=0, queries=400, positions=12).counts()
+
+
+@pytest.fixture(scope="module")
+def fit(counts: cm.Counts) -> cm.MixtureFit:
+    return cm.MixtureCorrection().fit(counts)
+
+
+def report(counts: cm.Counts, fitted: Any, *, correction: str = "mixture") -> str:
+    return page_html(log_page(counts, fitted, sources=["log.csv"], correction=correction))
+
+
+def numbers(components: int) -> st.SearchStrategy[list[float]]:
+    return st.lists(st.floats(0.001, 0.999), min_size=components, max_size=components)
+
+
+@given(numbers(3), numbers(3), st.lists(st.integers(1, 20), min_size=1, max_size=4), st.integers(1, 8))
+@settings(deadline=None, max_examples=40)
+def test_the_line_over_a_histogram_is_what_the_mixture_expects(
+    shares: list[float], rates: list[float], impressions: list[int], bins: int
+) -> None:
+    weights = (np.array(shares) / sum(shares)).tolist()
+    mixture = cm.Mixture("binomial", cm.Verdict.SEPARATED, tuple(weights), tuple(rates))
+    edges = np.linspace(0, 0.8, bins + 1)
+    found = expected_documents(mixture, np.array(impressions), np.ones(len(impressions)), edges)
+    assert found == pytest.approx(np.array(expected_slowly(weights, rates, impressions, edges.tolist())), abs=1e-9)
+
+
+def test_a_gaussian_mixture_expects_all_documents(counts: cm.Counts) -> None:
+    mixture = cm.MixtureCorrection("gaussian").fit(counts).groups[3].mixture
+    found = expected_documents(mixture, np.array([10, 20]), np.array([3.0, 4.0]), np.linspace(0, 0.5, 9))
+    assert found.sum(axis=1) == pytest.approx(np.array(mixture.weights) * 7)
+
+
+def test_the_bars_are_the_documents_of_the_log(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    cells = counts.cells()
+    second = cells["position"] == 2
+    rates = cells["clicks"][second] / cells["impressions"][second]
+    bars = group_figures(fit, read_histogram(counts))[1].panels[0].marks[0]
+    found = np.zeros(len(bars.heights))  # type: ignore[union-attr]
+    for rate in rates:
+        found[bin_of(rate, bars.edges)] += 1  # type: ignore[arg-type, union-attr]
+    assert list(bars.heights) == found.tolist()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("prior", ["position", "flat"])
+@pytest.mark.parametrize("mixture", ["auto", "binomial", "gaussian", "nonparametric"])
+def test_the_label_curve_gives_the_labels(counts: cm.Counts, mixture: str, prior: Any) -> None:
+    fitted = cm.MixtureCorrection(mixture, prior).fit(counts)
+    labels, at = fitted.label(counts), 5
+    mine = labels.doc_id % 100 == at
+    shown = int(np.median(labels.impressions[mine]))
+    mine &= labels.impressions == shown
+    rates, curve = label_curve(fitted.groups[at - 1], shown, 1.0)
+    found = dict(zip(np.round(rates * shown).astype(int).tolist(), curve.tolist(), strict=True))
+    expected = dict(zip(labels.clicks[mine].tolist(), labels.relevance[mine].tolist(), strict=True))
+    assert {clicks: found[clicks] for clicks in expected} == pytest.approx(expected, abs=1e-9)
+
+
+def test_label_bins_are_those_of_the_labels(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    labels = fit.label(counts)
+    with labels_at_hand(labels) as table:
+        bins = read_label_bins(table)
+    assert bins.labels.tolist() == np.histogram(labels.relevance, np.linspace(0, 1, 21))[0].tolist()
+    rates = labels.clicks / labels.impressions
+    assert bins.rates.tolist() == [int((np.minimum(np.floor(rates * 20), 19) == i).sum()) for i in range(20)]
+    assert bins.mean == pytest.approx(labels.relevance.mean(), abs=1e-9)
+    assert bins.interval == pytest.approx((labels.columns["high"] - labels.columns["low"]).mean())
+    with labels_at_hand(cm.NoCorrection().label(counts)) as table:
+        assert read_label_bins(table).interval is None
+
+
+def test_moved_documents_are_those_moved_most(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    labels = fit.label(counts)
+    with labels_at_hand(labels) as table:
+        down, up = read_moved(table)
+    lowered = labels.clicks / (labels.impressions + DOUBT) - labels.relevance
+    raised = labels.relevance - labels.clicks / labels.impressions
+    assert [moved.doc_id for moved in down] == labels.doc_id[np.argsort(-lowered.round(6), kind="stable")[:5]].tolist()
+    assert [moved.doc_id for moved in up] == labels.doc_id[np.argsort(-raised.round(6), kind="stable")[:5]].tolist()
+    assert lowered.max() > LEAST_MOVE
+
+
+@dataclass(frozen=True)
+class WithIntervals:
+    """A correction of another kind, whose labels have intervals."""
+
+    def label(self, counts: cm.Counts) -> cm.Labels:
+        rates = cm.NoCorrection().label(counts).query
+        return cm.Labels(
+            counts, f"SELECT * REPLACE (1 - relevance AS relevance), 0.25 AS low, 0.5 AS high FROM ({rates})"
+        )
+
+
+def test_intervals_are_shown_where_a_correction_gives_them(counts: cm.Counts) -> None:
+    shown = text(report(counts, WithIntervals(), correction="other"))
+    assert "The interval of a label is 0.25 wide on average." in shown
+    assert "1.00 (0.25 to 0.50)" in shown
+
+
+def test_the_evidence_of_a_moved_document_is_that_of_its_place(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    with labels_at_hand(fit.label(counts)) as table:
+        down, _ = read_moved(table)
+    position = down[0].doc_id % 100
+    low, high = fit.groups[position - 1].mixture.rates
+    shown = text(report(counts, fit))
+    rate = down[0].clicks / down[0].impressions
+    seen = f"Position {position}: {down[0].clicks} of {down[0].impressions}, {rate:.0%}."
+    assert f"{seen} Usual there: {high:.0%} if relevant, {low:.0%} if not." in shown
+
+
+def test_a_report_has_all_its_parts(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    page = log_page(counts, fit, sources=["log.csv"], correction="mixture")
+    assert [section.title for section in page.sections] == [
+        "In short",
+        "What was read",
+        "Clicks depend on the position",
+        "Position by position",
+        "The labels",
+        "Documents that the correction moved most",
+        "All places",
+    ]
+    impressions, clicks = counts.totals()
+    assert dict(page.sections[1].facts) == {
+        "impressions": f"{impressions:,}",
+        "clicks": f"{clicks:,}",
+        "click-through rate": f"{100 * clicks / impressions:.3g}%",
+        "queries": "400",
+        "labels": "4,800",
+        "positions": "12",
+        "rows refused": "0",
+    }
+    assert all(figure.note for section in page.sections for figure in section.figures)
+
+
+@pytest.mark.parametrize(("mixture", "grades"), [("graded", 3), ("graded", 5), ("nonparametric", 21)])
+def test_several_grades_are_told_as_such(counts: cm.Counts, mixture: str, grades: int) -> None:
+    fitted = cm.MixtureCorrection(mixture, grades=min(grades, 5)).fit(counts)
+    shown = text(report(counts, fitted))
+    assert f"how often documents of each of {grades} grades of relevance are clicked there" in shown
+    assert ("fit: grade 2" in shown) == (grades == 3)
+    assert (f"fit: {grades} grades together" in shown) == (grades > 4)
+    assert "most relevant documents" in shown
+
+
+def test_without_a_correction_there_are_no_mixtures_and_no_moves(counts: cm.Counts) -> None:
+    shown = text(report(counts, cm.NoCorrection(), correction="none"))
+    assert "The correction is none, which fits no mixture and so has no verdict on the log." in shown
+    assert "No label is far from its document's click-through rate." in shown
+    assert "Position by position" not in shown
+
+
+# positions, impressions and clicks
+ODD_LOGS: dict[str, Any] = {
+    "one impression": ([1], [1], [0]),
+    "one click": ([1], [1], [1]),
+    "no clicks": ([1, 2] * 40, [9] * 80, [0] * 80),
+    "all clicked": ([1, 2] * 40, [9] * 80, [9] * 80),
+    "one rate": ([1] * 60, [100] * 60, [10] * 60),
+    "huge counts": ([1] * 60, [10**12] * 60, [10**11, 9 * 10**11] * 30),
+    "far positions": (np.repeat([1, 10**9], 40), [50] * 80, [1, 30] * 40),
+}
+
+
+@pytest.mark.parametrize("name", ODD_LOGS)
+@pytest.mark.parametrize("mixture", ["auto", "gaussian", "graded"])
+def test_odd_logs_have_a_report_too(name: str, mixture: str) -> None:
+    documents = np.arange(len(ODD_LOGS[name][0]))
+    counts = cm.Counts.from_arrays(documents // 10, documents, *ODD_LOGS[name])
+    html = report(counts, cm.MixtureCorrection(mixture).fit(counts))
+    assert len(re.findall("<svg", html)) >= 4
+    assert "nan" not in html.split("</style>")[1].lower()
+
+
+def test_many_places_do_not_make_a_long_report_and_it_says_so() -> None:
+    positions, devices = 40, [f"device {i}" for i in range(9)]
+    position, device = np.tile(np.arange(1, positions + 1), 9 * 30), np.repeat(devices, positions * 30)
+    clicks = np.random.default_rng(0).binomial(40, 0.5 / position)
+    documents = np.arange(len(position))
+    counts = cm.Counts.from_arrays(documents // 20, documents, position, [40] * len(position), clicks, device=device)
+    fitted = cm.MixtureCorrection("binomial", sharing=False).fit(counts)
+    html = report(counts, fitted)
+    assert len(chosen_groups(fitted)) == 8
+    assert len(re.findall("<svg", html)) == 8 + 1 + 4 + 2
+    shown = text(html)
+    assert "Shown are 8 of 360; the table at the end has more." in shown
+    assert "Shown are the 6 contexts with the most impressions; 3 are left out." in shown
+    assert "160 more places are in the model file." in shown
+    assert len(html) < 400_000
+
+
+def test_refused_rows_are_in_the_report(tmp_path: Path) -> None:
+    table = small_log()
+    table["position"][3] = 0
+    log = write(tmp_path / "log.csv", table)
+    counts = cm.count(log, bad_rows="skip")
+    shown = text(report(counts, cm.MixtureCorrection().fit(counts)))
+    assert "rows refused 1" in shown
+    assert f"position is not a whole number from 1 on 1 {log}, row 4, column 'position': '0'" in shown
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_same_log_gives_the_same_bytes(tmp_path: Path, threads: int) -> None:
+    table = small_log(rows=3000)
+    order = np.random.default_rng(threads).permutation(3000)
+    shuffled = {key: [values[i] for i in order] for key, values in table.items()}
+    counts = cm.count(write(tmp_path / "log.csv", shuffled), context=["device"])
+    embedded(counts.engine, of="this test").run(f"SET threads = {threads}")
+    first = cm.count(write(tmp_path / "first.csv", table), context=["device"])
+    fits = [cm.MixtureCorrection().fit(each) for each in (first, counts)]
+    assert report(first, fits[0]) == report(counts, fits[1])
+
+
+@given(st.integers(1, 500), st.integers(2, 60))
+def test_thinning_keeps_the_ends_and_the_order(count: int, most: int) -> None:
+    chosen = list(thinned(count, most))
+    assert (chosen[0], chosen[-1]) == (0, count - 1)
+    assert chosen == sorted(set(chosen))
+    assert len(chosen) == min(count, most)
+
+
+def run(*words: str) -> Any:
+    return CliRunner().invoke(cli.app, words)
+
+
+@pytest.mark.parametrize("correction", ["mixture", "none"])
+def test_debias_writes_a_report_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, correction: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "log.csv", small_log())
+    done = run("debias", "log.csv", "-o", "labels.csv", "--report", "report.html", "--correction", correction)
+    assert done.stdout.endswith("Report, for a browser: report.html\n")
+    assert "From log.csv. An impression is one document shown once;" in text(
+        Path("report.html").read_text(encoding="utf-8")
+    )
+
+
+FAILURES = [
+    ("report.pdf", "report.pdf: a report is an HTML file. Expected a name ending in .html."),
+    ("log.html", "log.html: would replace a file that is read. Choose another name for the output."),
+    ("no/report.html", "no/report.html: the folder no does not exist. Make it first, or choose another path."),
+]
+
+
+@pytest.mark.parametrize(("report_name", "message"), FAILURES)
+def test_a_report_that_cannot_be_written_is_told_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report_name: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = write(tmp_path / "log.csv", small_log())
+    (tmp_path / "log.html").symlink_to(log)
+    done = run("debias", "log.csv", "-o", "labels.csv", "--report", report_name)
+    assert str(done.exception) == message
+    assert not Path("labels.csv").exists()
+
+
+def test_a_missing_extra_is_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = run("debias", "no such log.csv", "-o", "labels.csv", "--report", "report.html")
+    message = "A report is made with jinja2, which is not installed. Install it with: pip install 'clickmix[report]'"
+    assert str(done.exception) == message
+    assert list(tmp_path.iterdir()) == []
