@@ -7,7 +7,8 @@ import time
 import numpy as np
 
 from clickmix.lab.users import DependentClick, PositionBased, User, UserBrowsing, preset
-from clickmix.lab.users.sessions import Booleans, Floats
+from clickmix.lab.users.sessions import Booleans
+from clickmix.types import Floats
 
 LISTS, POSITIONS = 2000, 10
 SESSIONS, LOOP_SESSIONS = 2_000_000, 10_000

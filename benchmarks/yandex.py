@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from clickmix.lab.users import DependentClick, Fit, PositionBased, Sessions, UserBrowsing, preset, read_yandex
-from clickmix.lab.users.sessions import Floats
+from clickmix.types import Floats
 
 HELD_OUT = 0.25
 GIVEN_RATIOS = np.array(

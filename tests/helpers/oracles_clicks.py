@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from clickmix.lab.users import DependentClick, PositionBased, User, UserBrowsing
-from clickmix.lab.users.sessions import Floats, Integers
+from clickmix.types import Floats, Ints
 
 Pattern = tuple[int, ...]
 
@@ -73,7 +73,7 @@ def conditional(user: User, relevance: Sequence[float], pattern: Pattern, k: int
     return sum(pattern_probability(user, relevance, other) for other in alike if other[k]) / total
 
 
-def standard_errors(probabilities: Callable[[Floats], Floats], theta: Floats, sessions: Integers) -> Floats:
+def standard_errors(probabilities: Callable[[Floats], Floats], theta: Floats, sessions: Ints) -> Floats:
     """From Fisher's information: sum over lists n and patterns of (dp/dtheta)(dp/dtheta)' n / p.
 
     `probabilities` gives P(pattern) as (lists, patterns); `sessions` says how many saw each list.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from clickmix.lab.users import DependentClick, PositionBased, Trust, User, UserBrowsing
-from clickmix.lab.users.sessions import Floats
+from clickmix.types import Floats
 
 MODELS = ("pbm", "dcm", "ubm")
 PRESETS = ("pbm-eta1", "pbm-eta2", "dcm", "ubm")

@@ -15,7 +15,7 @@ import oracles_clicks as oracle
 from clickmix.errors import InputError
 from clickmix.lab.users import DependentClick, Fit, PositionBased, Sessions, Trust, User, UserBrowsing
 from clickmix.lab.users.products import CellCounts
-from clickmix.lab.users.sessions import Floats, Integers
+from clickmix.types import Floats, Ints
 from users_clicks import MODELS, user_of
 
 CLASSES: dict[str, Any] = {"pbm": PositionBased, "dcm": DependentClick, "ubm": UserBrowsing}
@@ -35,7 +35,7 @@ def free_parameters(model: str, user: Any) -> Floats:
     return np.asarray(user.going_on if model == "dcm" else user.examination[np.tril_indices(4)][1:])
 
 
-def pattern_probabilities(model: str, theta: Floats, lists: Integers) -> Floats:
+def pattern_probabilities(model: str, theta: Floats, lists: Ints) -> Floats:
     """(lists, patterns) for attraction and free parameters put one after the other."""
     user = user_with(model, theta[DOCUMENTS:])
     every = oracle.patterns(lists.shape[1])
@@ -51,7 +51,7 @@ def pattern_counts(sessions: Sessions) -> Floats:
     return counts
 
 
-def simulated(model: str, theta: Floats, *, sessions: int, seed: int, lists: Integers = LISTS) -> Sessions:
+def simulated(model: str, theta: Floats, *, sessions: int, seed: int, lists: Ints = LISTS) -> Sessions:
     user = user_with(model, theta[DOCUMENTS:])
     return replace(user.simulate(theta[lists], sessions=sessions, rng=np.random.default_rng(seed)), lists=lists)
 

@@ -9,8 +9,9 @@ import pytest
 
 from clickmix.errors import InputError, SettingError
 from clickmix.lab.users import PositionBased, Sessions, Trust, preset
-from clickmix.lab.users.sessions import Booleans, Floats, last_click_above, totals
+from clickmix.lab.users.sessions import Booleans, last_click_above, totals
 from clickmix.lab.users.simulation import BLOCK_SESSIONS, CHUNK_BLOCKS
+from clickmix.types import Floats
 from users_clicks import MODELS, PRESETS, lists_of, random_user
 
 LENGTHS = (1, 3, 10)

@@ -13,8 +13,8 @@ from clickmix.corrections.clipping import Clip, checked_clip, clip_title, releva
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import BiasParameters, check_fits
 from clickmix.counts import Counts
-from clickmix.engines.engine import Progress
 from clickmix.engines.sql import listed
+from clickmix.types import Progress
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.corrections.correction import check_positions_only
-from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
+from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.counts import Counts
 from clickmix.engines.choose import embedded
 from clickmix.errors import InputError
-
-Integers = NDArray[np.int64]
+from clickmix.types import Floats, Ints
 
 # Where the authors of the paper start, at every position.
 START_ALPHA, START_BETA = 1 - 1e-3, 1e-6
@@ -47,8 +46,8 @@ class Cells:
 
     query_id: NDArray[Any]
     doc_id: NDArray[Any]
-    document: Integers
-    position: Integers
+    document: Ints
+    position: Ints
     impressions: Floats
     clicks: Floats
 

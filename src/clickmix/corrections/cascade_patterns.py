@@ -16,17 +16,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from clickmix.types import Floats, Ints
 
 LEVELS = 4  # the highest digit
 SCORE_ONE = 10_000  # the score of a pattern that lets expect the mean click rate of its position
 HIGHEST_SCORE = 1_000_000
 BLOCK = 4  # how many times as many documents a group of rare patterns has, for they are not quite alike
-
-Ints = np.ndarray[Any, Any]
-Floats = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.corrections.cascade_patterns import LEVELS, Floats, Step, expected_clicks, form_step, score_sql
+from clickmix.corrections.cascade_patterns import LEVELS, Step, expected_clicks, form_step, score_sql
 from clickmix.counts import Counts
 from clickmix.engines.choose import embedded
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError
 from clickmix.groups.places import SAMPLE_CELLS, Place, join_small
+from clickmix.types import Floats
 
 SMALLEST_PATTERN = 30  # documents
 SAMPLED_PATTERN = 100  # in a sample of cells, so that it hardly ever has fewer than the smallest

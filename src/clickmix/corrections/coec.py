@@ -17,9 +17,9 @@ from clickmix.corrections.clipping import Clip, checked_clip, clip_title, releva
 from clickmix.corrections.correction import check_positions_only
 from clickmix.corrections.labels import Labels
 from clickmix.counts import Counts
-from clickmix.engines.engine import Progress
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError, SettingError
+from clickmix.types import Progress
 
 Charge = Literal["positions", "best-position"]
 CHARGES: tuple[Charge, ...] = get_args(Charge)

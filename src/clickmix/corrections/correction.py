@@ -6,8 +6,8 @@ from typing import Protocol
 
 from clickmix.corrections.labels import Labels
 from clickmix.counts import Counts
-from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
+from clickmix.types import Progress
 
 
 class Fitted(Protocol):

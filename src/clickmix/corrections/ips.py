@@ -16,7 +16,7 @@ from clickmix.corrections.clipping import Clip, checked_clip, clip_title
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import BiasParameters
 from clickmix.counts import Counts
-from clickmix.engines.engine import Progress
+from clickmix.types import Progress
 
 
 @dataclass(frozen=True)

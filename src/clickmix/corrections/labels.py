@@ -8,18 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 
 from clickmix.counts import Counts
 from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.engine import Columns, Progress
 from clickmix.engines.spark import Spark, is_spark_frame
 from clickmix.engines.sql import listed
+from clickmix.types import Columns, Floats, Progress
 
 KEY = ("query_id", "doc_id")
 IN_ORDER = f"ORDER BY {listed(KEY)}"
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -53,32 +50,32 @@ class Labels:
         return self.counts.engine.fetch(f"{self.query} {IN_ORDER}")
 
     @property
-    def query_id(self) -> Array:
+    def query_id(self) -> Floats:
         """Queries, as they came."""
         return self.columns["query_id"]
 
     @property
-    def doc_id(self) -> Array:
+    def doc_id(self) -> Floats:
         """Documents, as they came."""
         return self.columns["doc_id"]
 
     @property
-    def relevance(self) -> Array:
+    def relevance(self) -> Floats:
         """Between 0 and 1."""
         return self.columns["relevance"]
 
     @property
-    def impressions(self) -> Array:
+    def impressions(self) -> Floats:
         """How often the document was shown for the query, wherever."""
         return self.columns["impressions"]
 
     @property
-    def clicks(self) -> Array:
+    def clicks(self) -> Floats:
         """How often it was clicked there."""
         return self.columns["clicks"]
 
     @property
-    def estimate(self) -> Array:
+    def estimate(self) -> Floats:
         """What the correction's formula gives, before clipping; relevance itself where nothing is clipped."""
         return self.columns.get("estimate", self.relevance)
 

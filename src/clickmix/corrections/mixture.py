@@ -9,14 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
 from clickmix.corrections.cascade import fit_cascade
 from clickmix.corrections.fitted import EXAMINATIONS, MIXTURES, MixtureFit
 from clickmix.counts import Counts
-from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
 from clickmix.groups.places import (
     Histogram,
@@ -35,12 +33,10 @@ from clickmix.mixtures.mixture import silent
 from clickmix.mixtures.neighbours import GRADES, STRONG
 from clickmix.mixtures.nonparametric import fit_nonparametric
 from clickmix.mixtures.problem import Prior
+from clickmix.types import Floats, Ints, Progress
 
 MOVING_FROM = 0.1  # share of documents at several places from which the groups are fitted jointly
 LEAST_PRIOR = 1e-13
-
-Ints = np.ndarray[Any, Any]
-Floats = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from clickmix.corrections.labels import Labels
 from clickmix.counts import Counts
-from clickmix.engines.engine import Progress
+from clickmix.types import Progress
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from clickmix.corrections.labels import Labels
 from clickmix.counts import Counts
 from clickmix.engines.choose import embedded
-from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import InputError
 from clickmix.log.sources import kind_of
+from clickmix.types import Columns, Progress
 
 _table_numbers = itertools.count(1)
 

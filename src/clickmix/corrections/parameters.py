@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from clickmix.corrections.correction import check_positions_only, last_position
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.storage.files import strict_json, write_atomically
-
-Floats = NDArray[np.float64]
+from clickmix.types import Floats
 
 LEAST_ALPHA = 1e-6  # below, an estimate is divided by next to nothing
 ROUNDING = 1e-9

@@ -23,10 +23,10 @@ from clickmix.corrections.affine import affine_labels
 from clickmix.corrections.affine_em import Cells, e_step, log_likelihood, m_step, read_cells, targets
 from clickmix.corrections.clipping import Clip, checked_clip, clip_title
 from clickmix.corrections.labels import Labels
-from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
+from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.counts import Counts
-from clickmix.engines.engine import Progress
 from clickmix.errors import InputError, SettingError
+from clickmix.types import Floats, Progress
 
 FARTHEST = 20.0  # log-odds: a leap never ends on 0 or 1, where EM could not leave again
 

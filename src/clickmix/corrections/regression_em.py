@@ -30,10 +30,10 @@ from clickmix.corrections.affine_em import (
 )
 from clickmix.corrections.clipping import Clip, checked_clip, clip_title
 from clickmix.corrections.labels import Labels
-from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
+from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.counts import Counts
-from clickmix.engines.engine import Progress
 from clickmix.errors import SettingError
+from clickmix.types import Floats, Progress
 
 ROUNDS = 2  # of E and M to one regression, as the paper's authors have it
 TOP = 5  # positions whose predicted relevance is watched

@@ -18,13 +18,13 @@ from clickmix.counts.counted_files import record_of, record_text
 from clickmix.counts.lists import list_counting_query
 from clickmix.engines.choose import Engines, choose_engine, embedded
 from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.engine import Columns, Progress
 from clickmix.engines.sql import aliased, listed, name
 from clickmix.errors import InputError, SettingError
 from clickmix.log.bad_rows import Refused, any_rejected_line, find_refused
 from clickmix.log.open import Log, checked_context, open_log
 from clickmix.log.rows import counting_query, line_by_line, odd_ids_query, uncountable_query
 from clickmix.log.sources import Source, disagree, kind_of, unreadable
+from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
     import numpy as np

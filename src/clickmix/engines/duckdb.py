@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from clickmix.engines.engine import Columns, Progress
 from clickmix.engines.sql import literal
 from clickmix.errors import SettingError
 from clickmix.storage.files import check_writable, replacing, temporary_is_full, write_failure
+from clickmix.types import Columns, Progress
 
 NOTE = "clickmix"
 AMOUNT = "Write for instance 4GB or 800MB."

@@ -5,17 +5,14 @@ Statements are written once, in DuckDB's SQL; another engine translates them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-if TYPE_CHECKING:  # loaded when the first result is fetched: engines can read before
-    import numpy as np
+from clickmix.types import Columns, Progress
 
-Columns: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 # Labels have these or not, by their correction: they are labels all the same.
 SOMETIMES = ("estimate", "low", "high")
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)

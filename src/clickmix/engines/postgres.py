@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
-from clickmix.engines.engine import Columns, Progress, Table, same_kind
+from clickmix.engines.engine import Table, same_kind
 from clickmix.engines.sql import name
 from clickmix.errors import EngineError, InputError, SettingError, written
+from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor

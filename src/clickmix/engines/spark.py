@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
-from clickmix.engines.engine import Columns, Progress, Table
+from clickmix.engines.engine import Table
 from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
 from clickmix.errors import EngineError, InputError, SettingError, written
+from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
 from clickmix.errors import InputError, SettingError
-from clickmix.evaluate.rankings import Floats
 from clickmix.evaluate.scores import Scores
+from clickmix.types import Floats
 
 Sample = Scores | ArrayLike  # one number per query, or one per run
 PAIRED = "paired t-test"

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clickmix.errors import InputError
+from clickmix.types import Floats, Ints
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Ids = NDArray[np.generic]  # text or whole numbers
 
 
@@ -24,13 +23,13 @@ class Ranking:
     """
 
     query_ids: Ids
-    size: Integers
+    size: Ints
     grades: Floats
-    query: Integers
-    position: Integers
-    block: Integers
-    first: Integers
-    tied: Integers
+    query: Ints
+    position: Ints
+    block: Ints
+    first: Ints
+    tied: Ints
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -58,7 +57,7 @@ def rank(scores: ArrayLike, grades: ArrayLike, query_ids: ArrayLike) -> Ranking:
     return Ranking(ids, size, g, query, positions(query), np.cumsum(starts) - 1, first, tied)
 
 
-def query_index(offsets: ArrayLike) -> Integers:
+def query_index(offsets: ArrayLike) -> Ints:
     """The number of its query for each document, from offsets: query q has the documents offsets[q]:offsets[q + 1].
 
     >>> query_index([0, 2, 5]).tolist()
@@ -67,7 +66,7 @@ def query_index(offsets: ArrayLike) -> Integers:
     found = np.asarray(offsets)
     if found.ndim != 1 or found.dtype.kind not in "iu" or len(found) < 2 or found[0] != 0:
         raise InputError("offsets: expected whole numbers from 0 to the number of documents, for instance [0, 2, 5].")
-    bounds: Integers = found.astype(np.int64)
+    bounds: Ints = found.astype(np.int64)
     lengths = bounds[1:] - bounds[:-1]
     if (lengths < 1).any():
         row = int(np.argmax(lengths < 1))
@@ -78,13 +77,13 @@ def query_index(offsets: ArrayLike) -> Integers:
     return np.repeat(np.arange(len(lengths)), lengths)
 
 
-def positions(query: Integers) -> Integers:
+def positions(query: Ints) -> Ints:
     """The place from 1 of each document in its list, of documents sorted by query."""
     size = np.bincount(query)
     return np.arange(len(query)) - (np.cumsum(size) - size)[query] + 1
 
 
-def distinct_ids(given: ArrayLike, what: str) -> tuple[Ids, Integers]:
+def distinct_ids(given: ArrayLike, what: str) -> tuple[Ids, Ints]:
     """The distinct ids in ascending order, and for each document the row of its id; `what` names them in messages."""
     ids = _checked_ids(given, what)
     # Documents of a query mostly stand together: sorting one id per run instead of one per document is far cheaper.
@@ -130,7 +129,7 @@ def _grades(given: ArrayLike) -> Floats:
     return grades
 
 
-def _check_lengths(scores: Floats, grades: Floats, query: Integers) -> None:
+def _check_lengths(scores: Floats, grades: Floats, query: Ints) -> None:
     if not len(scores) == len(grades) == len(query):
         raise InputError(
             f"{len(scores)} scores, {len(grades)} grades and {len(query)} query ids: expected one of each per document."

@@ -16,7 +16,8 @@ from scipy.special import gammaln
 
 from clickmix.errors import InputError, SettingError
 from clickmix.evaluate.measures import GAINED, Gain, Measure
-from clickmix.evaluate.rankings import Floats, Ids, Integers, Ranking, rank
+from clickmix.evaluate.rankings import Ids, Ranking, rank
+from clickmix.types import Floats, Ints
 
 NoRelevant = Literal["leave-out", "zero", "one"]
 HIGHEST_EXPONENTIAL_GRADE = 900  # 2^1024 is no longer a number, and gains are added up
@@ -169,7 +170,7 @@ _FORMULAS = {
 }
 
 
-def _log_choose(n: Integers, k: Floats) -> Floats:
+def _log_choose(n: Ints, k: Floats) -> Floats:
     """log C(n, k): -inf for k > n, where gammaln is infinite; for n <= 1 exactly 0: without ties nothing is rounded."""
     return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
 
@@ -183,7 +184,7 @@ def _relevant_in_and_above(ranking: Ranking, relevant: Floats) -> tuple[Floats, 
     return in_block[ranking.block], before_block[ranking.block] - before_query[ranking.query]
 
 
-def _place(ranking: Ranking) -> Integers:
+def _place(ranking: Ranking) -> Ints:
     return np.arange(len(ranking.block)) - ranking.first[ranking.block] + 1
 
 

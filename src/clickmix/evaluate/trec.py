@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clickmix.errors import InputError, SettingError
-from clickmix.evaluate.rankings import Floats, Ids, Integers, checked_numbers, distinct_ids, positions
+from clickmix.evaluate.rankings import Ids, checked_numbers, distinct_ids, positions
+from clickmix.types import Floats, Ints
 
 
 def trec_run(query_ids: ArrayLike, doc_ids: ArrayLike, scores: ArrayLike, *, tag: str = "clickmix") -> str:
@@ -31,7 +32,7 @@ def trec_run(query_ids: ArrayLike, doc_ids: ArrayLike, scores: ArrayLike, *, tag
     return _lines(query, document, s, query_text, document_text, tag)
 
 
-def _lines(query: Integers, document: Integers, s: Floats, queries: list[str], documents: list[str], tag: str) -> str:
+def _lines(query: Ints, document: Ints, s: Floats, queries: list[str], documents: list[str], tag: str) -> str:
     place = np.argsort(np.argsort(np.array(documents, dtype=np.str_)))  # of each document id among all, as text
     order = np.lexsort((-place[document], -s, query))
     query, document, s = query[order], document[order], s[order]
@@ -53,7 +54,7 @@ def _is_one_word(text: str) -> bool:
     return text.split() == [text]
 
 
-def _check_once(query: Integers, document: Integers, queries: list[str], documents: list[str]) -> None:
+def _check_once(query: Ints, document: Ints, queries: list[str], documents: list[str]) -> None:
     order = np.lexsort((document, query))
     twice = (np.diff(query[order]) == 0) & (np.diff(document[order]) == 0)
     if twice.any():

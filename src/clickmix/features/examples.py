@@ -6,7 +6,6 @@ labelled documents, and queries whose labels are all equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +18,7 @@ from clickmix.features.label_columns import LabelColumns, read_labels
 from clickmix.features.matrix import check_features
 from clickmix.features.split import Split
 from clickmix.features.tables import open_features
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Progress = Callable[[float], None]
+from clickmix.types import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class Examples:
     """
 
     query_id: Ids
-    offsets: Integers
+    offsets: Ints
     features: NDArray[np.float32]
     relevance: Floats
     left_out: LeftOut
@@ -76,12 +72,12 @@ class Examples:
         return len(self.query_id)
 
     @property
-    def sizes(self) -> Integers:
+    def sizes(self) -> Ints:
         """How many documents each query has."""
         return np.diff(self.offsets)
 
     @property
-    def query(self) -> Integers:
+    def query(self) -> Ints:
         """The number, from 0, of each document's query."""
         return np.repeat(np.arange(self.queries), self.sizes)
 
@@ -122,7 +118,7 @@ def _joined(split: Split, labels: LabelColumns) -> tuple[Floats, int]:
     return relevance, len(labels.relevance) - len(np.unique(place[place >= 0]))
 
 
-def _row_of(values: NDArray[Any], ordered: NDArray[Any]) -> Integers:
+def _row_of(values: NDArray[Any], ordered: NDArray[Any]) -> Ints:
     """Where each value stands among the ordered ones, -1 where it does not; text is never equal to a number."""
     if not len(ordered) or (values.dtype.kind in "iu") != (ordered.dtype.kind in "iu"):
         return np.full(len(values), -1)
@@ -130,7 +126,7 @@ def _row_of(values: NDArray[Any], ordered: NDArray[Any]) -> Integers:
     return np.where(ordered[place] == values, place, -1)
 
 
-def _check_once(labels: LabelColumns, rows: Integers, ordered: Integers) -> None:
+def _check_once(labels: LabelColumns, rows: Ints, ordered: Ints) -> None:
     twice = np.flatnonzero(np.diff(ordered) == 0)
     if len(twice):
         first, second = rows[twice[0]], rows[twice[0] + 1]

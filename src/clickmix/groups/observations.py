@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln
 
-Floats = np.ndarray[Any, Any]
-Ints = np.ndarray[Any, Any]
+from clickmix.types import Floats, Ints
 
 
 @dataclass(frozen=True)

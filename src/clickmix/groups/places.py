@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from clickmix.counts import Counts
 from clickmix.engines.sql import aliased, aliases, listed
 from clickmix.log.sources import kind_of
+from clickmix.types import Ints
 
 SMALLEST_GROUP = 30  # documents
 LOOK_CELLS = 50_000  # what tells whether documents move
@@ -24,8 +25,6 @@ SAMPLE_CELLS = 400_000  # what fixes a few hundred parameters well; all labels a
 HASHED_TO = 2**31 - 1  # a prime
 # A prime times the golden ratio, and times the root of two less one: what differs by one ends up far apart.
 SPREAD = (1_327_217_885, 889_516_852)
-
-Ints = np.ndarray[Any, Any]
 
 
 class Place(NamedTuple):

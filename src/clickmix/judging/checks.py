@@ -17,13 +17,13 @@ from scipy.special import chdtri, logit
 from clickmix.corrections.label_sql import labels_query
 from clickmix.counts import Counts
 from clickmix.engines.sql import aliases, listed
-from clickmix.groups.observations import Ints
 from clickmix.groups.places import SMALLEST_GROUP, Histogram, Place, cells_query, places_of, sample_queries
 from clickmix.judging.misfit import Misfit, find_misfits
 from clickmix.judging.rate_gaps import RateGap, compare_rates
 from clickmix.mixtures import Observations
 from clickmix.mixtures.group import Group, observations_of
 from clickmix.mixtures.neighbours import GRADES, STRONG
+from clickmix.types import Ints
 
 BEYOND_CHANCE = 3.0  # standard errors by which both rates must rise
 RARELY = 0.002  # share of clean logs in which a check may raise an alarm

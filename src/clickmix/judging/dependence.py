@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -21,13 +20,12 @@ from clickmix.counts.lists import sessions_query
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError
 from clickmix.log.open import is_counted, open_log
+from clickmix.types import Floats
 
 CHANCE = 0.01  # of a false alarm
 LEAST_DEPARTURE = 0.05  # share by which clicks together must be off to matter, however sure
 FARTHEST = 50  # positions apart
 _numbers = itertools.count(1)
-
-Floats = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from clickmix.groups.observations import Floats, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.mixture import Mixture
 from clickmix.mixtures.nonparametric import rate_grid
+from clickmix.types import Floats
 
 RATES = 40
 HALVINGS = 24

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit
 
-from clickmix.groups.observations import Floats, Ints, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.curvature import group_surfaces, in_blocks
 from clickmix.mixtures.families import LOWEST_RATE
 from clickmix.mixtures.mixture import Mixture
 from clickmix.mixtures.problem import LARGEST_LOGIT
+from clickmix.types import Floats, Ints
 
 STEPS, HALVINGS = 30, 12
 LEVEL = 1e-9  # beside the steepest direction

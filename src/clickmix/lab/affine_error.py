@@ -18,8 +18,9 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, Floats
+from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.errors import SettingError
+from clickmix.types import Floats
 
 LARGEST_SUM = 50_000_000  # terms at once: 400 MB
 
@@ -58,7 +59,7 @@ def affine_error(
 def _limit(true: BiasParameters, estimated: BiasParameters, r: Floats) -> Floats:
     """|r (alpha' - alpha) + beta' - beta| / alpha', positions x relevances."""
     off = np.multiply.outer(estimated.alpha - true.alpha, r) + (estimated.beta - true.beta)[:, None]
-    return np.abs(off) / estimated.alpha[:, None]
+    return np.asarray(np.abs(off) / estimated.alpha[:, None])
 
 
 def _exact(true: BiasParameters, estimated: BiasParameters, r: Floats, n: int) -> Floats:

@@ -23,6 +23,7 @@ from clickmix.features import Collection, Split, binarized
 from clickmix.lab.collections import synthetic_collection, top_rows
 from clickmix.lab.simulate import write_columns
 from clickmix.lab.users import preset, write_sessions
+from clickmix.types import Floats
 
 QUERIES, POSITIONS, CLICKS = 1_500, 20, 150_000
 ENGINE_QUERIES = 20  # that the old engine has learned from
@@ -30,7 +31,6 @@ RIDGE = 50.0
 TREES = 60
 RATE, LABEL, TRUTH = "click-through rates", "clickmix labels", "true relevance"
 
-Floats = npt.NDArray[np.float64]
 Stage = Callable[[str], None]
 
 

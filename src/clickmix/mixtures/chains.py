@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.groups.observations import Floats, Ints
+from clickmix.types import Floats, Ints
 
 
 @dataclass(frozen=True)

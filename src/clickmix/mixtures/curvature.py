@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.groups.observations import Floats, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.problem import LARGEST_LOGIT
+from clickmix.types import Floats
 
 LEAST_CURVED = 1e-15  # beside the steepest direction
 BLOCK_CELLS = 1024  # small groups go together to save calls, large ones alone: their numbers stay in the cache

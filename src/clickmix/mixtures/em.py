@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
 
-Vector = np.ndarray[Any, Any]
+from clickmix.types import Floats
 
 LARGEST_ROUNDING = 1e-9
 ROUNDING = 1e-14  # a likelihood is a sum of many terms: smaller relative differences are noise
@@ -27,13 +27,13 @@ QUASI_NEWTON_STEPS = 200
 class Hill(Protocol):
     """What can be climbed, by EM and by its gradient."""
 
-    def step(self, x: Vector) -> tuple[float, Vector]:
+    def step(self, x: Floats) -> tuple[float, Floats]:
         """The log-likelihood at x, and the point after one EM step from x."""
 
-    def slope(self, x: Vector) -> tuple[float, Vector]:
+    def slope(self, x: Floats) -> tuple[float, Floats]:
         """The log-likelihood at x, and its gradient there."""
 
-    def curvature(self, x: Vector) -> Vector:
+    def curvature(self, x: Floats) -> Floats:
         """How fast the slope changes in each direction if relevance were known: positive, a scale for steps."""
 
     def bounds(self) -> Sequence[tuple[float | None, float | None]]:
@@ -44,12 +44,12 @@ class Hill(Protocol):
 class Climb:
     """Where the climb ended, the log-likelihood at every point taken, and whether it had stopped rising."""
 
-    parameters: Vector
+    parameters: Floats
     log_likelihoods: tuple[float, ...]
     converged: bool
 
 
-def climb(hill: Hill, starts: Sequence[Vector], *, tolerance: float) -> Climb:
+def climb(hill: Hill, starts: Sequence[Floats], *, tolerance: float) -> Climb:
     """From the best of some starts to the top: where an EM step gains at most `tolerance`."""
     path = set_out(hill, starts, tolerance=tolerance)
     for _ in range(CLIMBS):
@@ -59,14 +59,14 @@ def climb(hill: Hill, starts: Sequence[Vector], *, tolerance: float) -> Climb:
     return path
 
 
-def set_out(hill: Hill, starts: Sequence[Vector], *, tolerance: float) -> Climb:
+def set_out(hill: Hill, starts: Sequence[Floats], *, tolerance: float) -> Climb:
     """A few EM steps from every start, some more from the best: to the top already, if components are clear."""
     paths = [_em(hill, x, (), tolerance, steps=START_STEPS) for x in starts]
     path = max(paths, key=lambda path: path.log_likelihoods[-1])
     return _em(hill, path.parameters, path.log_likelihoods[:-1], tolerance, steps=EM_STEPS)
 
 
-def _em(hill: Hill, x: Vector, before: tuple[float, ...], tolerance: float, *, steps: int) -> Climb:
+def _em(hill: Hill, x: Floats, before: tuple[float, ...], tolerance: float, *, steps: int) -> Climb:
     """EM steps from x; `before` are the log-likelihoods on the way to x."""
     trace = list(before)
     value, image = hill.step(x)
@@ -83,7 +83,7 @@ def _em(hill: Hill, x: Vector, before: tuple[float, ...], tolerance: float, *, s
     return Climb(x, tuple(trace), False)
 
 
-def _quasi_newton(hill: Hill, path: Climb) -> tuple[Vector, tuple[float, ...]]:
+def _quasi_newton(hill: Hill, path: Climb) -> tuple[Floats, tuple[float, ...]]:
     """Where L-BFGS comes from the end of a path, and the trace so far; the path's own end if it came no higher."""
     end, values = _lbfgs(hill, path.parameters)
     trace = path.log_likelihoods
@@ -93,12 +93,12 @@ def _quasi_newton(hill: Hill, path: Climb) -> tuple[Vector, tuple[float, ...]]:
     return end, (*trace, *np.maximum.accumulate(values)[:-1].tolist())
 
 
-def _lbfgs(hill: Hill, x: Vector) -> tuple[Vector, list[float]]:
+def _lbfgs(hill: Hill, x: Floats) -> tuple[Floats, list[float]]:
     """L-BFGS from x until a step gains nothing: where it ends, and the values on the way."""
     scale = 1 / np.sqrt(np.maximum(hill.curvature(x), 1e-6))
     values: list[float] = []
 
-    def descent(y: Vector) -> tuple[float, Vector]:
+    def descent(y: Floats) -> tuple[float, Floats]:
         value, gradient = hill.slope(y * scale)
         return -value, -gradient * scale
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.groups.observations import Floats
+from clickmix.types import Floats
 
 _RATE = "least(greatest(clicks / impressions, lowest), highest)"
 # By family: the log ratio of a grade, in the names of its numbers.

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from clickmix.groups.observations import Floats, Ints, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.mixture import Mixture, silent
 from clickmix.mixtures.problem import Problem
 from clickmix.mixtures.single import describe, fit_group, one_rate_mixture
+from clickmix.types import Floats, Ints
 
 DRAWN = 30.0  # documents
 GAIN_PER_DOCUMENT = 1e-7

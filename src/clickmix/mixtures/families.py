@@ -14,7 +14,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.special import expit, logit
 
-from clickmix.groups.observations import Floats, Observations
+from clickmix.groups.observations import Observations
+from clickmix.types import Floats
 
 LOWEST_RATE = 1e-12  # a rate of exactly 0 or 1 would make one click, or one skip, an infinite proof
 LEAST_CLICKS = 0.15  # added to a document's clicks for the least variance; labels hardly change from .1 to .2

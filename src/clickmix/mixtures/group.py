@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.groups.observations import Ints
 from clickmix.groups.places import SMALLEST_GROUP, Histogram, Place
 from clickmix.mixtures import Mixture, Observations, Verdict
+from clickmix.types import Ints
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,17 @@ doubling and halving.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
 from clickmix.errors import SettingError
 from clickmix.mixtures.mixture import Mixture
+from clickmix.types import Floats, Ints
 
 TARGET = 0.1  # root mean squared error of labels under which they are called trustworthy
 MOST = 1_000_000  # impressions; beyond, nobody waits for them
 TAIL = 9.0  # standard deviations, and as many clicks: what lies further out has a probability below 1e-15
-
-
-Ints = np.ndarray[Any, Any]
-Floats = np.ndarray[Any, Any]
 
 
 def expected_error(mixture: Mixture, impressions: int) -> float:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from clickmix.groups.observations import Floats, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.families import Family
 from clickmix.mixtures.problem import Problem, gram
+from clickmix.types import Floats
 
 
 def rate_errors(problem: Problem, prior: Floats, parameters: Floats) -> Floats:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.groups.observations import Floats, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.families import Family, family_of
 from clickmix.mixtures.information import rate_errors
 from clickmix.mixtures.mixture import SEPARATED_FROM, Mixture, Verdict, left_over, silent
 from clickmix.mixtures.problem import Fit, Problem, fit_mixture
 from clickmix.mixtures.single import one_rate_log_likelihoods
+from clickmix.types import Floats
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.groups.observations import Floats
 from clickmix.mixtures.evidence import Evidence, binomial_evidence, gaussian_evidence, no_evidence
 from clickmix.mixtures.problem import mean_grade
+from clickmix.types import Floats
 
 SEPARATED_FROM = 0.8  # share of the uncertainty about relevance that the clicks must remove
 

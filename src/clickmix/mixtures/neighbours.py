@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clickmix.groups.observations import Floats, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.curvature import in_blocks
 from clickmix.mixtures.em import climb, set_out
 from clickmix.mixtures.families import Binomial
@@ -20,6 +20,7 @@ from clickmix.mixtures.problem import Problem
 from clickmix.mixtures.sharing import Shared, Walk, fit_shared
 from clickmix.mixtures.single import describe, one_rate_log_likelihoods, one_rate_mixture
 from clickmix.mixtures.starts import starts
+from clickmix.types import Floats
 
 GRADES = (2, 3, 4, 5, 6, 7)
 STRONG = 6.0  # difference of BIC that is strong evidence (Kass & Raftery 1995): what more grades must win by

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from clickmix.groups.observations import Floats, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.families import LOWEST_RATE, Binomial
 from clickmix.mixtures.mixture import Mixture, silent
 from clickmix.mixtures.single import describe, one_rate_log_likelihoods, one_rate_mixture
+from clickmix.types import Floats
 
 GRID = 60  # rates, evenly spaced in the arcsine of their root, where a binomial has about the same spread everywhere
 STEPS = 21  # of relevance between 0 and 1

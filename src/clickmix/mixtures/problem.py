@@ -14,10 +14,11 @@ from typing import Literal
 
 import numpy as np
 
-from clickmix.groups.observations import Floats, Observations
-from clickmix.mixtures.em import Vector, climb
+from clickmix.groups.observations import Observations
+from clickmix.mixtures.em import climb
 from clickmix.mixtures.families import Family
 from clickmix.mixtures.starts import starts
+from clickmix.types import Floats
 
 Prior = Literal["position", "flat"]
 
@@ -68,11 +69,11 @@ class Problem:
         self.shape = (x.shape[1], family.grades - 1)
         self.constant = family.constant(seen)
 
-    def pack(self, prior: Floats, parameters: Floats) -> Vector:
+    def pack(self, prior: Floats, parameters: Floats) -> Floats:
         """All parameters in one vector without bounds."""
         return np.concatenate([prior.ravel(), self.family.unbounded(parameters).ravel()])
 
-    def unpack(self, x: Vector, *, in_order: bool = True) -> tuple[Floats, Floats]:
+    def unpack(self, x: Floats, *, in_order: bool = True) -> tuple[Floats, Floats]:
         """Prior logits and the family's parameters; not in order for gradients, which belong to a smooth function."""
         priors = self.shape[0] * self.shape[1]
         ends = x[priors:].reshape(self.family.parameters_per_end, 2, self.seen.groups)
@@ -112,19 +113,19 @@ class Problem:
         better = self.family.maximise(self._of_cells(posterior), self.seen, parameters)
         return self._maximise_prior(self._of_rows(posterior), prior), better
 
-    def step(self, x: Vector) -> tuple[float, Vector]:
+    def step(self, x: Floats) -> tuple[float, Floats]:
         """The log-likelihood at x, and the point after one EM step."""
         prior, parameters = self.unpack(x)
         value, posterior = self.expect(prior, parameters)
         return value, self.pack(*self.maximise(posterior, prior, parameters))
 
-    def slope(self, x: Vector) -> tuple[float, Vector]:
+    def slope(self, x: Floats) -> tuple[float, Floats]:
         """The log-likelihood at x and its gradient: that of the complete one, with grades as expected at x."""
         prior, parameters = self.unpack(x, in_order=False)
         value, posterior = self.expect(prior, parameters)
         return value, self._score(prior, parameters, posterior)[0]
 
-    def curvature(self, x: Vector) -> Vector:
+    def curvature(self, x: Floats) -> Floats:
         """The information that complete data would have in each coordinate."""
         prior, parameters = self.unpack(x, in_order=False)
         return self._score(prior, parameters, self.expect(prior, parameters)[1])[1]
@@ -138,7 +139,7 @@ class Problem:
             for low, high in zip(lowest, highest, strict=True)
         ]
 
-    def _score(self, prior: Floats, parameters: Floats, posterior: Floats) -> tuple[Vector, Vector]:
+    def _score(self, prior: Floats, parameters: Floats, posterior: Floats) -> tuple[Floats, Floats]:
         slope, curvature = self.family.score(parameters, self._of_cells(posterior), self.seen)
         pi = np.exp(self.log_prior(prior))[1:]
         off, spread = self._of_rows(posterior)[1:] - self.rows * pi, self.rows * pi * (1 - pi)
@@ -191,7 +192,7 @@ def fit_mixture(seen: Observations, family: Family, *, columns: Floats | None = 
     return described(problem, path.parameters, path.log_likelihoods, converged=path.converged)
 
 
-def described(problem: Problem, x: Vector, climbed: tuple[float, ...], *, converged: bool) -> Fit:
+def described(problem: Problem, x: Floats, climbed: tuple[float, ...], *, converged: bool) -> Fit:
     """A point of a problem as a fit."""
     prior, parameters = problem.unpack(x)
     log_likelihood, log_posterior = problem.log_posterior(prior, parameters)

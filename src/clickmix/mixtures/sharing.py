@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clickmix.groups.observations import Floats, Ints, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.chains import Solved, solve_chains
 from clickmix.mixtures.curvature import Surfaces, group_surfaces, rising
 from clickmix.mixtures.problem import LARGEST_LOGIT
+from clickmix.types import Floats, Ints
 
 FIRST_DEVIATION = 0.3
 LEAST_DEVIATION = 0.02

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from clickmix.groups.observations import Floats, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.curvature import group_surfaces
 from clickmix.mixtures.families import Binomial, Family, family_of
 from clickmix.mixtures.information import standard_errors
 from clickmix.mixtures.mixture import SEPARATED_FROM, Mixture, Verdict, left_over, silent
 from clickmix.mixtures.problem import Fit, Problem, fit_mixture
+from clickmix.types import Floats
 
 
 def fit_group(seen: Observations, family: str, *, grades: int = 2) -> Mixture:

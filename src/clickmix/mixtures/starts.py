@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import comb, logit
 
-from clickmix.groups.observations import Floats, Observations
+from clickmix.groups.observations import Observations
 from clickmix.mixtures.families import LOWEST_RATE
+from clickmix.types import Floats
 
 if TYPE_CHECKING:
-    from clickmix.mixtures.em import Vector
     from clickmix.mixtures.problem import Problem
 
 EXTREMES = (0.01, 0.2)  # shares of the documents that may have the lowest grade, or the highest
@@ -24,7 +24,7 @@ CUTS = (0.5, 0.75, 0.9, 0.97)
 CONFIDENCE = 0.9
 
 
-def starts(problem: Problem) -> list[Vector]:
+def starts(problem: Problem) -> list[Floats]:
     """Rates of several shares of the least clicked documents for the lowest grade, of the most clicked for the highest.
 
     A Gaussian needs variances as well: it starts from documents above and below some cuts.

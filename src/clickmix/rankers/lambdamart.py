@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import FormatError, InputError, SettingError
-from clickmix.features.examples import Examples, Floats, Integers, Progress
+from clickmix.features.examples import Examples
 from clickmix.features.matrix import check_features
 from clickmix.rankers.folder import SavedRanker, read_folder, write_folder
 from clickmix.rankers.weighting import TRUNCATION, WEIGHTINGS, Weighting, query_weights
+from clickmix.types import Floats, Ints, Progress
 
 Gain = Literal["exponential", "linear"]
 GAINS: tuple[Gain, ...] = get_args(Gain)
@@ -91,9 +92,9 @@ class LambdaMART:
         model = booster.model_to_string(num_iteration=best)
         return FittedLambdaMART(self, examples.features.shape[1], best, ndcg, model)
 
-    def levels(self, relevance: Floats) -> Integers:
+    def levels(self, relevance: Floats) -> Ints:
         """Relevance as whole numbers from 0 to the number of steps."""
-        return np.rint(relevance * self._steps).astype(np.int64)
+        return np.asarray(np.rint(relevance * self._steps).astype(np.int64))
 
     def label_gain(self) -> Floats:
         """What each level is worth: 2^g - 1 or g, where g = largest_grade * relevance."""
@@ -200,7 +201,7 @@ def _check_sizes(examples: Examples) -> None:
         )
 
 
-def _check_worth(levels: Integers, *, of: str) -> None:
+def _check_worth(levels: Ints, *, of: str) -> None:
     if not levels.any():
         raise InputError(
             f"All {of} are so near to 0 (below 1/{2 * STEPS}) that they are taken for 0: nothing to rank by. "

@@ -14,7 +14,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from clickmix.features.examples import Examples, Floats
+from clickmix.features.examples import Examples
+from clickmix.types import Floats
 
 Weighting = Literal["none", "ideal-dcg", "saturating"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)

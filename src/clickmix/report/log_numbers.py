@@ -15,14 +15,12 @@ import numpy as np
 from clickmix.corrections import Labels
 from clickmix.counts import Counts
 from clickmix.engines.engine import Engine
+from clickmix.types import Ints
 
 BINS = 20  # of labels and click-through rates between 0 and 1
 EXAMPLES = 5
 LEAST_MOVE = 0.2  # between click-through rate and label, to be worth showing
 DOUBT = 10  # impressions without a click, added so that one click of one impression is not a rate of 100 %
-
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)

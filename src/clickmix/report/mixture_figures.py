@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.special import bdtr, expit, logit, ndtr
@@ -20,6 +19,7 @@ from clickmix.report.figures import Axis, Bars, Colour, Figure, Line, Panel
 from clickmix.report.log_numbers import thinned
 from clickmix.report.scales import round_up
 from clickmix.report.words import cut
+from clickmix.types import Floats, Ints
 
 BINS = 30
 MOST_PANELS = 10
@@ -29,9 +29,6 @@ ALMOST_ALL = 0.995  # of the documents are within the horizontal axis; the other
 CURVE_POINTS = 100
 FEWEST = 0.5  # documents, where the vertical axis begins
 LOWEST_RATE = 1e-5  # shown; a rate of 1e-12 would leave no room for the others
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Ints = np.ndarray[Any, Any]
 
 
 def group_figures(fitted: MixtureFit, histogram: Histogram) -> list[Figure]:

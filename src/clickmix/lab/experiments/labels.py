@@ -16,8 +16,9 @@ from scipy.special import logsumexp, xlog1py, xlogy
 from clickmix.corrections import AffineCorrection, BiasParameters, Correction, MixtureCorrection, NoCorrection
 from clickmix.errors import SettingError
 from clickmix.lab.experiments.tasks import Result
-from clickmix.lab.experiments.world import Floats, Log, Shown
+from clickmix.lab.experiments.world import Log, Shown
 from clickmix.lab.users import PositionBased
+from clickmix.types import Floats
 
 TITLES: dict[str, str] = {
     "none": "no correction",

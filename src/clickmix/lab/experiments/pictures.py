@@ -12,8 +12,9 @@ from clickmix.lab.experiments.configs import Pictures
 from clickmix.lab.experiments.labels import TITLES, label
 from clickmix.lab.experiments.study import Study
 from clickmix.lab.experiments.tasks import Result, Results, Task
-from clickmix.lab.experiments.world import Floats, Log
+from clickmix.lab.experiments.world import Log
 from clickmix.report import Axis, Bars, Figure, Line, Page, Panel, Section
+from clickmix.types import Floats
 
 BINS = 30
 

@@ -20,10 +20,11 @@ from clickmix.lab.experiments.outputs import text, write_outputs
 from clickmix.lab.experiments.pages import circumstances, clicks_page, table_page
 from clickmix.lab.experiments.pictures import pictures_page
 from clickmix.lab.experiments.regression_pages import iterations_page, timings_page
-from clickmix.lab.experiments.runner import Kept, Progress, run_tasks
+from clickmix.lab.experiments.runner import Kept, run_tasks
 from clickmix.lab.experiments.study import RANKERS, Study, describe
 from clickmix.lab.experiments.tasks import Task
 from clickmix.report import Page, Section, check_report_extra
+from clickmix.types import Progress
 
 PACKAGES = ("numpy", "scipy", "lightgbm", "torch")
 

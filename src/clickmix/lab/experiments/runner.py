@@ -14,7 +14,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ from clickmix.lab.experiments.tasks import Result, Results, Task
 from clickmix.lab.experiments.work import work
 from clickmix.lab.experiments.world import World
 from clickmix.storage.files import appending
+from clickmix.types import Progress
 
 FORMAT = 1
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 FIRST = ("lists", "estimate")  # others wait for them
-Progress = Callable[[float], None]
 Line = dict[str, Any]
 Timed = tuple[Result, float]  # and its seconds
 

@@ -15,9 +15,10 @@ from clickmix.lab.experiments.labels import Labelled, label, label_error
 from clickmix.lab.experiments.pictures import picture
 from clickmix.lab.experiments.study import lambdamart
 from clickmix.lab.experiments.tasks import Result, Results, Task
-from clickmix.lab.experiments.world import Floats, Log, Shown, World
+from clickmix.lab.experiments.world import Log, Shown, World
 from clickmix.rankers import Ranker
 from clickmix.rankers.lambdamart import STEPS
+from clickmix.types import Floats
 
 MEASURE = "ndcg@10"
 LABEL_ERROR = "label error"

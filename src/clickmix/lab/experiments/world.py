@@ -15,7 +15,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
 from clickmix.counts import Counts, count
 from clickmix.engines.choose import embedded
@@ -24,9 +23,7 @@ from clickmix.lab.collections import production_ranker
 from clickmix.lab.experiments.study import Setting, Study
 from clickmix.lab.users import ListCounts, PositionBased, User
 from clickmix.storage.files import write_atomically
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from clickmix.types import Floats, Ints
 
 PRODUCTION, TRAIN_CLICKS, VALI_CLICKS = 1, 2, 3  # what a generator is for: each has numbers of its own
 
@@ -36,7 +33,7 @@ class Shown:
     """Lists that people saw, and what they clicked: `rows` (lists, positions) of `split`, -1 past the end of a list."""
 
     split: Split
-    rows: Integers
+    rows: Ints
     relevance: Floats  # the truth, NaN past the end
     seen: ListCounts
 
@@ -69,7 +66,7 @@ class Shown:
         known = (self.rows >= 0) & (n > 0)
         return np.asarray(np.divide(self.seen.clicks, n, out=np.full(self.rows.shape, np.nan), where=known))
 
-    def spread(self, rows: Integers, values: Floats) -> Floats:
+    def spread(self, rows: Ints, values: Floats) -> Floats:
         """A number for some rows of the split as an array like `rows`, NaN for the others."""
         by_row = np.full(self.split.documents, np.nan)
         by_row[rows] = values
@@ -111,7 +108,7 @@ class World:
         """The users' clicks in a run."""
         return _log(self, setting, run)
 
-    def lists(self, run: int) -> dict[str, Integers]:
+    def lists(self, run: int) -> dict[str, Ints]:
         """The lists that `make_lists` made: `train` and `vali`."""
         with np.load(self._lists_file(run), allow_pickle=False) as packed:
             return {name: packed[name] for name in ("train", "vali")}
@@ -143,7 +140,7 @@ def _rng(stage: int, run: int, setting: Setting) -> np.random.Generator:
 
 
 def _shown(
-    collection: Collection, split: Split, rows: Integers, setting: Setting, user: User, *, rng: np.random.Generator
+    collection: Collection, split: Split, rows: Ints, setting: Setting, user: User, *, rng: np.random.Generator
 ) -> Shown:
     kind = binarized if setting.relevance == "binarized" else graded
     relevance = np.where(rows >= 0, kind(split.grade, largest_grade=collection.largest_grade)[rows], np.nan)

@@ -14,9 +14,8 @@ from clickmix.features.ids import Ids, comparable
 from clickmix.features.label_columns import checked_ids
 from clickmix.features.matrix import check_features
 from clickmix.features.split import offsets_of
+from clickmix.types import Ints
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Probability = Literal["sigmoid", "soft-min-max"]
 
 
@@ -25,7 +24,7 @@ class Documents:
     """The features of a log's documents; those of query i are the rows offsets[i] to offsets[i + 1]."""
 
     features: NDArray[np.float32]
-    offsets: Integers
+    offsets: Ints
 
 
 def checked_probability(probability: Probability) -> Probability:
@@ -59,7 +58,7 @@ def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -
     return Documents(matrix, offsets_of(query))
 
 
-def _codes(known: Ids, wanted: Ids) -> tuple[Integers, Integers]:
+def _codes(known: Ids, wanted: Ids) -> tuple[Ints, Ints]:
     """Numbers for ids, equal where the ids are; text is never equal to a number."""
     if (known.dtype.kind in "iu") != (wanted.dtype.kind in "iu"):
         return np.zeros(len(known), np.int64), np.ones(len(wanted), np.int64)

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.features.normalisation import Normalisation, chunks
-from clickmix.lab.regressions.documents import Floats, Integers, Probability, checked_probability, find_features
+from clickmix.lab.regressions.documents import Probability, checked_probability, find_features
 from clickmix.lab.regressions.soft_min_max import LEAST_SPREAD, MARGIN, soft_min_max
 from clickmix.rankers.batches import Prepared
 from clickmix.rankers.dnn import DNN
 from clickmix.rankers.network import Network, Tensor, initial_weights, padded, torch_module
+from clickmix.types import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class _Learning:
     regression: NetworkRegression
     network: Network
     features: NDArray[np.float32]
-    offsets: Integers
+    offsets: Ints
     rng: np.random.Generator
 
     def fit(self, target: Floats, weight: Floats) -> Floats:
@@ -69,7 +70,7 @@ class _Learning:
                 self._learn(batch.features, batch.relevance, batch.sizes)
         return self._predicted()
 
-    def _learn(self, features: NDArray[np.float32], taught: NDArray[np.float32], sizes: Integers) -> None:
+    def _learn(self, features: NDArray[np.float32], taught: NDArray[np.float32], sizes: Ints) -> None:
         """One step of Adagrad on sum of weight (-t log p - (1 - t) log(1 - p)) / sum of weight."""
         settings, network = self.regression.settings, self.network
         scores = network.forward(network.tensor(features), dropout=settings.dropout)

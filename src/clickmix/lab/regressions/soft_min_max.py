@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from clickmix.lab.regressions.documents import Floats, Integers
+from clickmix.types import Floats, Ints
 
 MARGIN = 1e-3
 LEAST_SPREAD = 1e-9  # of e^s in a query, relative to its largest: below, scores are taken as equal
 
 
-def soft_min_max(scores: Floats, offsets: Integers) -> Floats:
+def soft_min_max(scores: Floats, offsets: Ints) -> Floats:
     """q of every document; those of query i are the rows offsets[i] to offsets[i + 1], at least one each."""
     e, m, spread = _spread(scores, offsets)
     p = np.where(spread > LEAST_SPREAD, (e - m) / np.maximum(spread, LEAST_SPREAD), 0.5)
     return MARGIN + (1 - 2 * MARGIN) * p
 
 
-def cross_entropy_slope(scores: Floats, offsets: Integers, target: Floats, weight: Floats) -> tuple[Floats, Floats]:
+def cross_entropy_slope(scores: Floats, offsets: Ints, target: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Of weight (-t log q - (1 - t) log(1 - q)) summed: its slope in every score, and a curvature that is positive.
 
     A score moves its own q by e^s / (M - m); the least and the largest move those of all others of the query. The
@@ -45,7 +45,7 @@ def cross_entropy_slope(scores: Floats, offsets: Integers, target: Floats, weigh
     return np.where(equal, w * (0.5 - t), slope), np.where(equal, w / 4, np.maximum(curvature, 0.01 * w))
 
 
-def _spread(scores: Floats, offsets: Integers) -> tuple[Floats, Floats, Floats]:
+def _spread(scores: Floats, offsets: Ints) -> tuple[Floats, Floats, Floats]:
     """e^s relative to the largest of the query, its least, and the difference of largest and least."""
     sizes, first = np.diff(offsets), offsets[:-1]
     e = np.exp(scores - np.repeat(np.maximum.reduceat(scores, first), sizes))
@@ -53,7 +53,7 @@ def _spread(scores: Floats, offsets: Integers) -> tuple[Floats, Floats, Floats]:
     return e, m, 1 - m
 
 
-def _total(values: Floats | np.ndarray[tuple[int, ...], np.dtype[np.bool_]], offsets: Integers) -> Floats:
+def _total(values: Floats | np.ndarray[tuple[int, ...], np.dtype[np.bool_]], offsets: Ints) -> Floats:
     """Sums over the documents of a query, for each of them."""
     sums = np.add.reduceat(values.astype(np.float64), offsets[:-1])
     return np.repeat(sums, np.diff(offsets))

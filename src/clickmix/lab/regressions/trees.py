@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import SettingError
-from clickmix.lab.regressions.documents import Documents, Floats, Probability, checked_probability, find_features
+from clickmix.lab.regressions.documents import Documents, Probability, checked_probability, find_features
 from clickmix.lab.regressions.soft_min_max import cross_entropy_slope, soft_min_max
 from clickmix.rankers.lambdamart import lightgbm_module
+from clickmix.types import Floats
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from scipy.special import xlog1py, xlogy
 from clickmix.errors import SettingError
 from clickmix.lab.users.em import climb
 from clickmix.lab.users.fitting import Fit, check_clicked, shrunk
-from clickmix.lab.users.sessions import Booleans, Floats, Integers, Sessions, totals
+from clickmix.lab.users.sessions import Booleans, Sessions, totals
 from clickmix.lab.users.trust import Trust, probabilities
 from clickmix.lab.users.user import User
+from clickmix.types import Floats, Ints
 
 NORMALISATION = (
     "The model itself has everybody examine position 1 and go on until a click, so the attraction of a document is "
@@ -81,7 +82,7 @@ class DependentClick(User):
                 examined = np.where(clicks[:, k], self.going_on[k], unclicked)
         return p
 
-    def _draw(self, attraction: Floats, seen: Integers, rng: np.random.Generator) -> Booleans:
+    def _draw(self, attraction: Floats, seen: Ints, rng: np.random.Generator) -> Booleans:
         clicks = np.empty((len(attraction), len(seen)), dtype=np.bool_)
         examined = np.ones(len(seen), dtype=np.bool_)
         for k, a in enumerate(attraction):
@@ -114,10 +115,10 @@ class CascadeCounts:
     By position: `passed` (clicks with another below) and `ended` (last clicks with a result below).
     """
 
-    documents: Integers
+    documents: Ints
     below: Booleans
-    last: Integers
-    sessions: Integers
+    last: Ints
+    sessions: Ints
     clicks: Floats
     certain: Floats
     shown: Floats

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit
 
-from clickmix.lab.users.sessions import Floats
+from clickmix.types import Floats
 
 Step = Callable[[Floats], tuple[Floats, float]]
 

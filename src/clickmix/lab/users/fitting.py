@@ -8,8 +8,9 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from clickmix.errors import InputError
-from clickmix.lab.users.sessions import Floats, Integers, Sessions
+from clickmix.lab.users.sessions import Sessions
 from clickmix.lab.users.user import User
+from clickmix.types import Floats, Ints
 
 SCORED_TOGETHER = 1 << 16
 
@@ -19,7 +20,7 @@ class Score:
     """How well held-out clicks were predicted, each given the clicks above it, by position."""
 
     log_likelihoods: Floats
-    impressions: Integers
+    impressions: Ints
 
     @property
     def log_likelihood(self) -> float:

@@ -16,20 +16,13 @@ import numpy.typing as npt
 from clickmix.counts import count
 from clickmix.engines.choose import choose_engine, embedded
 from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.engine import Progress
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
-from clickmix.lab.users.sessions import (
-    PAST_THE_END,
-    Booleans,
-    Integers,
-    SessionLog,
-    Sessions,
-    sessions_from_columns,
-)
+from clickmix.lab.users.sessions import PAST_THE_END, Booleans, SessionLog, Sessions, sessions_from_columns
 from clickmix.log.open import Log, is_counted, open_log
 from clickmix.log.rows import flags, whole
 from clickmix.log.sources import Source
+from clickmix.types import Ints, Progress
 
 BITS = 62  # clicks per whole number of 64 bits, its sign left alone
 
@@ -91,7 +84,7 @@ def _impressions(source: Source, log: Log) -> str:
     )
 
 
-def _create_tables(engine: DuckDB, lists: Integers, query_id: npt.NDArray[Any], doc_id: npt.NDArray[Any]) -> None:
+def _create_tables(engine: DuckDB, lists: Ints, query_id: npt.NDArray[Any], doc_id: npt.NDArray[Any]) -> None:
     lengths = (lists != PAST_THE_END).sum(axis=1)
     row, place = np.nonzero(lists != PAST_THE_END)
     engine.register("shown", {"seen": row, "position": place + 1, "doc_id": doc_id[row, place]})
@@ -105,7 +98,7 @@ def _create_tables(engine: DuckDB, lists: Integers, query_id: npt.NDArray[Any], 
     engine.run(f"CREATE TABLE sessions (session_id BIGINT, seen BIGINT, {columns})")
 
 
-def _bits(clicks: Booleans) -> dict[str, Integers]:
+def _bits(clicks: Booleans) -> dict[str, Ints]:
     """The clicks of each session as whole numbers, position k in bit k - 1, 62 positions to a number."""
     words = {}
     for i in range(_words(clicks.shape[1])):

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from clickmix.errors import InputError, SettingError
 from clickmix.lab.users.fitting import Fit, shrunk
 from clickmix.lab.users.products import CellCounts, fit_factors, linked_cells
-from clickmix.lab.users.sessions import Booleans, Floats, Integers, ListCounts, Sessions
+from clickmix.lab.users.sessions import Booleans, ListCounts, Sessions
 from clickmix.lab.users.simulation import BLOCK_SESSIONS, Goal, list_chances
 from clickmix.lab.users.trust import Trust, positions_checked, probabilities
 from clickmix.lab.users.user import User
+from clickmix.types import Floats, Ints
 
 NORMALISATION = (
     "Clicks show only examination times attraction, so examination at position 1 is set to 1 and the attraction of a "
@@ -140,7 +141,7 @@ class PositionBased(User):
     def _conditional(self, a: Floats, clicks: Booleans) -> Floats:
         return self._marginal(a)
 
-    def _draw(self, attraction: Floats, seen: Integers, rng: np.random.Generator) -> Booleans:
+    def _draw(self, attraction: Floats, seen: Ints, rng: np.random.Generator) -> Booleans:
         clicks = np.empty((len(attraction), len(seen)), dtype=np.bool_)
         for k, a in enumerate(attraction):
             np.less(rng.random(len(seen)), (a * self.examination[k]).take(seen), out=clicks[k])
@@ -156,7 +157,7 @@ def _sessions_safely_below(clicks: int, per_session: float, positions: int) -> i
     return int((clicks - 10 * np.sqrt(positions * max(clicks, 0))) / per_session)
 
 
-def _checked_counts(*columns: npt.ArrayLike) -> list[Integers]:
+def _checked_counts(*columns: npt.ArrayLike) -> list[Ints]:
     """Document, position, impressions and clicks as whole numbers that can be."""
     d, k, n, c = arrays = [np.asarray(column) for column in columns]
     if len({column.shape for column in arrays}) > 1 or d.ndim != 1 or d.size == 0:

@@ -7,10 +7,10 @@ import numpy as np
 from clickmix.errors import SettingError
 from clickmix.lab.users.dcm import DependentClick
 from clickmix.lab.users.pbm import PositionBased
-from clickmix.lab.users.sessions import Floats
 from clickmix.lab.users.trust import Trust
 from clickmix.lab.users.ubm import UserBrowsing
 from clickmix.lab.users.user import User
+from clickmix.types import Floats
 
 # Learned by the paper's authors from the Yandex relevance prediction log, for lists of ten.
 GOING_ON = (0.2978, 0.4449, 0.4540, 0.4548, 0.4352, 0.4129, 0.3888, 0.3442, 0.2560)

@@ -15,7 +15,8 @@ from scipy.special import xlog1py, xlogy
 from clickmix.errors import InputError
 from clickmix.lab.users.em import Climb, Step, climb
 from clickmix.lab.users.fitting import check_clicked
-from clickmix.lab.users.sessions import Booleans, Floats, Integers, totals
+from clickmix.lab.users.sessions import Booleans, totals
+from clickmix.types import Floats, Ints
 
 DENSE = 4  # with fewer than so many pairs of document and cell to a row, a table of all is quicker than sorting
 
@@ -24,8 +25,8 @@ DENSE = 4  # with fewer than so many pairs of document and cell to a row, a tabl
 class CellCounts:
     """Impressions and clicks, one row per document and cell; of `documents` documents and `cells` cells."""
 
-    document: Integers
-    cell: Integers
+    document: Ints
+    cell: Ints
     impressions: Floats
     clicks: Floats
     documents: int
@@ -33,7 +34,7 @@ class CellCounts:
 
     @classmethod
     def of(
-        cls, document: Integers, cell: Integers, impressions: Integers, clicks: Integers, *, documents: int, cells: int
+        cls, document: Ints, cell: Ints, impressions: Ints, clicks: Ints, *, documents: int, cells: int
     ) -> CellCounts:
         """Rows with the same document and cell are added up; those never shown are left out."""
         pair = document.astype(np.int64) * cells + cell

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clickmix.errors import InputError
+from clickmix.types import Floats, Ints
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 PAST_THE_END = -1
@@ -27,8 +26,8 @@ class Sessions:
     the document was clicked. Many sessions see the same list, so this stays small.
     """
 
-    lists: Integers
-    seen: Integers
+    lists: Ints
+    seen: Ints
     clicks: Booleans
 
     def __post_init__(self) -> None:
@@ -50,11 +49,11 @@ class Sessions:
         return int(self.lists.shape[1])
 
     @property
-    def documents(self) -> Integers:
+    def documents(self) -> Ints:
         """(sessions, positions): the document code at each position of each session, -1 past the end."""
         return self.lists[self.seen]
 
-    def take(self, rows: Integers | Booleans | slice) -> Sessions:
+    def take(self, rows: Ints | Booleans | slice) -> Sessions:
         """The sessions of these rows (indices, a mask or a slice), over the same lists."""
         return Sessions(lists=self.lists, seen=self.seen[rows], clicks=self.clicks[rows])
 
@@ -71,8 +70,8 @@ class Sessions:
 class ListCounts:
     """`impressions` (lists,): how often each list was seen; `clicks` (lists, positions): clicks on each position."""
 
-    impressions: Integers
-    clicks: Integers
+    impressions: Ints
+    clicks: Ints
 
     def __add__(self, other: ListCounts) -> ListCounts:
         """Counts of both together, over the same lists."""
@@ -102,12 +101,12 @@ def concatenate(parts: Iterable[Sessions]) -> Sessions:
     return Sessions(lists=parts[0].lists, seen=np.concatenate([part.seen for part in parts]), clicks=clicks)
 
 
-def totals(index: Integers, weights: npt.NDArray[Any], *, size: int) -> Floats:
+def totals(index: Ints, weights: npt.NDArray[Any], *, size: int) -> Floats:
     """Sum of the weights with each index 0 ... size-1."""
     return np.bincount(index, weights=weights, minlength=size).astype(np.float64)
 
 
-def last_click_above(clicks: Booleans) -> Integers:
+def last_click_above(clicks: Booleans) -> Ints:
     """(sessions, positions): position, from 1, of the nearest click above each position; 0 where there is none."""
     above = np.zeros(clicks.shape, dtype=np.int64)
     positions = np.arange(1, clicks.shape[1])
@@ -156,7 +155,7 @@ def sessions_from_columns(
     )
 
 
-def _distinct_rows(matrix: Integers) -> tuple[Integers, Integers]:
+def _distinct_rows(matrix: Ints) -> tuple[Ints, Ints]:
     """The distinct rows of `matrix`, and for each row which of them it is; the order of rows means nothing."""
     matrix = np.ascontiguousarray(matrix)
     rows = matrix.view(np.dtype((np.void, matrix.itemsize * matrix.shape[1]))).ravel()
@@ -198,9 +197,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _check_positions(
-    position: Integers, *, expected: Integers, queries: npt.NDArray[Any], sessions: npt.NDArray[Any]
-) -> None:
+def _check_positions(position: Ints, *, expected: Ints, queries: npt.NDArray[Any], sessions: npt.NDArray[Any]) -> None:
     """Positions are sorted within a page: the first that differs is either a repeated one or follows a hole."""
     wrong = position != expected
     if not wrong.any():

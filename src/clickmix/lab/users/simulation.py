@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from clickmix.errors import InputError, SettingError
-from clickmix.lab.users.sessions import PAST_THE_END, Booleans, Floats, Integers, Sessions, concatenate
+from clickmix.lab.users.sessions import PAST_THE_END, Booleans, Sessions, concatenate
+from clickmix.types import Floats, Ints
 
 BLOCK_SESSIONS = 1 << 14  # drawn together: what one position needs of them fits the processor's cache
 CHUNK_BLOCKS = 16  # handed out together: 262,144 sessions, a few megabytes
 
-Draw = Callable[[Floats, Integers, np.random.Generator], Booleans]
+Draw = Callable[[Floats, Ints, np.random.Generator], Booleans]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def simulate_chunks(
             blocks = []
 
 
-def _draw_lists(chances: Floats, rng: np.random.Generator) -> Integers:
+def _draw_lists(chances: Floats, rng: np.random.Generator) -> Ints:
     if (chances == chances[0]).all():
         return rng.integers(len(chances), size=BLOCK_SESSIONS)
     return rng.choice(len(chances), size=BLOCK_SESSIONS, p=chances)

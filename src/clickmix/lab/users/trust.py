@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clickmix.errors import SettingError
-from clickmix.lab.users.sessions import Floats
+from clickmix.types import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Trust:
         """P(click | examined) = e0_k + (e1_k - e0_k) * relevance, for relevance (lists, positions)."""
         K = relevance.shape[1]
         e1, e0 = self.relevant[:K], self.irrelevant[:K]
-        return e0 + (e1 - e0) * relevance
+        return np.asarray(e0 + (e1 - e0) * relevance)
 
 
 def probabilities(values: npt.ArrayLike, *, name: str) -> Floats:

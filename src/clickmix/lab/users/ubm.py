@@ -9,9 +9,10 @@ import numpy as np
 from clickmix.errors import SettingError
 from clickmix.lab.users.fitting import Fit, shrunk
 from clickmix.lab.users.products import CellCounts, Factors, fit_factors, linked_cells
-from clickmix.lab.users.sessions import Booleans, Floats, Integers, Sessions, last_click_above
+from clickmix.lab.users.sessions import Booleans, Sessions, last_click_above
 from clickmix.lab.users.trust import Trust
 from clickmix.lab.users.user import User
+from clickmix.types import Floats, Ints
 
 NORMALISATION = (
     "Clicks show only examination times attraction, so examination at position 1 is set to 1 and the attraction of a "
@@ -75,7 +76,7 @@ class UserBrowsing(User):
         p: Floats = a * self.examination[np.arange(a.shape[1]), last_click_above(clicks)]
         return p
 
-    def _draw(self, attraction: Floats, seen: Integers, rng: np.random.Generator) -> Booleans:
+    def _draw(self, attraction: Floats, seen: Ints, rng: np.random.Generator) -> Booleans:
         clicks = np.empty((len(attraction), len(seen)), dtype=np.bool_)
         last = np.zeros(len(seen), dtype=np.intp)
         for k, a in enumerate(attraction):

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from clickmix.errors import InputError, SettingError
-from clickmix.lab.users.sessions import Booleans, Floats, Integers, Sessions, concatenate
+from clickmix.lab.users.sessions import Booleans, Sessions, concatenate
 from clickmix.lab.users.simulation import Goal, list_chances, simulate_chunks
 from clickmix.lab.users.trust import Trust
+from clickmix.types import Floats, Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,7 +108,7 @@ class User(ABC):
         """P(click | clicks above) for attraction a and clicks, both (sessions, positions)."""
 
     @abstractmethod
-    def _draw(self, attraction: Floats, seen: Integers, rng: np.random.Generator) -> Booleans:
+    def _draw(self, attraction: Floats, seen: Ints, rng: np.random.Generator) -> Booleans:
         """Clicks (positions, sessions) of sessions that see these lists, for attraction (positions, lists)."""
 
 
