@@ -1,0 +1,110 @@
+"""Families: what can be chosen by name. A member is one file that registers itself.
+
+A family imports the modules of its package the first time somebody asks for a name, and nothing before. Packages
+installed beside clickmix add members through the entry point group `clickmix`: each entry names a module that registers
+its members when it is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from clickmix.errors import SettingError
+
+T = TypeVar("T")
+ENTRY_POINTS = "clickmix"
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting that some members take: on the command line `--name`, in Python a keyword.
+
+    `type` is str, int, float, bool or Path; `choices` is the closed list of texts, where there is one.
+    """
+
+    name: str
+    help: str
+    type: type = str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Member(Generic[T]):
+    """A member of a family: its name, a line of help, the options it takes, and what makes it."""
+
+    name: str
+    help: str
+    make: Callable[..., T]
+    options: tuple[Option, ...] = ()
+
+
+class Family(Generic[T]):
+    """Members by name, in the order of their files; the `first` one leads."""
+
+    def __init__(self, noun: str, *packages: str, first: str = "") -> None:
+        self.noun = noun
+        self._packages = packages
+        self._first = first
+        self._members: dict[str, Member[T]] = {}
+        self._loaded = False
+
+    def register(
+        self, name: str, *, help: str, options: tuple[Option, ...] = ()
+    ) -> Callable[[Callable[..., T]], Callable[..., T]]:
+        """Decorate what makes the member: a class, or a function with the options as keywords."""
+
+        def add(make: Callable[..., T]) -> Callable[..., T]:
+            self._members[name] = Member(name, help, make, options)
+            return make
+
+        return add
+
+    def remove(self, name: str) -> None:
+        """Forget a member."""
+        self._members.pop(name, None)
+
+    def __getitem__(self, name: str) -> Member[T]:
+        self._load()
+        if name not in self._members:
+            raise SettingError(f"{self.noun} {name!r}: expected one of {', '.join(self.names())}.")
+        return self._members[name]
+
+    def __iter__(self) -> Iterator[Member[T]]:
+        self._load()
+        return iter(sorted(self._members.values(), key=lambda member: member.name != self._first))
+
+    def names(self) -> tuple[str, ...]:
+        """The names to choose from."""
+        return tuple(member.name for member in self)
+
+    def options(self) -> tuple[Option, ...]:
+        """Every option that some member takes, each once."""
+        found = {option.name: option for member in self for option in member.options}
+        return tuple(found.values())
+
+    def make(self, name: str, **given: Any) -> T:
+        """The member of that name with the options that were given; None means not given."""
+        member = self[name]
+        taken = {option.name for option in member.options}
+        for key, value in given.items():
+            if value is not None and key not in taken:
+                takers = [other.name for other in self if key in {option.name for option in other.options}]
+                raise SettingError(f"{key} is for {', '.join(takers) or 'nothing'}, and the {self.noun} is {name}.")
+        return member.make(**{key: value for key, value in given.items() if value is not None})
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True
+        for package in self._packages:
+            folder = importlib.import_module(package).__file__
+            for module in pkgutil.iter_modules([str(Path(str(folder)).parent)]):
+                importlib.import_module(f"{package}.{module.name}")
+        for entry in entry_points(group=ENTRY_POINTS):
+            entry.load()
