@@ -15,17 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.corrections import (
-    AffineCorrection,
-    BiasParameters,
-    Correction,
-    MixtureCorrection,
-    NoCorrection,
-    Oracle,
-    RegressionEM,
-    RegressionEMFit,
-)
+from clickmix.corrections.affine import AffineCorrection
 from clickmix.corrections.affine_em import log_likelihood, read_cells, start_parameters
+from clickmix.corrections.correction import Correction
+from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.none import NoCorrection
+from clickmix.corrections.oracle import Oracle
+from clickmix.corrections.parameters import BiasParameters
+from clickmix.corrections.regression_em import RegressionEM, RegressionEMFit
 from clickmix.counts import Counts
 from clickmix.features import binarized
 from clickmix.features.split import Split

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from clickmix import Counts
-from clickmix.corrections import MixtureCorrection
+from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.mixtures import Observations, fit_group
 from measuring import least_seconds, write_result
 from simulation import simulated

@@ -25,7 +25,10 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from clickmix.corrections import AffineCorrection, BiasParameters, Correction, MixtureCorrection
+from clickmix.corrections.affine import AffineCorrection
+from clickmix.corrections.correction import Correction
+from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.parameters import BiasParameters
 from clickmix.counts import Counts
 from clickmix.evaluate import evaluate
 from clickmix.features import Collection, Split, binarized, graded, make_examples

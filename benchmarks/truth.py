@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.corrections import MixtureCorrection, NoCorrection
+from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.none import NoCorrection
 from measuring import write_result
 from simulation import Simulated, rmse, simulated, spread
 

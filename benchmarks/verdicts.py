@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import clickmix as cm
+from clickmix.judging.checks import checked
 from measuring import write_result
 from simulation import rmse
 from violations import CLEAN, PLANTED, SUBTLE, mixture_for
@@ -27,7 +28,7 @@ KINDS = {"clean": CLEAN, "planted": PLANTED, "subtle": SUBTLE}
 def judged(group: str, kind: str, seed: int) -> dict[str, Any]:
     """One log: its verdict, the violations found, predicted and measured error, coverage."""
     log = KINDS[group][kind](seed)
-    fitted = cm.MixtureCorrection(mixture_for(kind)).fit(log.counts)
+    fitted = checked(cm.MixtureCorrection(mixture_for(kind)).fit(log.counts), log.counts)
     labels = fitted.label(log.counts)
     verdict, truth = cm.judge(fitted), log.truth(labels)
     low, high = labels.columns["low"], labels.columns["high"]

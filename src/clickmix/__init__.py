@@ -10,25 +10,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clickmix.corrections import (
-        AffineCorrection,
-        BiasParameters,
-        ClicksOverExpected,
-        Explanation,
-        InversePropensity,
-        Labels,
-        MixtureCorrection,
-        MixtureFit,
-        NoCorrection,
-        Oracle,
-        PlainEM,
-        PlainEMFit,
-        RegressionEM,
-        RegressionEMFit,
-    )
+    from clickmix.corrections.affine import AffineCorrection
+    from clickmix.corrections.check import Check, Violation
+    from clickmix.corrections.coec import ClicksOverExpected
+    from clickmix.corrections.fitted import Explanation, MixtureFit
+    from clickmix.corrections.ips import InversePropensity
+    from clickmix.corrections.labels import Labels
+    from clickmix.corrections.mixture import MixtureCorrection
+    from clickmix.corrections.none import NoCorrection
+    from clickmix.corrections.oracle import Oracle
+    from clickmix.corrections.parameters import BiasParameters
+    from clickmix.corrections.plain_em import PlainEM, PlainEMFit
+    from clickmix.corrections.regression_em import RegressionEM, RegressionEMFit
     from clickmix.counts import Counts, count
     from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
-    from clickmix.judging.checks import Check, Violation
     from clickmix.judging.verdict import Judgement, LogVerdict, judge
     from clickmix.lab.affine_error import affine_error, wrong_parameters
     from clickmix.mixtures import (
@@ -50,32 +45,32 @@ __version__ = "0.1.0"
 _MODULES = {
     "count": "clickmix.counts",
     "Counts": "clickmix.counts",
-    "Observations": "clickmix.mixtures",
+    "Observations": "clickmix.groups.observations",
     "fit_group": "clickmix.mixtures",
     "fit_jointly": "clickmix.mixtures",
     "Mixture": "clickmix.mixtures",
     "Verdict": "clickmix.mixtures",
     "expected_error": "clickmix.mixtures",
     "impressions_for": "clickmix.mixtures",
-    "MixtureCorrection": "clickmix.corrections",
-    "MixtureFit": "clickmix.corrections",
-    "Group": "clickmix.corrections",
-    "Explanation": "clickmix.corrections",
-    "NoCorrection": "clickmix.corrections",
-    "BiasParameters": "clickmix.corrections",
-    "AffineCorrection": "clickmix.corrections",
-    "InversePropensity": "clickmix.corrections",
-    "ClicksOverExpected": "clickmix.corrections",
-    "Oracle": "clickmix.corrections",
-    "PlainEM": "clickmix.corrections",
-    "PlainEMFit": "clickmix.corrections",
-    "RegressionEM": "clickmix.corrections",
-    "RegressionEMFit": "clickmix.corrections",
-    "affine_error": "clickmix.corrections",
-    "wrong_parameters": "clickmix.corrections",
-    "Labels": "clickmix.corrections",
-    "Check": "clickmix.corrections",
-    "Violation": "clickmix.corrections",
+    "MixtureCorrection": "clickmix.corrections.mixture",
+    "MixtureFit": "clickmix.corrections.fitted",
+    "Group": "clickmix.mixtures.group",
+    "Explanation": "clickmix.corrections.fitted",
+    "NoCorrection": "clickmix.corrections.none",
+    "BiasParameters": "clickmix.corrections.parameters",
+    "AffineCorrection": "clickmix.corrections.affine",
+    "InversePropensity": "clickmix.corrections.ips",
+    "ClicksOverExpected": "clickmix.corrections.coec",
+    "Oracle": "clickmix.corrections.oracle",
+    "PlainEM": "clickmix.corrections.plain_em",
+    "PlainEMFit": "clickmix.corrections.plain_em",
+    "RegressionEM": "clickmix.corrections.regression_em",
+    "RegressionEMFit": "clickmix.corrections.regression_em",
+    "affine_error": "clickmix.lab.affine_error",
+    "wrong_parameters": "clickmix.lab.affine_error",
+    "Labels": "clickmix.corrections.labels",
+    "Check": "clickmix.corrections.check",
+    "Violation": "clickmix.corrections.check",
     "judge": "clickmix.judging.verdict",
     "LogVerdict": "clickmix.judging.verdict",
     "Judgement": "clickmix.judging.verdict",

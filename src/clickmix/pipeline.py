@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clickmix.corrections import (
-    AffineCorrection,
-    BiasParameters,
-    ClicksOverExpected,
-    Clip,
-    Correction,
-    InversePropensity,
-    MixtureCorrection,
-    NoCorrection,
-    PlainEM,
-    RegressionEM,
-)
+from clickmix.corrections.affine import AffineCorrection
+from clickmix.corrections.clipping import Clip
+from clickmix.corrections.coec import ClicksOverExpected
+from clickmix.corrections.correction import Correction
+from clickmix.corrections.ips import InversePropensity
+from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.none import NoCorrection
 from clickmix.corrections.options import CORRECTIONS, Options, needs_lists
+from clickmix.corrections.parameters import BiasParameters
+from clickmix.corrections.plain_em import PlainEM
+from clickmix.corrections.regression_em import RegressionEM
 from clickmix.counts import Counts, count
 from clickmix.counts.counts import BadRows
 from clickmix.errors import SettingError
@@ -52,8 +49,6 @@ def debias(
     """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame."""
     options = Options(mixture, prior, examination, parameters, clip, features, regression, trust, iterations, seed)
     chosen = choose_correction(correction, options)
-    if isinstance(chosen, MixtureCorrection):
-        chosen = replace(chosen, checks=False)  # labels are all that comes back
     if isinstance(log, Counts):
         _check_counted(context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine)
         return chosen.fit(log).label(log)

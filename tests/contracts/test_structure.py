@@ -17,54 +17,28 @@ from clickmix import cli
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "clickmix"
 MODULES = sorted(SOURCE.rglob("*.py"))
-# Each may import those before it, and itself.
+# The walk: a folder imports itself and the ones before it.
 WALK = [
     "errors",
-    "sql",
-    "dialects",
-    "files",
+    "types",
+    "registry",
+    "storage",
     "engines",
-    "paths",
-    "sources",
     "log",
-    "rows",
-    "lists",
-    "refused",
-    "record",
     "counts",
-    "dependence",
     "groups",
-    "histograms",
     "mixtures",
     "corrections",
-    "verdict",
-    "statements",
-    "moved",
+    "judging",
+    "features",
+    "rankers",
     "evaluate",
-    "summary",
-    "terminal",
+    "export",
+    "report",
+    "pipeline",
+    "lab",
     "cli",
     "__main__",
-]
-# Free to import any stage; imported by none but the command and each other.
-BESIDE = [
-    "choices",
-    "cli_experiments",
-    "cli_labels",
-    "cli_loading",
-    "cli_outputs",
-    "cli_rankers",
-    "cli_sql",
-    "cli_words",
-    "clicks",
-    "datasets",
-    "demo",
-    "experiments",
-    "pipeline",
-    "rankers",
-    "regressions",
-    "report",
-    "simulate",
 ]
 HEAVY = {"lightgbm", "torch", "matplotlib", "pandas", "sklearn", "pyarrow", "polars", "pyspark", "psycopg", "sqlglot"}
 
@@ -100,14 +74,12 @@ def each_module(*, but: str = "") -> list[object]:
 
 @pytest.mark.parametrize("module", each_module(but="__init__"))
 def test_a_stage_imports_only_earlier_ones(module: Path) -> None:
-    own = stage(module)
-    assert own in (*WALK, *BESIDE), f"say in this test where {own} stands"
-    allowed = set(WALK[: WALK.index(own) + 1]) if own in WALK else {*WALK, *BESIDE} - {"cli"}
-    assert set(imported(tree(module))) - (allowed | (set(BESIDE) if own == "cli" else set())) == set()
+    allowed = set(WALK[: WALK.index(stage(module)) + 1])
+    assert set(imported(tree(module))) - allowed == set()
 
 
-def test_the_walk_names_no_stage_that_is_not_there() -> None:
-    assert set(WALK) - {stage(module) for module in MODULES} == set()
+def test_the_walk_names_every_folder_and_no_other() -> None:
+    assert set(WALK) == {stage(module) for module in MODULES} - {"__init__"}
 
 
 def test_debias_loads_nothing_that_is_optional(tmp_path: Path) -> None:
@@ -141,13 +113,13 @@ def writes(name: str, call: ast.Call) -> bool:
 def test_habits_of_the_house(module: Path) -> None:
     names = {name for name, _ in calls(module)}
     assert "utils" not in module.stem
-    assert "print" not in names - ({"print"} if stage(module) == "terminal" else set())
+    assert "print" not in names - ({"print"} if module.stem == "terminal" else set())
     assert {"eval", "exec", "pickle"} & names == set()
-    assert stage(module) == "files" or not any(writes(name, call) for name, call in calls(module))
+    assert stage(module) == "storage" or not any(writes(name, call) for name, call in calls(module))
     assert not any(isinstance(node, ast.Assert) for node in ast.walk(tree(module)))
     packages = {alias.name for node in ast.walk(tree(module)) if isinstance(node, ast.Import) for alias in node.names}
     assert {"pickle", "joblib", "shelve", "marshal"} & packages == set()
-    assert module.read_text(encoding="utf-8").count("\n") <= 300
+    assert module.read_text(encoding="utf-8").count("\n") <= 400
 
 
 @pytest.mark.parametrize("module", each_module())

@@ -13,16 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from clickmix.corrections import (
-    AffineCorrection,
-    ClicksOverExpected,
-    Correction,
-    InversePropensity,
-    MixtureCorrection,
-    MixtureFit,
-    NoCorrection,
-    PlainEM,
-)
+from clickmix.corrections.affine import AffineCorrection
+from clickmix.corrections.coec import ClicksOverExpected
+from clickmix.corrections.correction import Correction
+from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.ips import InversePropensity
+from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.none import NoCorrection
+from clickmix.corrections.plain_em import PlainEM
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place

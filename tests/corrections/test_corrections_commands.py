@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 import clickmix as cm
 from clickmix import cli
-from clickmix.corrections import Stop
+from clickmix.corrections.regression_em import Stop
 from clickmix.lab.regressions import choose_regression
 from clickmix.lab.simulate import write_columns
 from clickmix.lab.users import PositionBased

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from clickmix.corrections import BiasParameters, Iteration, PlainEM, PlainEMFit, RegressionEM, RegressionEMFit, Stop
 from clickmix.corrections.affine_em import e_step, log_likelihood, m_step, read_cells, targets
-from clickmix.corrections.parameters import LEAST_ALPHA
+from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
+from clickmix.corrections.plain_em import PlainEM, PlainEMFit
+from clickmix.corrections.regression_em import Iteration, RegressionEM, RegressionEMFit, Stop
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.lab.users import PositionBased, Trust

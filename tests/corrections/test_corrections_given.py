@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from clickmix.corrections import (
-    AffineCorrection,
-    BiasParameters,
-    ClicksOverExpected,
-    InversePropensity,
-    NoCorrection,
-    Oracle,
-)
+from clickmix.corrections.affine import AffineCorrection
+from clickmix.corrections.coec import ClicksOverExpected
+from clickmix.corrections.ips import InversePropensity
+from clickmix.corrections.none import NoCorrection
+from clickmix.corrections.oracle import Oracle
+from clickmix.corrections.parameters import BiasParameters
 from clickmix.counts import Counts
 from clickmix.errors import ClickmixError, InputError, SettingError
 from clickmix.lab.users import PositionBased, Trust

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from clickmix.corrections import BiasParameters
+from clickmix.corrections.parameters import BiasParameters
 from clickmix.counts import Counts
 
 Cell = tuple[int, int, int]  # position, impressions, clicks

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import clickmix as cm
 from clickmix.groups.places import Place, sample_queries
-from clickmix.judging.checks import check_grades, check_rising, split_query
+from clickmix.judging.checks import check_grades, check_rising, checked, split_query
 from clickmix.judging.misfit import find_misfits
 from clickmix.judging.rate_gaps import compare_rates
 from clickmix.judging.verdict import times_more_data
@@ -124,7 +124,7 @@ FEW_CLICKS = {
 
 
 def labelled(log: Log, mixture_name: str = "auto") -> tuple[cm.MixtureFit, cm.Labels]:
-    fitted = cm.MixtureCorrection(mixture_name).fit(log.counts)
+    fitted = checked(cm.MixtureCorrection(mixture_name).fit(log.counts), log.counts)
     return fitted, fitted.label(log.counts)
 
 
@@ -139,7 +139,7 @@ def test_the_predicted_error_is_the_measured_one(kind: str) -> None:
 
 def test_documents_that_move_have_a_predicted_error_too_and_raise_no_alarm() -> None:
     counts, relevant, _ = spread(2, documents=8_000)
-    fitted = cm.MixtureCorrection().fit(counts)
+    fitted = checked(cm.MixtureCorrection().fit(counts), counts)
     labels = fitted.label(counts)
     squares = (labels.relevance - relevant[labels.doc_id]) ** 2
     assert fitted.jointly
@@ -297,17 +297,16 @@ class TestChecks:
 
     def test_nothing_is_looked_for_if_nobody_asks(self) -> None:
         counts = position_based(1, queries=200).counts
-        asked, not_asked = (cm.MixtureCorrection(checks=checks).fit(counts) for checks in (True, False))
-        assert asked.checks
-        assert not_asked == dataclasses.replace(asked, checks=())
-        assert cm.judge(not_asked).sentences[-1] == (
+        fitted = cm.MixtureCorrection().fit(counts)
+        assert cm.judge(fitted).sentences[-1] == (
             "Violations of the assumptions were not looked for when this was fitted."
         )
+        assert cm.judge(fitted, counts) == cm.judge(checked(fitted, counts)) != cm.judge(fitted)
 
     def test_labels_alone_ask_for_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         counts = position_based(1, queries=200).counts
         expected = cm.MixtureCorrection().fit(counts).label(counts)
-        monkeypatch.setattr("clickmix.corrections.mixture.check_log", None)  # not to be called
+        monkeypatch.setattr("clickmix.judging.checks.check_log", None)  # not to be called
         np.testing.assert_array_equal(cm.debias(counts).relevance, expected.relevance)
 
 
@@ -464,9 +463,11 @@ class TestRemark1:
     @pytest.mark.parametrize("mixture_name", ["auto", "binomial"])
     @pytest.mark.parametrize("other", [0.4, 0.1])
     def test_both_are_seen(self, mixture_name: str, other: float) -> None:
-        verdict = cm.judge(cm.MixtureCorrection(mixture_name).fit(toy(other)[0]))
+        counts = toy(other)[0]
+        verdict = cm.judge(cm.MixtureCorrection(mixture_name).fit(counts), counts)
         assert {cm.Violation.BETWEEN, cm.Violation.BEYOND} <= {check.violation for check in verdict.found}
 
     @pytest.mark.parametrize("mixture_name", ["auto", "binomial"])
     def test_one_examination_is_quiet(self, mixture_name: str) -> None:
-        assert str(cm.judge(cm.MixtureCorrection(mixture_name).fit(toy(0.8)[0]))) == "trustworthy"
+        counts = toy(0.8)[0]
+        assert str(cm.judge(cm.MixtureCorrection(mixture_name).fit(counts), counts)) == "trustworthy"

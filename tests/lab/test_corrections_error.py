@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from clickmix.corrections import AffineCorrection, BiasParameters
+from clickmix.corrections.affine import AffineCorrection
+from clickmix.corrections.parameters import BiasParameters
 from clickmix.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.lab.affine_error import affine_error, wrong_parameters

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from clickmix.corrections import RegressionEM
+from clickmix.corrections.regression_em import RegressionEM
 from clickmix.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.lab.regressions import REGRESSIONS, NetworkRegression, TreeRegression, choose_regression

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import logit
 from scipy.stats import binom
 
-from clickmix.corrections import MixtureCorrection
+from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.mixtures import Observations, Verdict, em, fit_neighbours, neighbours, sharing
 from clickmix.mixtures.curvature import group_surfaces, in_blocks
 from clickmix.mixtures.families import Binomial

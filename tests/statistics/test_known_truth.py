@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clickmix.corrections import MixtureCorrection
-from clickmix.corrections.mixture import MOVING_FROM
+from clickmix.corrections.mixture import MOVING_FROM, MixtureCorrection
 from simulation import Simulated, rmse, simulated, spread
 
 SEEDS = range(5)

@@ -127,7 +127,7 @@ def test_a_process_killed_at_a_call_leaves_the_old_file_or_the_new_one(tmp_path:
     """All writers go the same way (`replacing`); the engine's threads do not live on after a fork, so: the document."""
     file = tmp_path / "model.json"
     file.write_bytes(b"old")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
     command = [sys.executable, "-c", KILLED, str(tmp_path), str(point)]
     subprocess.run(command, check=True, timeout=60, env=environment)
     # Up to the rename the old one, after it the new one.

@@ -15,7 +15,7 @@ from clickmix.cli.terminal import print_fit, progress_bar, say, stages
 from clickmix.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from clickmix.corrections import Correction
+    from clickmix.corrections.correction import Correction
     from clickmix.counts import Counts
     from clickmix.engines.choose import Engines
     from clickmix.log.sources import Source
@@ -93,8 +93,11 @@ def debias(
         counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
         fit = (chosen or choose()).fit(counts, progress=progress)
+    fit = _checked(fit, counts)
     _write_labels(fit, counts, output, before)
-    from clickmix.corrections import MixtureFit, PlainEMFit, RegressionEMFit
+    from clickmix.corrections.fitted import MixtureFit
+    from clickmix.corrections.plain_em import PlainEMFit
+    from clickmix.corrections.regression_em import RegressionEMFit
 
     if isinstance(fit, MixtureFit):
         if model is not None:
@@ -149,22 +152,22 @@ def fit(
     engine: Engine = "duckdb",
 ) -> None:
     """Fit the correction to a log, or to a histogram made elsewhere, and write it as a model file."""
-    from clickmix.corrections import MixtureCorrection
-    from clickmix.corrections.mixture import MOVING_FROM
+    from clickmix.corrections.mixture import MOVING_FROM, MixtureCorrection
     from clickmix.engines.duckdb import DuckDB
     from clickmix.groups.histogram_files import is_histogram, read_downloaded
+    from clickmix.judging.checks import checked, checked_histogram
 
     opened, correction = _open(engine, memory), MixtureCorrection(mixture, prior, examination=examination)
     check_outputs(log, opened, others=[output])
     if isinstance(opened, DuckDB) and not columns and is_histogram(log):
         histogram, moving = read_downloaded(log, context=words(context))
-        fitted = correction.fit_histogram(histogram, moving=moving)
+        fitted = checked_histogram(correction.fit_histogram(histogram, moving=moving), histogram)
         if moving >= MOVING_FROM:
             say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
     else:
         counted = _count(log, opened, columns, context, bad_rows, lists=examination != "pbm")
         with progress_bar("fitting") as progress:
-            fitted = correction.fit(counted, progress=progress)
+            fitted = checked(correction.fit(counted, progress=progress), counted)
     fitted.write(output)
     say(f"Model in {output}.")
     print_fit(fitted)
@@ -181,7 +184,7 @@ def label(
     engine: Engine = "duckdb",
 ) -> None:
     """Label a log with a model that was fitted before."""
-    from clickmix.corrections import MixtureFit
+    from clickmix.corrections.fitted import MixtureFit
 
     fitted = MixtureFit.read(model)
     opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
@@ -205,7 +208,7 @@ def label(
 
 def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> None:
     """Show a model: its groups, their rates and weights, and what to think of them."""
-    from clickmix.corrections import MixtureFit
+    from clickmix.corrections.fitted import MixtureFit
 
     print_fit(MixtureFit.read(model))
 
@@ -246,6 +249,13 @@ def _count(
     for refused in counted.refused:
         say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
     return counted
+
+
+def _checked(fit: Any, counts: Counts) -> Any:
+    from clickmix.corrections.fitted import MixtureFit
+    from clickmix.judging.checks import checked
+
+    return checked(fit, counts) if isinstance(fit, MixtureFit) else fit
 
 
 def _counted_before(counts: Path) -> tuple[int, int]:

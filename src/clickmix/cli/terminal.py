@@ -12,7 +12,7 @@ import typer
 from clickmix.errors import printable
 
 if TYPE_CHECKING:
-    from clickmix.corrections import MixtureFit
+    from clickmix.corrections.fitted import MixtureFit
 
 WIDEST_TABLE = 1000
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from clickmix.corrections.cascade_patterns import Step
 from clickmix.corrections.cascade_walk import ABOVE, check_lists, walk_again
+from clickmix.corrections.check import Check
 from clickmix.corrections.label_sql import labels_query, last_start, one_cell_query, patterns_query
 from clickmix.corrections.labels import IN_ORDER, Labels
 from clickmix.corrections.model import (
@@ -40,7 +41,6 @@ from clickmix.counts import Counts
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place, nearest, nearest_changes, read_places
-from clickmix.judging.checks import Check
 from clickmix.mixtures import Verdict
 from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.problem import Prior, mean_grade

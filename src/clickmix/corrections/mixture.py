@@ -26,7 +26,6 @@ from clickmix.groups.places import (
     read_moving,
     read_sample,
 )
-from clickmix.judging.checks import check_log
 from clickmix.mixtures import Mixture, Observations, can_share, fit_examined, fit_group, fit_jointly, fit_neighbours
 from clickmix.mixtures.group import Group, PlaceCounts, observations_of
 from clickmix.mixtures.mixture import silent
@@ -45,8 +44,7 @@ class MixtureCorrection:
 
     binomial: two rates per group, the paper's. graded: `grades` evenly spaced rates. auto: binomial or graded, the
     number of grades chosen by BIC for the whole log. gaussian: the paper's second. nonparametric: any distribution.
-    `sharing` lets neighbouring positions learn from each other (auto, binomial, graded). `checks` are for the verdict
-    on the log; labels need none.
+    `sharing` lets neighbouring positions learn from each other (auto, binomial, graded).
     """
 
     mixture: str = "auto"
@@ -54,7 +52,6 @@ class MixtureCorrection:
     grades: int = 5
     sharing: bool = True
     examination: str = "pbm"
-    checks: bool = True
 
     def __post_init__(self) -> None:
         if self.mixture not in MIXTURES:
@@ -70,14 +67,7 @@ class MixtureCorrection:
         """Fit every group by itself or with its neighbours, or all together where documents move between them."""
         if self.examination != "pbm":
             return fit_cascade(counts, self._of_groups, examination=self.examination, moving_from=MOVING_FROM)
-        histogram = read_histogram(counts)
-        return self._checked(self._of_counts(counts, histogram, progress), histogram, counts)
-
-    def _checked(self, fitted: MixtureFit, histogram: Histogram, counts: Counts | None) -> MixtureFit:
-        if not self.checks or self.mixture in ("gaussian", "nonparametric"):
-            return fitted
-        stable = None if fitted.jointly else counts
-        return replace(fitted, checks=check_log(fitted.groups, histogram, stable, bics=fitted.bics))
+        return self._of_counts(counts, read_histogram(counts), progress)
 
     def _of_counts(self, counts: Counts, histogram: Histogram, progress: Progress | None = None) -> MixtureFit:
         moving = read_moving(counts, histogram)
@@ -91,7 +81,7 @@ class MixtureCorrection:
             raise SettingError(
                 f"examination {self.examination!r}: a histogram does not tell what stood above. Fit a log."
             )
-        return self._checked(self._fit(histogram, moving, None, None), histogram, None)
+        return self._fit(histogram, moving, None, None)
 
     def _fit(self, histogram: Histogram, moving: float, sample: Sample | None, progress: Progress | None) -> MixtureFit:
         if sample is not None:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clickmix.corrections.cascade_patterns import Step
+from clickmix.corrections.check import Check, Violation
 from clickmix.errors import FormatError
 from clickmix.groups.places import Place
-from clickmix.judging.checks import Check, Violation
 from clickmix.mixtures import Mixture, Verdict
 from clickmix.mixtures.group import Group, PlaceCounts
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clickmix.errors import SettingError
 
 if TYPE_CHECKING:
-    from clickmix.corrections import Clip
+    from clickmix.corrections.clipping import Clip
     from clickmix.mixtures.problem import Prior
 
 # What each correction may be given beside the log.

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from clickmix.corrections import Labels
+from clickmix.corrections.labels import Labels
 from clickmix.engines.choose import Engines
 from clickmix.errors import InputError
 from clickmix.log.open import find_sources

@@ -6,18 +6,27 @@ stay under: docs/sure.md says how each was chosen, benchmarks/verdicts.py counts
 
 from __future__ import annotations
 
-import enum
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import chdtri, logit
 
+from clickmix.corrections.check import Check, Violation
+from clickmix.corrections.fitted import MixtureFit
 from clickmix.corrections.label_sql import labels_query
 from clickmix.counts import Counts
 from clickmix.engines.sql import aliases, listed
-from clickmix.groups.places import SMALLEST_GROUP, Histogram, Place, cells_query, places_of, sample_queries
+from clickmix.groups.places import (
+    SMALLEST_GROUP,
+    Histogram,
+    Place,
+    cells_query,
+    places_of,
+    read_histogram,
+    sample_queries,
+)
 from clickmix.judging.misfit import Misfit, find_misfits
 from clickmix.judging.rate_gaps import RateGap, compare_rates
 from clickmix.mixtures import Observations
@@ -30,29 +39,16 @@ RARELY = 0.002  # share of clean logs in which a check may raise an alarm
 LOOK_CELLS = 100_000  # of whole queries, looked at for such clicks
 
 
-class Violation(enum.StrEnum):
-    """What can be wrong with a log that is read by position; the closed list."""
-
-    RISING = "rates rise down the page"
-    GRADES = "more grades than were fitted"
-    CASCADE = "clicks depend on the documents above"
-    BEYOND = "documents clicked more, or less, than any grade"
-    BETWEEN = "documents clicked at rates between the grades'"
+def checked(fitted: MixtureFit, counts: Counts) -> MixtureFit:
+    """The fit with what was looked for in its log; a cascade, a Gaussian and a shapeless mixture have no checks."""
+    return checked_histogram(fitted, read_histogram(counts), None if fitted.jointly else counts)
 
 
-@dataclass(frozen=True)
-class Check:
-    """One violation that was looked for: its statistic, the limit of clean logs, and in words what was seen."""
-
-    violation: Violation
-    statistic: float
-    limit: float
-    evidence: str
-
-    @property
-    def found(self) -> bool:
-        """Whether the log breaks the assumption."""
-        return self.statistic > self.limit
+def checked_histogram(fitted: MixtureFit, histogram: Histogram, counts: Counts | None = None) -> MixtureFit:
+    """The same from a histogram; `counts` are given where lists stay and tell who is above."""
+    if fitted.examination != "pbm" or fitted.mixture in ("gaussian", "nonparametric"):
+        return fitted
+    return replace(fitted, checks=check_log(fitted.groups, histogram, counts, bics=fitted.bics))
 
 
 def check_log(

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 
 from scipy.optimize import brentq
 
+from clickmix.corrections.check import Check
 from clickmix.corrections.fitted import MixtureFit
+from clickmix.counts import Counts
 from clickmix.groups.places import SMALLEST_GROUP
-from clickmix.judging.checks import Check
+from clickmix.judging.checks import checked
 from clickmix.mixtures import Verdict
 from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import MOST, TARGET, check_target, expected_error
@@ -64,14 +66,15 @@ class LogVerdict:
         return "needs far more data" if self.times == math.inf else f"needs {_rounded_up(self.times)} times more data"
 
 
-def judge(fitted: MixtureFit, *, target: float = TARGET) -> LogVerdict:
-    """Whether labels of a fitted log deserve trust.
+def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = TARGET) -> LogVerdict:
+    """Whether labels of a fitted log deserve trust; with the log's `counts`, its assumptions are checked first.
 
     They do when their expected error is at most `target`, clicks removed at least half of what was uncertain, and
     places have documents enough to be fitted. A violation outweighs everything: what the fit expects of its labels is
     then worth nothing.
     """
     check_target(target)
+    fitted = fitted if counts is None else checked(fitted, counts)
     found = tuple(check for check in fitted.checks if check.found)
     enough = _joined(fitted) <= MOST_JOINED and fitted.error**2 <= _goal(fitted, target)
     judgement = Judgement.VIOLATES if found else Judgement.TRUSTWORTHY if enough else Judgement.NEEDS_MORE

@@ -15,11 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clickmix.corrections import Labels, MixtureCorrection, MixtureFit, NoCorrection
+from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.labels import Labels
+from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.none import NoCorrection
 from clickmix.counts import Counts, count
 from clickmix.errors import InputError
 from clickmix.evaluate import Measure, Table, rank, score, tabulate
 from clickmix.features import Collection, Split, binarized
+from clickmix.judging.checks import checked
 from clickmix.lab.collections import synthetic_collection, top_rows
 from clickmix.lab.simulate import write_columns
 from clickmix.lab.users import preset, write_sessions
@@ -78,7 +82,7 @@ def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda 
 
     stage("from clicks to labels")
     counts = count(folder / "clicks.parquet")
-    fit = MixtureCorrection().fit(counts)
+    fit = checked(MixtureCorrection().fit(counts), counts)
     fit.write(folder / "model.json")
     labels = fit.label(counts)
     labels.write(folder / "labels.parquet")

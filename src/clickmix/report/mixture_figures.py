@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import bdtr, expit, logit, ndtr
 
-from clickmix.corrections import MixtureFit
+from clickmix.corrections.fitted import MixtureFit
 from clickmix.groups.places import Histogram
 from clickmix.mixtures import Mixture
 from clickmix.mixtures.group import Group

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from clickmix.corrections import RegressionEM
+from clickmix.corrections.regression_em import RegressionEM
 from clickmix.lab.experiments.labels import mixture_correction
 from clickmix.lab.experiments.tasks import Result, Task
 from clickmix.lab.experiments.world import Log

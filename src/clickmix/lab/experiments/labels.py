@@ -13,7 +13,11 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, xlog1py, xlogy
 
-from clickmix.corrections import AffineCorrection, BiasParameters, Correction, MixtureCorrection, NoCorrection
+from clickmix.corrections.affine import AffineCorrection
+from clickmix.corrections.correction import Correction
+from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.none import NoCorrection
+from clickmix.corrections.parameters import BiasParameters
 from clickmix.errors import SettingError
 from clickmix.lab.experiments.tasks import Result
 from clickmix.lab.experiments.world import Log, Shown
