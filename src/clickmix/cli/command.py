@@ -20,6 +20,7 @@ try:
     from clickmix.cli import labels as cli_labels
     from clickmix.cli import rankers as cli_rankers
     from clickmix.cli import sql as cli_sql
+    from clickmix.cli.members import command_with
     from clickmix.cli.terminal import print_fit, say, stages
     from clickmix.errors import NOTHING_WRITTEN, ClickmixError, printable, what_was_written, written
 except KeyboardInterrupt:  # a fifth of a second before `main` can hear it; there is nothing to clean up yet
@@ -94,10 +95,10 @@ def demo(
         say(f"The report, for a browser: {done.report}")
 
 
+app.command(cls=command_with(cli_labels.correction_options))(cli_labels.debias)
+app.command()(cli_labels.counts)
+app.command(cls=command_with(cli_labels.mixture_options))(cli_labels.fit)
 for _command in (
-    cli_labels.debias,
-    cli_labels.counts,
-    cli_labels.fit,
     cli_labels.label,
     cli_labels.inspect,
     cli_sql.sql,

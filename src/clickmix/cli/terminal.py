@@ -5,14 +5,10 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import typer
 
 from clickmix.errors import printable
-
-if TYPE_CHECKING:
-    from clickmix.corrections.fitted import MixtureFit
 
 WIDEST_TABLE = 1000
 
@@ -61,8 +57,15 @@ def stages() -> Iterator[Callable[[str], None]]:
         yield lambda title: bar.update(task, description=title)
 
 
-def print_fit(fitted: MixtureFit) -> None:
-    """The table of a fit, and what to think of it."""
+def print_fit(fitted: object) -> None:
+    """The table of a mixture and what to think of it; of other fits a sentence, where they have one."""
+    from clickmix.corrections.correction import Described
+    from clickmix.corrections.mixture_based.fit import MixtureFit
+
+    if not isinstance(fitted, MixtureFit):
+        if isinstance(fitted, Described):
+            say(fitted.summary)
+        return
     from rich.console import Console
 
     from clickmix.report.summary import NEEDED, fit_sentences, fit_table, verdict_sentences

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clickmix.corrections.fitted import MixtureFit
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
 from clickmix.counts import Counts, count
 from clickmix.errors import InputError

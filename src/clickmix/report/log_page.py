@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts import Counts
 from clickmix.groups.places import Histogram, read_histogram
 from clickmix.report.examples import moved_section

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clickmix.corrections.fitted import FITTED, MixtureFit
+from clickmix.corrections.mixture_based.fit import FITTED, MixtureFit
 from clickmix.errors import printable
 from clickmix.judging.verdict import Judgement, judge
-from clickmix.mixtures import Mixture, Verdict, impressions_for
 from clickmix.mixtures.group import Group
-from clickmix.mixtures.impressions_needed import TARGET
+from clickmix.mixtures.impressions_needed import TARGET, impressions_for
+from clickmix.mixtures.mixture import Mixture, Verdict
 
 if TYPE_CHECKING:
     from rich.table import Table
