@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import clickmix as cm
 import clickmix.engines.choose
 from clickmix.engines.duckdb import DuckDB
-from logs import cells, count_slowly, part, small_log, write
+from logs import cells, count_slowly, counted, part, small_log, write, write_lying, write_lying_about_missing
 
 LOG = small_log(rows=900)
 DAYS = [part(LOG, 0, 300), part(LOG, 300, 500), part(LOG, 500)]
@@ -175,6 +175,51 @@ def test_one_bad_row_is_found_whatever_the_statistics_of_a_file_tell(
     counts = cm.count(file, bad_rows="skip")
     assert cells(counts) == count_slowly({key: values[:450] + values[451:] for key, values in LOG.items()})
     assert [(refused.rows, refused.examples[0].row) for refused in counts.refused] == [(1, 451)]
+
+
+RAW_ROWS = {**{key: LOG[key] for key in ("query_id", "doc_id", "position")}, "clicked": LOG["clicked"]}
+COUNTED_ROWS = counted(LOG)
+COUNTED_ROWS["impressions"] = [impressions + 100 for impressions in COUNTED_ROWS["impressions"]]
+LIES = [
+    ("clicked", 2, RAW_ROWS, "'2': clicked is neither 0 nor 1"),
+    ("clicked", -1, RAW_ROWS, "'-1': clicked is neither 0 nor 1"),
+    ("position", 0, RAW_ROWS, "'0': position is not a whole number from 1 on"),
+    ("position", -7, COUNTED_ROWS, "'-7': position is not a whole number from 1 on"),
+    ("impressions", -5, COUNTED_ROWS, "'-5': impressions is not a whole number from 0 on"),
+    ("clicks", 2**40, COUNTED_ROWS, "'1099511627776': clicks are more than impressions"),
+]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "table", "found"), LIES, ids=[f"{column} {value}" for column, value, _, _ in LIES]
+)
+def test_a_bad_value_that_the_statistics_do_not_know_is_found(
+    tmp_path: Path, column: str, value: int, table: dict[str, list[Any]], found: str
+) -> None:
+    file = write_lying(tmp_path / "log.parquet", table, column, 20, value)
+    with pytest.raises(cm.InputError) as caught:
+        cm.debias(file)
+    assert f"log.parquet, row 21, column {column!r}: {found}." in str(caught.value)
+    counts = cm.count(file, bad_rows="skip")
+    honest = write(tmp_path / "honest.parquet", {key: [*v[:20], *v[21:]] for key, v in table.items()})
+    assert cells(counts) == cells(cm.count(honest))
+    assert [(refused.rows, refused.examples[0].row) for refused in counts.refused] == [(1, 21)]
+
+
+@pytest.mark.parametrize("type", [pa.int8(), pa.int16(), pa.int32(), pa.bool_()], ids=str)
+def test_clicks_that_are_missing_unknown_to_the_statistics_are_found(tmp_path: Path, type: pa.DataType) -> None:
+    table = part(RAW_ROWS, 0, 50)
+    clicked = pa.array(table["clicked"]).cast(type)
+    file = write_lying_about_missing(tmp_path / "log.parquet", table | {"clicked": clicked}, "clicked")
+    with pytest.raises(cm.InputError, match="row 1, column 'clicked': nothing: clicked is neither 0 nor 1[.] 50 rows"):
+        cm.count(file)
+
+
+@pytest.mark.parametrize("position", [300, 40_000, 2**40])
+def test_a_good_value_that_the_statistics_do_not_know_is_read_as_it_is(tmp_path: Path, position: int) -> None:
+    file = write_lying(tmp_path / "log.parquet", RAW_ROWS, "position", 20, position)
+    expected = {**RAW_ROWS, "position": [*LOG["position"][:20], position, *LOG["position"][21:]]}
+    assert cells(cm.count(file)) == count_slowly(expected)
 
 
 rows = st.tuples(st.sampled_from("ab"), st.integers(0, 3), st.integers(1, 3), st.integers(0, 1))

@@ -22,7 +22,7 @@ from clickmix.lists import list_counting_query
 from clickmix.log import Log, checked_context, open_log
 from clickmix.record import record_of, record_text
 from clickmix.refused import Refused, any_rejected_line, find_refused
-from clickmix.rows import counting_query, line_by_line, odd_ids_query, uncountable_query
+from clickmix.rows import counting_query, line_by_line, odd_ids_query
 from clickmix.sources import Source, disagree, kind_of, unreadable
 from clickmix.sql import aliased, listed, name
 
@@ -172,17 +172,26 @@ def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress
 
 def _counted(log: Log, engine: Engines, *, skip: bool, progress: Progress | None) -> str:
     """All sources counted; NDJSON line by line where the fast way stops, or may have taken something for an id."""
-    if not (isinstance(engine, DuckDB) and any(source.format == "ndjson" for source in log.sources)):
-        return engine.keep(_scan(log, engine, skip=skip), progress=progress)
+    if not isinstance(engine, DuckDB):
+        return engine.keep(_scan(log, skip=skip), progress=progress)
+    ndjson = any(source.format == "ndjson" for source in log.sources)
     try:
-        table = engine.keep(_scan(log, engine, skip=skip), progress=progress)
-        if not engine.rows(odd_ids_query(table)):
+        table = _kept(log, engine, skip=skip, progress=progress)
+        if not ndjson or not engine.rows(odd_ids_query(table)):
             return table
         engine.forget(table)
     except duckdb.InvalidInputException:
-        if not skip:
+        if not (skip and ndjson):
             raise
-    return engine.keep(_scan(line_by_line(log, engine), engine, skip=skip), progress=progress)
+    return engine.keep(_scan(line_by_line(log, engine), skip=skip), progress=progress)
+
+
+def _kept(log: Log, engine: DuckDB, *, skip: bool, progress: Progress | None) -> str:
+    """All sources counted the fast way, with positions of 16 bits; with wider ones where those do not do."""
+    try:
+        return engine.keep(_scan(log, skip=skip, narrow=True), progress=progress)
+    except duckdb.ConversionException:
+        return engine.keep(_scan(log, skip=skip), progress=progress)
 
 
 def _added_up(engine: Engines, by_list: str) -> str:
@@ -238,7 +247,7 @@ def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
     return cleaned
 
 
-def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
+def _scan(log: Log, *, skip: bool, narrow: bool = False) -> str:
     """The query that counts all sources together; ids become text where sources disagree."""
     text_ids = {
         role: disagree({source.types[log.column(role)] for source in log.sources}) for role in ("query_id", "doc_id")
@@ -246,10 +255,7 @@ def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
     if log.lists:
         queries = [list_counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
     else:
-        queries = [
-            counting_query(source, log, skip=skip, text_ids=text_ids, countable=_countable(source, log, engine))
-            for source in log.sources
-        ]
+        queries = [counting_query(source, log, skip=skip, text_ids=text_ids, narrow=narrow) for source in log.sources]
     more = ["list"] if log.lists else [name(column) for column in log.context]
     keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
@@ -258,12 +264,6 @@ def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
     united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({union}) GROUP BY {keys}"
     values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
     return f"SELECT {values}, impressions, clicks FROM ({united})"
-
-
-def _countable(source: Source, log: Log, engine: Engines) -> bool:
-    """Whether all rows are known to say if there was a click: then nothing needs to be asked of each of them."""
-    query = uncountable_query(source, log) if isinstance(engine, DuckDB) else None
-    return query is not None and not engine.rows(query)
 
 
 def _refuse(log: Log, engine: Engines, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
