@@ -302,6 +302,22 @@ def test_types_that_cannot_be(folder: Path, column: str, values: Any, expected: 
     assert message("log.parquet") == expected
 
 
+@pytest.mark.parametrize("other", [1.0, 2.0])
+@pytest.mark.parametrize("column", ["position", "impressions", "clicks"])
+def test_a_number_of_parquet_that_is_not_a_number(folder: Path, column: str, other: float) -> None:
+    table = {"query_id": ["q"] * 3, "doc_id": ["d"] * 3, "position": [1.0] * 3, "impressions": [2.0] * 3}
+    table |= {"clicks": [1.0] * 3}
+    table[column] = [other, float("nan"), other]
+    write(folder / "log.parquet", table)
+    from_what = 1 if column == "position" else 0
+    assert message("log.parquet") == (
+        f"log.parquet, row 2, column {column!r}: 'nan': {column} is not a whole number from {from_what} on.{HINT}"
+    )
+    counts = cm.count("log.parquet", bad_rows="skip")
+    assert [(r.rows, r.examples[0].row) for r in counts.refused] == [(1, 2)]
+    assert [cell[:2] for cell in cells(counts)] == [("q", "d")]
+
+
 JSON_ROW = '{"query_id":"q","doc_id":"d","position":1,"clicked":1}\n'
 
 
