@@ -90,6 +90,29 @@ def test_a_line_that_cannot_be_cut(folder: Path, line: bytes, found: str) -> Non
     assert cells(cm.count("log.csv", bad_rows="skip")) == [("q", "d", 1, 2, 1)]
 
 
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz"])
+@pytest.mark.parametrize(
+    ("line", "after"),
+    [
+        (b"\x00" * 40_000_000, b""),
+        (b"q" * 40_000_000 + b",d,1,1\n", b""),
+        (b"q" * 40_000_000 + b",d,1,1\n", b"q,d,1,0\nq,d,1,1\n"),
+        (b"q" * 40_000_000 + b",d,1,1\r", b"q,d,1,0\rq,d,1,1\r"),
+        (b'q,"' + b"d" * 40_000_000 + b'",1,1\n', b"q,d,1,0\nq,d,1,1\n"),
+    ],
+    ids=["zeros at the end", "at the end", "in the middle", "CR only", "quoted"],
+)
+def test_a_line_longer_than_the_reader_can_hold(folder: Path, name: str, line: bytes, after: bytes) -> None:
+    end = b"\r" if line.endswith(b"\r") else b"\n"
+    data = RAW.encode().replace(b"\n", end) + b"q,d,1,1" + end + line + after
+    (folder / name).write_bytes(gzip.compress(data, 1) if name.endswith("gz") else data)
+    text = line[:200].decode()
+    assert message(name) == f"{name}, row 2: {text!r}: the line is longer than 2,000,000 bytes.{HINT}"
+    counts = cm.count(name, bad_rows="skip")
+    assert cells(counts) == [("q", "d", 1, 3, 2) if after else ("q", "d", 1, 1, 1)]
+    assert [(r.reason, r.rows) for r in counts.refused] == [("the line is longer than 2,000,000 bytes", 1)]
+
+
 @pytest.mark.parametrize("mode", ["fail", "skip"])
 @pytest.mark.parametrize("after", [3, 200_000, 1_500_000], ids=["short", "long", "read by several threads"])
 @pytest.mark.parametrize("end", ["", '"q",d,1,0\n'], ids=["never closed", "closed far below"])

@@ -25,6 +25,7 @@ WALK = [
     "files",
     "engines",
     "paths",
+    "long_lines",
     "sources",
     "log",
     "rows",
