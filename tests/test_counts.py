@@ -211,7 +211,7 @@ def test_clicks_that_are_missing_unknown_to_the_statistics_are_found(tmp_path: P
     table = part(RAW_ROWS, 0, 50)
     clicked = pa.array(table["clicked"]).cast(type)
     file = write_lying_about_missing(tmp_path / "log.parquet", table | {"clicked": clicked}, "clicked")
-    with pytest.raises(cm.InputError, match="row 1, column 'clicked': nothing: clicked is neither 0 nor 1[.] 50 rows"):
+    with pytest.raises(cm.InputError, match=r"row 1, column 'clicked': nothing: clicked is neither 0 nor 1\. 50"):
         cm.count(file)
 
 
