@@ -177,6 +177,51 @@ def test_one_bad_row_is_found_whatever_the_statistics_of_a_file_tell(
     assert [(refused.rows, refused.examples[0].row) for refused in counts.refused] == [(1, 451)]
 
 
+def log_of_contexts(number: int) -> dict[str, list[Any]]:
+    """A log in which every session is one row, and every other one is on a phone."""
+    return {
+        "query_id": ["q"] * number,
+        "doc_id": list(range(number)),
+        "position": [1] * number,
+        "clicked": [0] * number,
+        "session_id": [f"s{i}" for i in range(number)],
+        "device": ["phone" if i % 2 else "desk" for i in range(number)],
+    }
+
+
+def test_too_many_contexts_are_refused_by_name(tmp_path: Path) -> None:
+    file = write(tmp_path / "log.parquet", log_of_contexts(1_200))
+    with pytest.raises(cm.InputError) as caught:
+        cm.debias(file, context=["session_id"])
+    assert str(caught.value) == (
+        "context: session_id has 1,200 values, more than 1,000. A context is something like device: each of its values "
+        "is fitted by itself. Leave it out, or allow so many with --max-contexts 1200 (in Python max_contexts=1200)."
+    )
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(file, context=["device", "session_id"], max_contexts=1_100)
+    assert str(caught.value) == (
+        "context: device,session_id has 1,200 combinations, more than 1,100; device has 2 values, session_id has 1,200 "
+        "values. A context is something like device: each of its values is fitted by itself. Leave it out, or allow so "
+        "many with --max-contexts 1200 (in Python max_contexts=1200)."
+    )
+    assert cm.count(file, context=["session_id"], max_contexts=1_200).contexts == 1_200
+    assert cm.count(file, context=["device"]).contexts == 2
+    assert cm.count(file).contexts == 1
+
+
+def test_contexts_of_bad_rows_do_not_count(tmp_path: Path) -> None:
+    table = log_of_contexts(4) | {"position": [1, 1, 0, 0]}
+    file = write(tmp_path / "log.parquet", table)
+    assert cm.count(file, context=["session_id"], bad_rows="skip", max_contexts=2).contexts == 2
+
+
+def test_a_bound_of_contexts_below_1_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "log.parquet", LOG)
+    with pytest.raises(cm.SettingError) as caught:
+        cm.count(file, context=["device"], max_contexts=0)
+    assert str(caught.value) == "max_contexts 0: expected a whole number from 1 on."
+
+
 RAW_ROWS = {**{key: LOG[key] for key in ("query_id", "doc_id", "position")}, "clicked": LOG["clicked"]}
 COUNTED_ROWS = counted(LOG)
 COUNTED_ROWS["impressions"] = [impressions + 100 for impressions in COUNTED_ROWS["impressions"]]

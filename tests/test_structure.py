@@ -32,6 +32,7 @@ WALK = [
     "lists",
     "refused",
     "record",
+    "contexts",
     "counts",
     "dependence",
     "groups",

@@ -11,6 +11,7 @@ import typer
 from clickmix.cli_loading import loading
 from clickmix.cli_outputs import check_outputs, check_report, counts_target
 from clickmix.cli_words import pairs, words
+from clickmix.contexts import MOST_CONTEXTS, many_contexts
 from clickmix.errors import InputError, SettingError
 from clickmix.terminal import print_fit, progress_bar, say, stages
 
@@ -27,6 +28,7 @@ Output = Annotated[str, typer.Option("-o", "--output", help="The file to write; 
 ModelOutput = Annotated[Path, typer.Option("-o", "--output", help="The model file to write.")]
 Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_term,doc_id=sku.")]
 Context = Annotated[str, typer.Option(help="Columns that change what is examined: device,layout.")]
+MaxContexts = Annotated[int, typer.Option(min=1, help="Refuse a log with more contexts: each is fitted by itself.")]
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
 Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
 Engine = Annotated[
@@ -63,6 +65,7 @@ def debias(
     iterations: Annotated[int | None, typer.Option(help="At most so many (regression-em).")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the regression; the same seed, the same bytes.")] = None,
     context: Context = "",
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a report here: one HTML file.")] = None,
     since: Since = None,
@@ -90,7 +93,9 @@ def debias(
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_since(since, opened)
     with loading("clickmix.pipeline", "clickmix.moved", "clickmix.summary", "rich.console"):
-        counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
+        counts = _count(
+            log, opened, columns, context, max_contexts, bad_rows, lists=needs_lists(correction, examination)
+        )
     with progress_bar("fitting") as progress:
         fit = (chosen or choose()).fit(counts, progress=progress)
     _write_labels(fit, counts, output, before)
@@ -116,6 +121,7 @@ def counts(
     ] = None,
     lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
     context: Context = "",
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -131,7 +137,7 @@ def counts(
     with alone:
         before = _counted_before(merge) if merge else None
         logs = [*([str(merge)] if merge else []), *log]
-        counted = _count(logs, opened, columns, context, bad_rows, lists=lists, before=before)
+        counted = _count(logs, opened, columns, context, max_contexts, bad_rows, lists=lists, before=before)
         rows = counted.write(target)
     say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
 
@@ -143,6 +149,7 @@ def fit(
     prior: Prior = "position",
     examination: Examination = "pbm",
     context: Context = "",
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -157,12 +164,12 @@ def fit(
     opened, correction = _open(engine, memory), MixtureCorrection(mixture, prior, examination=examination)
     check_outputs(log, opened, others=[output])
     if isinstance(opened, DuckDB) and not columns and is_histogram(log):
-        histogram, moving = read_downloaded(log, context=words(context))
+        histogram, moving = read_downloaded(log, context=words(context), max_contexts=max_contexts)
         fitted = correction.fit_histogram(histogram, moving=moving)
         if moving >= MOVING_FROM:
             say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
     else:
-        counted = _count(log, opened, columns, context, bad_rows, lists=examination != "pbm")
+        counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=examination != "pbm")
         with progress_bar("fitting") as progress:
             fitted = correction.fit(counted, progress=progress)
     fitted.write(output)
@@ -175,6 +182,7 @@ def label(
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
     since: Since = None,
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -188,7 +196,7 @@ def label(
     check_outputs(log, opened, table=output, read=[model])
     before = _open_since(since, opened)
     try:
-        counted = _count(log, opened, columns, context, bad_rows, lists=bool(fitted.steps))
+        counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
     except InputError as error:
         what, missing, found = str(error).partition(": no context column ")
         if not missing:
@@ -221,6 +229,7 @@ def _count(
     engine: Engines,
     columns: str,
     context: str,
+    max_contexts: int,
     bad_rows: Literal["fail", "skip"],
     *,
     lists: bool = False,
@@ -233,6 +242,7 @@ def _count(
             log,
             columns=pairs(columns),
             context=words(context),
+            max_contexts=max_contexts,
             bad_rows=bad_rows,
             lists=lists,
             engine=engine,
@@ -245,6 +255,8 @@ def _count(
         say(f"With those counted before there are {impressions:,} impressions and {clicks:,} clicks.")
     for refused in counted.refused:
         say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
+    if many := many_contexts(context, counted.contexts):
+        say(many)
     return counted
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clickmix.choices import CORRECTIONS, Options, needs_lists
+from clickmix.contexts import MOST_CONTEXTS
 from clickmix.corrections import (
     AffineCorrection,
     BiasParameters,
@@ -43,6 +44,7 @@ def debias(
     iterations: int | None = None,
     seed: int | None = None,
     context: Sequence[str] = (),
+    max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
     memory: str | None = None,
@@ -57,7 +59,16 @@ def debias(
         _check_counted(context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine)
         return chosen.fit(log).label(log)
     lists = needs_lists(correction, examination)
-    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory, engine=engine, lists=lists)
+    counts = count(
+        log,
+        columns=columns,
+        context=context,
+        max_contexts=max_contexts,
+        bad_rows=bad_rows,
+        memory=memory,
+        engine=engine,
+        lists=lists,
+    )
     labels = chosen.fit(counts).label(counts)
     return labels if are_paths(log) else labels.like(log)
 
