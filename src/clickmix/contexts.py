@@ -46,6 +46,6 @@ def many_contexts(context: str, number: int) -> str:
         return ""
     what = "combinations" if "," in context else "values"
     return (
-        f"{context} has {number:,} {what}, and each is fitted by itself; a context is something like device. That takes "
-        "time, and few documents are left for each."
+        f"{context} has {number:,} {what}, and each is fitted by itself; a context is something like device. That "
+        "takes time, and few documents are left for each."
     )

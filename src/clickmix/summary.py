@@ -31,8 +31,8 @@ MEANING = {
 def fit_table(fitted: MixtureFit, *, most: int | None = None) -> Table:
     """One row per place (the first `most`): what was seen, the click rates of the lowest and the highest grade.
 
-    Rates have half a 95 % interval (±). Then the prior (the mean relevance of documents there), how far clicks separate grades, the error to expect of
-    labels, and how many impressions of a document would bring it down to the target.
+    Rates have half a 95 % interval (±). Then the prior (the mean relevance of documents there), how far clicks separate
+    grades, the error to expect of labels, and how many impressions of a document would bring it down to the target.
     """
     from rich.table import Table
     from rich.text import Text
