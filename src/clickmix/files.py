@@ -94,7 +94,9 @@ def write_blocks(blocks: Iterable[bytes], target: Path) -> None:
     try:
         with target.open("xb") as out:
             out.writelines(blocks)
-    except OSError:
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise  # something is wrong with what is read
         raise temporary_is_full(target.parent) from None
 
 
@@ -106,21 +108,20 @@ def check_packed(files: Sequence[Path]) -> list[Path]:
     stop = threading.Event()
     pool = ThreadPoolExecutor(max_workers=os.cpu_count())
     try:
-        found = list(pool.map(lambda file: _check_packed(file, stop), files))
+        found = pool.map(lambda file: _check_packed(file, stop), files)
+        return [file for file, has_long_line in zip(files, found, strict=True) if has_long_line]
     finally:  # an error, or Ctrl-C: the others need not go on
         stop.set()
         pool.shutdown(cancel_futures=True)
-    return [file for file, has_long_line in zip(files, found, strict=True) if has_long_line]
 
 
 def _check_packed(packed: Path, stop: threading.Event) -> bool:
     """Whether there is a line of LONG_LINE bytes or more, as far as whole blocks tell."""
-    longest, length = 0, 0
+    lengths = [0]  # of blocks in a row without a line's end
     with _unpacking(packed) as source:
         while (block := source.read(BLOCK)) and not stop.is_set():
-            length = 0 if b"\n" in block or b"\r" in block else length + len(block)
-            longest = max(longest, length)
-    return longest >= LONG_LINE
+            lengths.append(0 if b"\n" in block or b"\r" in block else lengths[-1] + len(block))
+    return max(lengths) >= LONG_LINE
 
 
 @contextlib.contextmanager
