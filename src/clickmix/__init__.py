@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clickmix.corrections.parameters import BiasParameters
     from clickmix.corrections.plain_em import PlainEM, PlainEMFit
     from clickmix.corrections.regression_em import RegressionEM, RegressionEMFit
-    from clickmix.counts import Counts, count
+    from clickmix.counts.counts import Counts, count
     from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
     from clickmix.groups.observations import Observations
     from clickmix.judging.verdict import Judgement, LogVerdict, judge
@@ -39,8 +39,8 @@ __version__ = "0.1.0"
 # The public names in the order of the walk, each with its module: imported when first asked for, so that the command
 # answers at once.
 _MODULES = {
-    "count": "clickmix.counts",
-    "Counts": "clickmix.counts",
+    "count": "clickmix.counts.counts",
+    "Counts": "clickmix.counts.counts",
     "Observations": "clickmix.groups.observations",
     "fit_group": "clickmix.mixtures.single",
     "fit_jointly": "clickmix.mixtures.joint",

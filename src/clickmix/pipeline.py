@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clickmix.corrections.correction import CORRECTIONS, Correction, Fitted, needs_lists
+from clickmix.counts.contexts import MOST_CONTEXTS
 from clickmix.counts.counts import BadRows, Counts, count
 from clickmix.errors import SettingError
 from clickmix.log.paths import are_paths
@@ -46,6 +47,7 @@ def debias(
     *,
     correction: str | Correction = "mixture",
     context: Sequence[str] = (),
+    max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
     memory: str | None = None,
@@ -65,6 +67,7 @@ def debias(
         log,
         columns=columns,
         context=context,
+        max_contexts=max_contexts,
         bad_rows=bad_rows,
         memory=memory,
         engine=engine,

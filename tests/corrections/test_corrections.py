@@ -21,7 +21,7 @@ from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
 from clickmix.corrections.plain_em import PlainEM
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place
 from clickmix.mixtures.mixture import Verdict

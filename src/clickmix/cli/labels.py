@@ -13,11 +13,12 @@ from clickmix.cli.members import given, member_option
 from clickmix.cli.option_text import pairs, words
 from clickmix.cli.outputs import check_outputs, check_report, counts_target
 from clickmix.cli.terminal import print_fit, progress_bar, say, stages
+from clickmix.counts.contexts import MOST_CONTEXTS, many_contexts
 from clickmix.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
-    from clickmix.counts import Counts
+    from clickmix.counts.counts import Counts
     from clickmix.engines.choose import Engines
     from clickmix.log.sources import Source
     from clickmix.registry import Option
@@ -29,6 +30,7 @@ Output = Annotated[str, typer.Option("-o", "--output", help="The file to write; 
 ModelOutput = Annotated[Path, typer.Option("-o", "--output", help="The model file to write.")]
 Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_term,doc_id=sku.")]
 Context = Annotated[str, typer.Option(help="Columns that change what is examined: device,layout.")]
+MaxContexts = Annotated[int, typer.Option(min=1, help="Refuse a log with more contexts: each is fitted by itself.")]
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
 Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
 Engine = Annotated[
@@ -56,6 +58,7 @@ def debias(
     log: Log,
     output: Output,
     context: Context = "",
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a report here: one HTML file.")] = None,
     since: Since = None,
@@ -79,7 +82,7 @@ def debias(
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_since(since, opened)
     with loading("clickmix.judging.changes", "clickmix.report.summary", "rich.console"):
-        counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction))
+        counts = _count(log, opened, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
     done = fit_and_label(counts, correction, judging=True, watch=progress_bar)
     _write_labels(done.labels, output, before)
     if model is not None and isinstance(done.fit, Saved):
@@ -97,6 +100,7 @@ def counts(
     ] = None,
     lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
     context: Context = "",
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -112,7 +116,7 @@ def counts(
     with alone:
         before = _counted_before(merge) if merge else None
         logs = [*([str(merge)] if merge else []), *log]
-        counted = _count(logs, opened, columns, context, bad_rows, lists=lists, before=before)
+        counted = _count(logs, opened, columns, context, max_contexts, bad_rows, lists=lists, before=before)
         rows = counted.write(target)
     say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
 
@@ -122,6 +126,7 @@ def fit(
     log: Log,
     output: ModelOutput,
     context: Context = "",
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -137,12 +142,12 @@ def fit(
     opened, correction = _open(engine, memory), MixtureCorrection(**given(given_options))
     check_outputs(log, opened, others=[output])
     if isinstance(opened, DuckDB) and not columns and is_histogram(log):
-        histogram, moving = read_downloaded(log, context=words(context))
+        histogram, moving = read_downloaded(log, context=words(context), max_contexts=max_contexts)
         fitted = checked_histogram(correction.fit_histogram(histogram, moving=moving), histogram)
         if moving >= MOVING_FROM:
             say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
     else:
-        counted = _count(log, opened, columns, context, bad_rows, lists=correction.needs_lists)
+        counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=correction.needs_lists)
         with progress_bar("fitting") as progress:
             fitted = checked(correction.fit(counted, progress=progress), counted)
     fitted.write(output)
@@ -155,6 +160,7 @@ def label(
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
     since: Since = None,
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -168,7 +174,7 @@ def label(
     check_outputs(log, opened, table=output, read=[model])
     before = _open_since(since, opened)
     try:
-        counted = _count(log, opened, columns, context, bad_rows, lists=bool(fitted.steps))
+        counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
     except InputError as error:
         what, missing, found = str(error).partition(": no context column ")
         if not missing:
@@ -201,18 +207,20 @@ def _count(
     engine: Engines,
     columns: str,
     context: str,
+    max_contexts: int,
     bad_rows: Literal["fail", "skip"],
     *,
     lists: bool = False,
     before: tuple[int, int] | None = None,
 ) -> Counts:
-    from clickmix.counts import count
+    from clickmix.counts.counts import count
 
     with progress_bar("reading") as progress:
         counted = count(
             log,
             columns=pairs(columns),
             context=words(context),
+            max_contexts=max_contexts,
             bad_rows=bad_rows,
             lists=lists,
             engine=engine,
@@ -225,6 +233,8 @@ def _count(
         say(f"With those counted before there are {impressions:,} impressions and {clicks:,} clicks.")
     for refused in counted.refused:
         say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
+    if many := many_contexts(context, counted.contexts):
+        say(many)
     return counted
 
 

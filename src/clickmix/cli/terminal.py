@@ -11,6 +11,7 @@ import typer
 from clickmix.errors import printable
 
 WIDEST_TABLE = 1000
+MOST_PLACES = 100
 
 
 def say(text: str) -> None:
@@ -70,11 +71,14 @@ def print_fit(fitted: object) -> None:
 
     from clickmix.report.summary import NEEDED, fit_sentences, fit_table, verdict_sentences
 
-    console, table = Console(highlight=False), fit_table(fitted)
+    console, table = Console(highlight=False), fit_table(fitted, most=MOST_PLACES)
     needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
     width = console.width
     console.width = max(width, needed)  # a cut table says less than one that runs over
     console.print(table)
     console.width = width if console.is_terminal else max(width, needed)
+    places = sum(len(group.places) for group in fitted.groups)
+    if places > MOST_PLACES:
+        console.print(f"Shown are {MOST_PLACES} of {places:,} places; the model file (--model) has all of them.")
     for sentence in (*verdict_sentences(fitted), *fit_sentences(fitted), NEEDED):
         console.print(printable(sentence), markup=False)

@@ -14,7 +14,7 @@ from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title, 
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import PARAMETERS, BiasParameters, check_fits, given_bias
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.types import Progress
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from clickmix.corrections.correction import check_positions_only
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.choose import embedded
 from clickmix.errors import InputError
 from clickmix.registry import Option

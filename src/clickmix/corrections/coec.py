@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title, relevance_sql
 from clickmix.corrections.correction import CORRECTIONS, check_positions_only
 from clickmix.corrections.labels import Labels
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError, SettingError
 from clickmix.types import Progress

@@ -17,7 +17,7 @@ from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import PARAMETERS, BiasParameters, given_examination
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.types import Progress
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.types import Progress
 
 

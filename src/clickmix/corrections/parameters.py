@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clickmix.corrections.correction import check_positions_only, last_position
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.registry import Option
 from clickmix.storage.files import strict_json, write_atomically

@@ -24,7 +24,7 @@ from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.types import Floats, Progress
 

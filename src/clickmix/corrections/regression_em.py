@@ -32,7 +32,7 @@ from clickmix.corrections.affine_em import (
 from clickmix.corrections.clipping import Clip, checked_clip, clip_title
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.types import Floats, Progress
 

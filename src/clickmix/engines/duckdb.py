@@ -56,6 +56,9 @@ class DuckDB:
         self._connection.execute("SET enable_progress_bar = false")
         # Row order in our tables means nothing; every result that is handed out is ordered explicitly.
         self._connection.execute("SET preserve_insertion_order = false")
+        # What a Parquet file tells of its values may be wrong, or leave out NaN: DuckDB would drop the checks that it
+        # makes look needless, and squeeze values into the types that it makes look wide enough.
+        self._connection.execute("SET disabled_optimizers = 'statistics_propagation'")
         # A log's files are opened more than once: for their columns, for notes, and to be read.
         self._connection.execute("SET parquet_metadata_cache = true")
         if memory is not None:

@@ -17,7 +17,7 @@ from scipy.special import chdtri, logit
 from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.mixture_based.label_sql import labels_query
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliases, listed
 from clickmix.groups.observations import Observations
 from clickmix.groups.places import (

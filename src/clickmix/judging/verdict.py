@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 
 from clickmix.corrections.check import Check
 from clickmix.corrections.mixture_based.fit import MixtureFit
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
 from clickmix.mixtures.group import Group

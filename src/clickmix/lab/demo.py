@@ -19,7 +19,7 @@ from clickmix.corrections.labels import Labels
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
-from clickmix.counts import Counts, count
+from clickmix.counts.counts import Counts, count
 from clickmix.errors import InputError
 from clickmix.evaluate import Measure, Table, rank, score, tabulate
 from clickmix.features import Collection, Split, binarized

@@ -17,6 +17,7 @@ from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Table
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError
+from clickmix.log.long_lines import has_long_line, write_cut
 from clickmix.log.paths import Format, format_of, is_gzipped, partitions
 from clickmix.storage.files import check_packed, unpack
 
@@ -94,7 +95,8 @@ def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
     origin: dict[str, str] = {}
     files = list(files)
     # Before anything is read: what a damaged archive holds looks like bad rows, or like good ones.
-    check_packed([file for file in files if is_gzipped(file) and format_of(file) != "parquet" and file.stat().st_size])
+    packed = [file for file in files if is_gzipped(file) and format_of(file) != "parquet" and file.stat().st_size]
+    long_lines = check_packed(packed)
     for number, file in enumerate(files):
         format, gzipped = format_of(file), is_gzipped(file)
         if file.stat().st_size == 0:
@@ -102,11 +104,14 @@ def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
         readable = file
         if format == "parquet" and gzipped:  # Parquet needs random access
             readable = _unpacked(file, engine.folder / "unpacked" / str(number))
-            origin[str(readable)] = str(file)
         if format == "csv":
             delimiter, types = _csv_columns(file)
+            if file in long_lines or (not gzipped and has_long_line(file)):
+                readable, gzipped = _unpacked(file, engine.folder / "unpacked" / str(number)), False
         else:
             delimiter, types = ",", (_parquet_columns if format == "parquet" else _json_columns)(readable, engine)
+        if readable != file:
+            origin[str(readable)] = str(file)
         added = tuple(column for column in partitions(file) if column not in types)
         types |= dict.fromkeys(added, "VARCHAR")
         groups.setdefault((format, delimiter, gzipped, added, tuple(types.items())), []).append(str(readable))
@@ -117,11 +122,11 @@ def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
 
 
 def _unpacked(file: Path, folder: Path) -> Path:
-    """An unpacked copy below `folder`, in folders of the same names, for they may carry columns."""
+    """An unpacked copy below `folder`, in folders of the same names, for they may carry columns. CSV has lines cut."""
     kept = [part for part in file.parent.parts if "=" in part]
-    target = folder.joinpath(*kept, file.name[: -len(".gz")])
+    target = folder.joinpath(*kept, file.name.removesuffix(file.suffix) if is_gzipped(file) else file.name)
     target.parent.mkdir(parents=True)
-    unpack(file, target)
+    (write_cut if format_of(file) == "csv" else unpack)(file, target)
     return target
 
 

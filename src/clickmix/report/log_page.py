@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clickmix.corrections.mixture_based.fit import MixtureFit
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.groups.places import Histogram, read_histogram
 from clickmix.report.examples import moved_section
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from clickmix.corrections.mixture_based.cascade_walk import check_lists, rule_from, walk, walked_positions
 from clickmix.corrections.mixture_based.fit import MixtureFit
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.groups.places import read_histogram, read_moving
 
 

@@ -38,7 +38,7 @@ from clickmix.corrections.mixture_based.model_file import (
     step_payload,
     texts,
 )
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place, nearest, nearest_changes, read_places
