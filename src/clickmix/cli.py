@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import signal
 import sys
@@ -18,7 +17,7 @@ try:
     import clickmix
     from clickmix import cli_experiments, cli_labels, cli_rankers, cli_sql
     from clickmix.errors import NOTHING_WRITTEN, ClickmixError, printable, what_was_written, written
-    from clickmix.terminal import print_fit, say, stages
+    from clickmix.terminal import print_fit, say, stages, steady_streams
 except KeyboardInterrupt:  # a fifth of a second before `main` can hear it; there is nothing to clean up yet
     os._exit(128 + signal.SIGINT)
 
@@ -127,9 +126,7 @@ def main() -> NoReturn:
     """Run the command; what a user can put right is told in one line, without a stack trace."""
     # Our matrices are small: threads for them would only take time from the engine's.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a letter gets its code
-            stream.reconfigure(errors="backslashreplace")
+    steady_streams()
     written.clear()
     with _stoppable():
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmix.dialects import translated
 from clickmix.engines.engine import Columns, Progress, Table, same_kind
-from clickmix.errors import EngineError, InputError, SettingError, written
+from clickmix.errors import EngineError, InputError, SettingError, hide_secrets, written
 from clickmix.sql import name
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ class Postgres:
                 address, autocommit=True, application_name="clickmix", connect_timeout=10
             )
         except psycopg.Error as error:
-            raise EngineError(
-                f"PostgreSQL cannot be reached: {_first_line(error)}. Check the address, postgresql://user@host/database."
-            ) from None
+            raise _unreachable(address, _first_line(error)) from None
         self._close = weakref.finalize(self, self._connection.close)
 
     def tables(self, log: object) -> tuple[Table, ...]:
@@ -189,6 +187,15 @@ class Postgres:
                     f"PostgreSQL: the connection was lost: {_first_line(error)}. Nothing was written; run it again."
                 ) from None
             raise EngineError(f"PostgreSQL: {_first_line(error)}. Nothing was written.") from None
+
+
+def _unreachable(address: str, reason: str) -> EngineError:
+    """Why there is no connection. libpq may quote a part of a password that it took for a host or a port."""
+    told = hide_secrets(reason, address=address)
+    encode = "" if told == reason else "; in a password write % as %25, @ as %40, / as %2F, : as %3A and a blank as %20"
+    return EngineError(
+        f"PostgreSQL cannot be reached: {told}. Check the address, postgresql://user@host/database{encode}."
+    )
 
 
 def _first_line(error: Exception) -> str:
