@@ -18,7 +18,7 @@ import duckdb
 from clickmix.engines.engine import Columns, Progress
 from clickmix.errors import SettingError
 from clickmix.files import check_writable, replacing, temporary_is_full, write_failure
-from clickmix.sql import literal
+from clickmix.sql import checked_text, literal
 
 NOTE = "clickmix"
 AMOUNT = "Write for instance 4GB or 800MB."
@@ -93,6 +93,7 @@ class DuckDB:
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
         """Complain when a file cannot be written, or its name tells no format; `log` is for those who know tables."""
         output_options(target)
+        checked_text(target)
         check_writable(target)
 
     def write(
@@ -110,7 +111,7 @@ class DuckDB:
         A result that comes in the order of a `key` is good only if no two rows have the same key; else the result is
         `otherwise`. To look at the file is faster than to ask before. Parquet has a place for `note`, others have none.
         """
-        options = output_options(path)
+        options = output_options(checked_text(str(path)))
         if note and "parquet" in options:
             options += f", KV_METADATA {{{NOTE}: {literal(note)}}}"
         with replacing(path) as temporary:
@@ -155,10 +156,11 @@ class DuckDB:
 
     def notes(self, files: str) -> list[tuple[str, str]]:
         """The notes of Parquet files, given as a reader's first argument: (file, note) where there is one."""
+        # Other tools' keys and values may be any bytes: only ours are text, unless the file is damaged.
         found = self.rows(
-            f"SELECT file_name, decode(value) FROM parquet_kv_metadata({files}) WHERE decode(key) = {literal(NOTE)}"
+            f"SELECT file_name, value FROM parquet_kv_metadata({files}) WHERE key = encode({literal(NOTE)})"
         )
-        return [(str(file), str(note)) for file, note in found]
+        return [(str(file), bytes(note).decode(errors="replace")) for file, note in found]
 
     def close(self) -> None:
         """Give memory and temporary files back."""

@@ -1,0 +1,164 @@
+"""Damaged files, odd names, closed streams: one clear line, or the work is done all the same; never a stack trace."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import clickmix as cm
+from clickmix.engines.duckdb import DuckDB
+from clickmix.record import parse_record
+from logs import small_log, write
+from test_cli import COMMAND, ENVIRONMENT, failure
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with the logs of two days, and the counts of the first."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "monday.parquet", small_log(seed=1))
+    write(tmp_path / "tuesday.parquet", small_log(seed=2))
+    cm.count("monday.parquet").write("counts.parquet")
+    return tmp_path
+
+
+def shell(line: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of shell; `clickmix` in it is the command."""
+    command = line.replace("clickmix", f"{sys.executable} -m clickmix")
+    return subprocess.run(["bash", "-c", command], env=ENVIRONMENT, capture_output=True, check=False)
+
+
+def damaged(data: bytes, seed: int) -> bytes:
+    """A file's bytes with a few of them drawn anew, or cut off."""
+    rng = random.Random(seed)
+    start, length = rng.randrange(len(data)), rng.randrange(1, 12)
+    return data[:start] + (rng.randbytes(length) + data[start + length :] if seed % 4 else b"")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_damaged_counts_file_is_merged_or_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    Path("counts.parquet").write_bytes(damaged(Path("counts.parquet").read_bytes(), seed))
+    monkeypatch.setattr(sys, "argv", ["clickmix", "counts", "--merge", "counts.parquet", "tuesday.parquet"])
+    from clickmix import cli
+
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code in (0, 2)
+    assert capsys.readouterr().err.count("\n") == (1 if caught.value.code else 0)
+
+
+def test_a_counts_file_with_broken_pages_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = bytearray(Path("counts.parquet").read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    data[4:footer] = bytes(footer - 4)
+    Path("counts.parquet").write_bytes(data)
+    told = failure(capsys, monkeypatch, "counts", "--merge", "counts.parquet", "tuesday.parquet")
+    assert told.startswith("clickmix: counts.parquet: cannot be read: ")
+    assert told.endswith(". The file may be damaged or cut off; write it again.\n")
+
+
+def test_labels_that_were_damaged_while_the_log_was_read_are_named(folder: Path) -> None:
+    from clickmix.moved import labels_moved, open_labels
+
+    labels = cm.NoCorrection().label(cm.count("monday.parquet"))
+    labels.write("labels.parquet")
+    before = open_labels("labels.parquet", labels.counts.engine)
+    Path("labels.parquet").write_bytes(b"PAR1")
+    with pytest.raises(cm.InputError, match=r"^labels\.parquet: cannot be read: .*write it again\.$"):
+        labels_moved(labels, before)
+
+
+def test_notes_of_other_tools_may_be_any_bytes(folder: Path) -> None:
+    duckdb.sql("COPY (SELECT 1) TO 'other.parquet' (FORMAT parquet, KV_METADATA {clickmix: 'x', another: 'y'})")
+    Path("other.parquet").write_bytes(Path("other.parquet").read_bytes().replace(b"another", b"\xff" * 7))
+    assert DuckDB().notes("['other.parquet']") == [("other.parquet", "x")]
+
+
+def test_a_record_that_is_not_utf_8_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = r"(FORMAT parquet, KV_METADATA {clickmix: '\xFF'::BLOB})"
+    duckdb.sql(f"COPY (SELECT * FROM 'counts.parquet') TO 'other.parquet' {noted}")
+    told = failure(capsys, monkeypatch, "counts", "--merge", "other.parquet", "tuesday.parquet")
+    assert told == ("clickmix: other.parquet: the record of counted files cannot be read. Count the log again.\n")
+
+
+def test_a_record_of_many_brackets_is_refused() -> None:
+    with pytest.raises(cm.FormatError) as caught:
+        parse_record("[" * 100_000, "counts.parquet")
+    assert str(caught.value) == ("counts.parquet: the record of counted files cannot be read. Count the log again.")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [b"counts", b"log\xff.parquet", b"-o", b"counts.csv"],
+        [b"counts", b"folder\xff", b"-o", b"counts.csv"],
+        [b"counts", b"monday.parquet", b"-o", b"counts\xff.csv"],
+        [b"counts", b"nowhere\xff.parquet", b"-o", b"counts.csv"],
+        [b"counts", b"--merge", b"log\xff.parquet", b"tuesday.parquet"],
+        [b"counts", b"monday.parquet", b"-o", b"counts.csv", b"--columns", b"query_id=\xff"],
+    ],
+)
+def test_a_name_that_is_not_utf_8_is_told_in_one_line(folder: Path, words: list[bytes]) -> None:
+    os.mkdir(b"folder\xff")
+    for name in (b"log\xff.parquet", b"folder\xff/log.parquet"):
+        Path(os.fsdecode(name)).write_bytes(Path("counts.parquet").read_bytes())
+    done = subprocess.run([*COMMAND, *map(os.fsdecode, words)], env=ENVIRONMENT, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert b"\\udcff" in done.stderr
+
+
+def test_a_model_and_a_folder_may_have_names_that_are_not_utf_8(folder: Path) -> None:
+    os.mkdir(b"here\xff")
+    words = [*COMMAND, "fit", "../monday.parquet", "-o", os.fsdecode(b"model\xff.json")]
+    done = subprocess.run(words, env=ENVIRONMENT, cwd=b"here\xff", capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Model in model\\udcff.json." in done.stdout
+
+
+def test_small_files_are_known_in_a_folder_whose_name_is_not_utf_8(folder: Path) -> None:
+    os.mkdir(b"here\xff")
+    Path(os.fsdecode(b"here\xff/log.csv")).write_text("query_id,doc_id,position,clicked\nq,d,1,1\n")
+    words = [*COMMAND, "counts", "log.csv", "-o", "counts.parquet"]
+    done = subprocess.run(words, env=ENVIRONMENT, cwd=b"here\xff", capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", ">&- 2>&- <&-"])
+def test_closed_streams_do_not_matter(folder: Path, closed: str) -> None:
+    done = shell(f"clickmix debias monday.parquet -o labels.parquet --model model.json {closed}")
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+    assert cm.MixtureFit.read("model.json").groups
+    assert duckdb.read_parquet("labels.parquet").fetchall()
+
+
+def test_an_error_without_a_stream_to_tell_it_is_an_exit_code(folder: Path) -> None:
+    assert shell("clickmix debias nowhere.parquet -o labels.parquet 2>&-").returncode == 2
+
+
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+def test_a_reader_who_leaves_does_not_stop_the_work(folder: Path, reader: str) -> None:
+    words = "-o labels.parquet --model model.json --report report.html"
+    done = shell(f"clickmix debias monday.parquet {words} 2>&1 | {reader}; exit ${{PIPESTATUS[0]}}")
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert {"labels.parquet", "model.json", "report.html"} <= set(os.listdir())
+
+
+def test_an_error_after_the_reader_left_is_an_exit_code(folder: Path) -> None:
+    done = shell("clickmix debias monday.parquet -o nowhere/labels.parquet | true; exit ${PIPESTATUS[0]}")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"clickmix: nowhere/labels.parquet: the folder nowhere does not exist.")
