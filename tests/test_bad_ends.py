@@ -162,3 +162,12 @@ def test_an_error_after_the_reader_left_is_an_exit_code(folder: Path) -> None:
     done = shell("clickmix debias monday.parquet -o nowhere/labels.parquet | true; exit ${PIPESTATUS[0]}")
     assert done.returncode == 2
     assert done.stderr.startswith(b"clickmix: nowhere/labels.parquet: the folder nowhere does not exist.")
+
+
+def test_a_header_of_very_many_columns_is_read_at_once(folder: Path) -> None:
+    columns = [*(f"c{i}" for i in range(130_000)), "C0"]
+    Path("wide.csv").write_text(",".join(columns) + "\n")
+    words = [*COMMAND, "counts", "wide.csv", "-o", "counts.csv"]
+    # A second; a comparison of every column with every other takes minutes.
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, check=False, timeout=60)
+    assert done.stderr == b"clickmix: wide.csv: the column 'C0' stands twice in the header. Rename one of them.\n"

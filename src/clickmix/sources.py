@@ -141,10 +141,11 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
         raise InputError(f"{file}: the first line is blank. Expected a header with the names of the columns.")
     # Blanks around a name mean nothing. Frames written with their index have a first column without a name.
     columns = [column.strip() or f"column{i}" for i, column in enumerate(columns)]
-    lower = [column.lower() for column in columns]
-    twice = [column for i, column in enumerate(columns) if lower[i] in lower[:i]]
-    if twice:
-        raise InputError(f"{file}: the column {twice[0]!r} stands twice in the header. Rename one of them.")
+    seen: set[str] = set()
+    for column in columns:
+        if column.lower() in seen:
+            raise InputError(f"{file}: the column {column!r} stands twice in the header. Rename one of them.")
+        seen.add(column.lower())
     return delimiter, dict.fromkeys(columns, "VARCHAR")
 
 
