@@ -171,3 +171,34 @@ def test_a_header_of_very_many_columns_is_read_at_once(folder: Path) -> None:
     # A second; a comparison of every column with every other takes minutes.
     done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, check=False, timeout=60)
     assert done.stderr == b"clickmix: wide.csv: the column 'C0' stands twice in the header. Rename one of them.\n"
+
+
+def test_a_symbolic_link_stays_one_and_its_target_is_replaced(folder: Path) -> None:
+    Path("store").mkdir()
+    Path("store/labels.csv").write_text("old\n")
+    Path("labels.csv").symlink_to("store/labels.csv")
+    cm.NoCorrection().label(cm.count("monday.parquet")).write("labels.csv")
+    assert Path("labels.csv").is_symlink()
+    assert Path("store/labels.csv").read_text().startswith("query_id,doc_id,relevance")
+    assert os.listdir("store") == ["labels.csv"]
+
+
+def test_a_link_into_a_folder_that_is_not_there_is_refused(folder: Path) -> None:
+    Path("labels.csv").symlink_to("nowhere/labels.csv")
+    with pytest.raises(cm.InputError, match="nowhere does not exist"):
+        cm.count("monday.parquet").write("labels.csv")
+
+
+def test_a_temporary_folder_that_is_not_there_is_told(folder: Path) -> None:
+    done = shell("TMPDIR=nowhere clickmix counts monday.parquet -o new.parquet")
+    assert done.returncode == 2
+    assert done.stderr == (
+        b"clickmix: TMPDIR=nowhere: this is not a folder that can be written. Make it, or choose another one.\n"
+    )
+
+
+def test_nothing_is_fetched_from_anywhere() -> None:
+    settings = DuckDB().rows(
+        "SELECT value FROM duckdb_settings() WHERE name LIKE 'auto%_known_extensions' ORDER BY name"
+    )
+    assert settings == [("false",), ("false",)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import re
 import shutil
 import tempfile
@@ -46,12 +47,15 @@ class DuckDB:
 
     def __init__(self, *, memory: str | None = None, threads: int | None = None) -> None:
         # For what does not fit in memory, and for unpacked files; gone with the engine.
+        _check_temporary()
         self.folder = Path(tempfile.mkdtemp(prefix="clickmix-"))
         self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         _open.add(self)
         self._connection = duckdb.connect()
         self._numbers = itertools.count(1)
         self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
+        # Nothing is fetched from anywhere: all that is needed is built in.
+        self._connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
         # DuckDB draws a bar of its own in some sessions; ours is drawn by whoever asks for progress.
         self._connection.execute("SET enable_progress_bar = false")
         # Row order in our tables means nothing; every result that is handed out is ordered explicitly.
@@ -208,6 +212,15 @@ class DuckDB:
         if progress is not None:
             progress(1.0)
         return results[0]
+
+
+def _check_temporary() -> None:
+    """Complain about a TMPDIR that cannot be used: Python would silently take another folder, which may be small."""
+    folder = os.environ.get("TMPDIR")
+    if folder and not (Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        raise SettingError(
+            f"TMPDIR={folder}: this is not a folder that can be written. Make it, or choose another one."
+        )
 
 
 def checked_memory(text: str) -> str:

@@ -30,6 +30,7 @@ TYPES = {
     "bpchar": "VARCHAR",
     "uuid": "VARCHAR",
 }
+LONGEST_NAME = 63  # bytes
 
 
 class Postgres:
@@ -54,6 +55,8 @@ class Postgres:
         names = [log] if isinstance(log, str) else log
         if not isinstance(names, (list, tuple)) or not all(isinstance(part, str) for part in names):
             raise InputError(f"a {type(log).__name__} is no log in PostgreSQL. Give the name of a table, or a list.")
+        for part in names:
+            self._parts(part)
         found = [self._find(part) for part in names]
         for i, table in enumerate(found):
             if table is None:
@@ -149,9 +152,20 @@ class Postgres:
         )
         return None if found is None else str(found)
 
+    def _parts(self, table: str) -> list[str]:
+        """The parts of a table's name; one that the server would cut, and take for another table, is refused."""
+        (parts,) = self._ask("SELECT parse_ident(%s)", table)
+        for part in parts:
+            if len(part.encode()) > LONGEST_NAME:
+                raise InputError(
+                    f"{table}: the name {part!r} is too long for PostgreSQL, which would cut it. "
+                    f"Choose one of at most {LONGEST_NAME} bytes."
+                )
+        return list(parts)
+
     def _place(self, target: str) -> tuple[str, str]:
         """The schema that a new table goes to, and its name there, both quoted as SQL wants them."""
-        (parts,) = self._ask("SELECT parse_ident(%s)", target)
+        parts = self._parts(target)
         named = name(parts[-2]) if len(parts) > 1 else None
         (schema,) = self._ask("SELECT coalesce(to_regnamespace(%s)::text, quote_ident(current_schema()))", named)
         if schema is None or (named and schema not in (named, parts[-2])):
