@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import duckdb
@@ -202,3 +203,47 @@ def test_nothing_is_fetched_from_anywhere() -> None:
         "SELECT value FROM duckdb_settings() WHERE name LIKE 'auto%_known_extensions' ORDER BY name"
     )
     assert settings == [("false",), ("false",)]
+
+
+def test_a_line_nested_very_deep_is_told(folder: Path) -> None:
+    deep = "[" * 5_000 + "]" * 5_000
+    Path("deep.ndjson").write_text(f'{{"query_id": "q", "doc_id": "d", "position": 1, "clicked": 1, "x": {deep}}}\n')
+    with pytest.raises(cm.InputError) as caught:
+        cm.count("deep.ndjson")
+    assert str(caught.value) == (
+        "deep.ndjson: cannot be read: a line of JSON is nested more than 128 levels deep. The file may be damaged or "
+        "cut off; write it again."
+    )
+
+
+def test_too_many_open_files_are_told_as_that(folder: Path) -> None:
+    Path("log").mkdir()
+    for number in range(100):
+        Path(f"log/{number}.parquet").write_bytes(Path("monday.parquet").read_bytes())
+    done = shell("ulimit -n 24; clickmix debias log -o labels.csv")
+    assert done.returncode == 2
+    assert done.stderr == (
+        b"clickmix: log/0.parquet and 99 more: cannot be read: too many files are open. Allow more with ulimit -n, or "
+        b"count some of the files at a time and add the others with counts --merge.\n"
+    )
+
+
+def test_an_engine_without_room_for_a_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", full)
+    with pytest.raises(MemoryError, match=r"^no room for another thread$"):
+        DuckDB().rows("SELECT 1")
+
+
+def test_a_system_that_gives_no_memory_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*modules: str) -> None:
+        raise ImportError("lib.so: failed to map segment from shared object")
+
+    monkeypatch.setattr("clickmix.cli_labels.loading", full)
+    assert failure(capsys, monkeypatch, "debias", "monday.parquet", "-o", "labels.csv") == (
+        "clickmix: out of memory: the system gives no more to this process (see ulimit -v). Nothing was written.\n"
+    )

@@ -24,6 +24,9 @@ except KeyboardInterrupt:  # a fifth of a second before `main` can hear it; ther
 # Ctrl-C, `kill`, and a terminal that is closed, which Windows does not tell.
 STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
+# How Python and the system's loader tell that there is no memory for a thread or a library.
+NO_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
+
 app = typer.Typer(
     name="clickmix",
     help="Turn a biased click log into relevance labels a ranker can be trained on.",
@@ -137,6 +140,10 @@ def main() -> NoReturn:
             _fail(f"{error.filename or 'file'}: {error.strerror or error}. {what_was_written()}")
         except MemoryError as error:
             _fail(f"out of memory: {error}. Give more with --memory, or free some.")
+        except (RuntimeError, ImportError) as error:
+            if not any(sign in str(error) for sign in NO_MEMORY):
+                raise
+            _fail(f"out of memory: the system gives no more to this process (see ulimit -v). {what_was_written()}")
     sys.exit(0)
 
 

@@ -188,7 +188,14 @@ def _reading(files: Sequence[str], *, partitioned: bool = False, gzipped: bool |
 
 def unreadable(where: str, error: duckdb.Error) -> InputError:
     """What DuckDB said of a file it could not read, in one line."""
+    if "Too many open files" in str(error):  # nothing is wrong with what is read
+        return InputError(
+            f"{where}: cannot be read: too many files are open. Allow more with ulimit -n, or count some of the files "
+            "at a time and add the others with counts --merge."
+        )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if "maximum recursion depth" in str(error):
+        lines = ["a line of JSON is nested more than 128 levels deep"]
     if "CSV Parser state machine" in str(error):
         lines = ["some lines end in another way than the first one, or a quotation mark stands in the wrong place"]
     reason = lines[0].split("Error: ", 1)[-1].rstrip(".") if lines else type(error).__name__

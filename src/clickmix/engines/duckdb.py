@@ -148,7 +148,8 @@ class DuckDB:
         try:
             yield
         finally:
-            self._connection.execute("SET preserve_insertion_order = false")
+            with contextlib.suppress(duckdb.FatalException):  # of a connection that is lost: what broke it says why
+                self._connection.execute("SET preserve_insertion_order = false")
 
     def register(self, name: str, frame: object) -> None:
         """Make a frame, or a dictionary of numpy columns, readable as a table."""
@@ -201,7 +202,9 @@ class DuckDB:
             while not done.wait(0.1):
                 if progress is not None:
                     progress(max(0.0, self._connection.query_progress() / 100))
-        except BaseException:
+        except BaseException as failure:
+            if "can't start new thread" in str(failure):  # then there is none to wait for
+                raise MemoryError("no room for another thread") from None
             # A connection is for one call at a time, and a thread that is still in DuckDB aborts a process that ends.
             self._connection.interrupt()
             while not done.wait(0.05):
