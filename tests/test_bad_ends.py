@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import subprocess
@@ -246,4 +247,67 @@ def test_a_system_that_gives_no_memory_is_told(
     monkeypatch.setattr("clickmix.cli_labels.loading", full)
     assert failure(capsys, monkeypatch, "debias", "monday.parquet", "-o", "labels.csv") == (
         "clickmix: out of memory: the system gives no more to this process (see ulimit -v). Nothing was written.\n"
+    )
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from clickmix import folders
+from clickmix.files import write_atomically
+point, made, usual = int(sys.argv[1]), 0, os.replace
+def replace(*names):
+    global made
+    made += 1
+    if made == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+    usual(*names)
+os.replace = replace
+with folders.replacing_together(Path("."), last="log") as together:
+    for name in ("features", "truth", "log"):
+        write_atomically(together / name, b"new")
+"""
+
+
+@pytest.mark.parametrize("point", range(1, 8))
+def test_files_that_belong_together_are_all_old_all_new_or_lack_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["features", "truth", "log"]
+    for name in names:
+        Path(name).write_text("old")
+    subprocess.run([sys.executable, "-c", KILLED, str(point)], env=ENVIRONMENT, check=False)
+    found = [Path(name).read_text() if Path(name).exists() else "none" for name in names]
+    assert found in (["old"] * 3, ["new"] * 3) or found[2] == "none"
+
+
+def test_a_simulation_that_fails_leaves_the_one_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clickmix import simulate
+
+    settings = simulate.Simulation(clicks=500)
+    collection = simulate.open_collection(None, queries=100, seed=0)
+    simulate.write_simulation(collection, Path("sim"), settings)
+    before = {file.name: file.read_bytes() for file in Path("sim").iterdir()}
+
+    def full(*arguments: object, **named: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", str(arguments[1]))
+
+    monkeypatch.setattr(simulate, "write_sessions", full)
+    other = simulate.open_collection(None, queries=100, seed=1)
+    with pytest.raises(OSError, match="No space left") as caught:
+        simulate.write_simulation(other, Path("sim"), settings)
+    assert caught.value.filename == "sim/log.parquet"
+    assert {file.name: file.read_bytes() for file in Path("sim").iterdir()} == before
+
+
+def test_a_folder_that_was_made_before_a_failure_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object, **named: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "demo/truth.parquet")
+
+    monkeypatch.setattr("clickmix.demo.write_columns", full)
+    assert failure(capsys, monkeypatch, "demo") == (
+        "clickmix: demo/truth.parquet: No space left on device. Written before that: demo.\n"
     )

@@ -23,6 +23,7 @@ WALK = [
     "sql",
     "dialects",
     "files",
+    "folders",
     "engines",
     "paths",
     "sources",

@@ -21,6 +21,7 @@ from clickmix.counts import Counts, count
 from clickmix.datasets import Collection, Split, binarized, synthetic_collection, top_rows
 from clickmix.errors import InputError
 from clickmix.evaluate import Measure, Table, rank, score, tabulate
+from clickmix.folders import make_folder
 from clickmix.simulate import write_columns
 
 QUERIES, POSITIONS, CLICKS = 1_500, 20, 150_000
@@ -69,7 +70,7 @@ class Demo:
 
 def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda title: None) -> Demo:
     """Write clicks.parquet, truth.parquet, labels.parquet, model.json and report.html to a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     stage("making a collection of queries and documents")
     collection = synthetic_collection(queries=QUERIES, rng=np.random.default_rng(0))
     engine = old_engine(collection.train)

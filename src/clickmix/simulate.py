@@ -24,6 +24,7 @@ from clickmix.datasets import (
 from clickmix.datasets.production import QUERIES
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError, SettingError
+from clickmix.folders import make_folder, replacing_together
 
 UserName = Literal["pbm", "dcm", "ubm"]
 Relevance = Literal["binarized", "graded"]
@@ -100,7 +101,15 @@ def write_simulation(
             f"{collection.name}: {collection.train.queries} training queries. Expected at least {QUERIES}: so many "
             "teach the production ranker. Give a larger collection."
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
+    with replacing_together(folder, last="log.parquet") as together:
+        return _write_files(collection, together, settings, person, stage)
+
+
+def _write_files(
+    collection: Collection, folder: Path, settings: Simulation, person: User, stage: Callable[[str], None]
+) -> int:
+    """Write the five files; says how many impressions there are."""
     for name in SPLITS:
         stage(f"writing {name}.parquet")
         write_features(getattr(collection, name), folder / f"{name}.parquet")

@@ -23,6 +23,7 @@ from clickmix.experiments.regression_pages import iterations_page, timings_page
 from clickmix.experiments.runner import Kept, Progress, run_tasks
 from clickmix.experiments.study import RANKERS, Study, describe
 from clickmix.experiments.tasks import Task
+from clickmix.folders import make_folder
 from clickmix.report import Page, Section, check_report_extra
 
 PACKAGES = ("numpy", "scipy", "lightgbm", "torch")
@@ -62,7 +63,7 @@ def reproduce(
     if workers is not None and workers < 1:
         raise SettingError(f"workers={workers}: expected at least 1.")
     collection = study.collection()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     settings = describe(study, collection) | {"regression_em": {"iterations": ITERATIONS}, "mixtures": MIXTURES}
     kept = run_tasks(
         tasks,
