@@ -240,12 +240,17 @@ def _count(
 
 def _counted_before(counts: Path) -> tuple[int, int]:
     """Impressions and clicks of a counts file."""
+    import duckdb
+
     from clickmix.engines.duckdb import DuckDB
-    from clickmix.log.sources import file_list
+    from clickmix.log.sources import file_list, unreadable
 
     sums = "CAST(coalesce(sum(impressions), 0) AS BIGINT), CAST(coalesce(sum(clicks), 0) AS BIGINT)"
     files = f"{file_list([str(counts)])}, hive_partitioning = false"
-    ((impressions, clicks),) = DuckDB().rows(f"SELECT {sums} FROM read_parquet({files})")
+    try:
+        ((impressions, clicks),) = DuckDB().rows(f"SELECT {sums} FROM read_parquet({files})")
+    except duckdb.Error as error:
+        raise unreadable(str(counts), error) from None
     return impressions, clicks
 
 

@@ -3,20 +3,63 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import typer
 
-from clickmix.errors import printable
+from clickmix.errors import hide_secrets, printable
 
 WIDEST_TABLE = 1000
 MOST_PLACES = 100
 
 
+class _Steady(io.FileIO):
+    """A standard stream that drops what its reader, who has left, does not take: `| head -1` must not stop the work."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return len(data)
+
+
+class _Messages(io.TextIOWrapper):
+    """Standard error, without secrets."""
+
+    def write(self, text: str, /) -> int:
+        super().write(hide_secrets(text))
+        return len(text)
+
+
+def steady_streams() -> None:
+    """Standard streams that cannot stop the work: closed ones take nothing, letters they cannot show are escaped."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:  # closed (`2>&-`): the next file that is opened would get its number, and messages with it
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _steady(sys.stdout, 1, io.TextIOWrapper)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _steady(sys.stderr, 2, _Messages)
+
+
+def _steady(stream: Any, number: int, kind: type[io.TextIOWrapper]) -> io.TextIOWrapper:
+    """The stream of this number, in the encoding it had."""
+    raw = io.BufferedWriter(_Steady(number, "w", closefd=False))
+    encoding = stream.encoding if stream is not None else "utf-8"
+    # Messages come line by line, others where somebody watches.
+    lines = kind is _Messages or raw.isatty()
+    return kind(raw, encoding=encoding, errors="backslashreplace", line_buffering=lines)
+
+
 def say(text: str) -> None:
     """A line on standard output; what a log put into it cannot paint the screen."""
-    typer.echo(printable(text))
+    typer.echo(printable(hide_secrets(text)))
 
 
 @contextlib.contextmanager

@@ -146,10 +146,11 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
         raise InputError(f"{file}: the first line is blank. Expected a header with the names of the columns.")
     # Blanks around a name mean nothing. Frames written with their index have a first column without a name.
     columns = [column.strip() or f"column{i}" for i, column in enumerate(columns)]
-    lower = [column.lower() for column in columns]
-    twice = [column for i, column in enumerate(columns) if lower[i] in lower[:i]]
-    if twice:
-        raise InputError(f"{file}: the column {twice[0]!r} stands twice in the header. Rename one of them.")
+    seen: set[str] = set()
+    for column in columns:
+        if column.lower() in seen:
+            raise InputError(f"{file}: the column {column!r} stands twice in the header. Rename one of them.")
+        seen.add(column.lower())
     return delimiter, dict.fromkeys(columns, "VARCHAR")
 
 
@@ -192,7 +193,14 @@ def _reading(files: Sequence[str], *, partitioned: bool = False, gzipped: bool |
 
 def unreadable(where: str, error: duckdb.Error) -> InputError:
     """What DuckDB said of a file it could not read, in one line."""
+    if "Too many open files" in str(error):  # nothing is wrong with what is read
+        return InputError(
+            f"{where}: cannot be read: too many files are open. Allow more with ulimit -n, or count some of the files "
+            "at a time and add the others with counts --merge."
+        )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if "maximum recursion depth" in str(error):
+        lines = ["a line of JSON is nested more than 128 levels deep"]
     if "CSV Parser state machine" in str(error):
         lines = ["some lines end in another way than the first one, or a quotation mark stands in the wrong place"]
     reason = lines[0].split("Error: ", 1)[-1].rstrip(".") if lines else type(error).__name__

@@ -36,12 +36,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     check_writable(path)
+    target = _target(path)
     # Several dots may matter to whoever writes there: DuckDB chooses compression by the last suffix.
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(ROOM)}.tmp"
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(ROOM)}.tmp"
     try:
         yield temporary
         _sync(temporary)
-        os.replace(temporary, path)
+        os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -51,23 +52,29 @@ def replacing(path: str | Path) -> Iterator[Path]:
     written.append(str(path))
     # The new file is whole and in its place; some file systems cannot sync a folder.
     with contextlib.suppress(OSError):
-        _sync(path.parent)
+        _sync(target.parent)
+
+
+def _target(path: Path) -> Path:
+    """Where a file is written: a symbolic link stays one, and the file it leads to is replaced."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def check_writable(path: str | Path) -> None:
     """Complain now, not after an hour of work, when `path` cannot be written."""
     path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first, or choose another path.")
+    folder = _target(path).parent
+    if not folder.is_dir():
+        raise InputError(f"{path}: the folder {folder} does not exist. Make it first, or choose another path.")
     longest = LONGEST_NAME - len("...tmp") - 2 * ROOM
-    if len(os.fsencode(path.name)) > longest:
+    if len(os.fsencode(_target(path).name)) > longest:
         raise InputError(f"{path}: the name is too long. Choose one of at most {longest} bytes.")
     if path.is_dir():
         raise InputError(f"{path}: this is a folder. Give the name of a file to write.")
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: this is no ordinary file and would be replaced. Give the name of a file to write.")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: the folder {path.parent} cannot be written. Choose another path.")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{path}: the folder {folder} cannot be written. Choose another path.")
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
