@@ -18,7 +18,7 @@ import clickmix
 from clickmix import cli
 
 SOURCE = Path(clickmix.__file__).parent
-# Stages in the order of the walk; folders of one stage share a number. Others (errors, storage, engines) serve them all.
+# Stages in the order of the walk; folders of one stage share a number. Other folders serve them all.
 STAGES = {
     "cli": 0,
     "pipeline.py": 1,
