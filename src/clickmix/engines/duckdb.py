@@ -22,6 +22,7 @@ from clickmix.storage.files import check_writable, replacing, temporary_is_full,
 from clickmix.types import Columns, Progress
 
 NOTE = "clickmix"
+DISTRUSTED = "statistics_propagation"
 AMOUNT = "Write for instance 4GB or 800MB."
 Result = TypeVar("Result")
 # By the name of the file to be written: what COPY must be told.
@@ -62,7 +63,7 @@ class DuckDB:
         self._connection.execute("SET preserve_insertion_order = false")
         # What a Parquet file tells of its values may be wrong, or leave out NaN: DuckDB would drop the checks that it
         # makes look needless, and squeeze values into the types that it makes look wide enough.
-        self._connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+        self._connection.execute(f"SET disabled_optimizers = {literal(DISTRUSTED)}")
         # A log's files are opened more than once: for their columns, for notes, and to be read.
         self._connection.execute("SET parquet_metadata_cache = true")
         if memory is not None:
@@ -134,8 +135,14 @@ class DuckDB:
         return rows
 
     def _copy(self, query: str, file: Path, options: str, progress: Progress | None) -> int:
-        self.run(f"COPY ({query}) TO {literal(str(file))} ({options})", progress=progress)
-        ((rows,),) = self._connection.fetchall()
+        # Only tables of this engine are copied, and their statistics can be believed.
+        self._connection.execute("SET disabled_optimizers = ''")
+        try:
+            self.run(f"COPY ({query}) TO {literal(str(file))} ({options})", progress=progress)
+            ((rows,),) = self._connection.fetchall()
+        finally:
+            with contextlib.suppress(duckdb.FatalException):
+                self._connection.execute(f"SET disabled_optimizers = {literal(DISTRUSTED)}")
         return int(rows)
 
     def _twice(self, file: Path, key: Sequence[str]) -> bool:
