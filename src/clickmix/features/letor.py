@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from clickmix.errors import InputError
 from clickmix.features.ids import Ids
 from clickmix.features.letor_lines import LineError, Lines, read_lines
-from clickmix.features.split import Split, offsets_of, row_of_repeated_document, row_of_scattered_query
+from clickmix.features.split import Split, offsets_of, refuse_repeated, row_of_scattered_query
 
 PIECE = 4 * 1024 * 1024  # bytes: large beside what a call of numpy costs, small beside the memory
 GROWTH = 1.2  # of the matrix when it is full
@@ -44,7 +44,8 @@ def read_letor(path: str | Path) -> Split:
     grade = np.concatenate([piece.grade for piece in pieces])
     doc_id = _doc_ids(pieces)
     _refuse_scattered(path, query, line)
-    _refuse_repeated(path, doc_id, query, line)
+    if doc_id.dtype.kind == "U":  # numbers are the rows' own, each once
+        refuse_repeated(query, doc_id, where=lambda row: f"{path}, line {line[row] + 1}")
     offsets = offsets_of(query)
     return Split(query[offsets[:-1]], offsets, doc_id, grade, features)
 
@@ -137,15 +138,3 @@ def _doc_ids(pieces: list[Lines]) -> Ids:
     named = [np.zeros(len(piece.line), "S1") if piece.doc_id is None else piece.doc_id for piece in pieces]
     names = np.char.decode(np.concatenate(named), "utf-8", "backslashreplace")
     return np.where(names == "", np.arange(rows).astype(np.str_), names)
-
-
-def _refuse_repeated(path: Path, doc_id: Ids, query: NDArray[np.int64], line: NDArray[np.int64]) -> None:
-    """Labels and features meet by query and document: the same document twice would meet itself."""
-    if doc_id.dtype.kind != "U":
-        return
-    row = row_of_repeated_document(query, doc_id)
-    if row is not None:
-        raise InputError(
-            f"{path}, line {line[row] + 1}: document {doc_id[row]} stands twice in query {query[row]}. "
-            "Remove one of the two lines."
-        )

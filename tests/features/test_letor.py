@@ -117,7 +117,7 @@ def test_a_wrong_line_is_named(
 
 def test_a_document_twice_in_a_query_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "0 qid:1 1:1 #docid = a\n0 qid:2 1:1 #docid = a\n1 qid:2 1:2 #docid = a\n")
-    message = f"{path}, line 3: document a stands twice in query 2. Remove one of the two lines."
+    message = f"{path}, line 3: document a appears twice in query 2. Remove one."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         read_letor(path)
 
