@@ -176,7 +176,7 @@ def test_tied_documents_are_not_taken_for_ranked_because_their_file_is() -> None
 def test_validation_features_of_another_number_are_refused() -> None:
     given = graded(largest_grade=4)
     with pytest.raises(cm.InputError) as caught:
-        LambdaMART().fit(given, vali=replace(given, features=given.features[:, :3]))
+        LambdaMART().fit(given, vali=replace(given, features=given.features[:, :3], feature_names=()))
     assert str(caught.value) == "vali: 3 features, but the ranker was trained on 5. Give the same features."
 
 
@@ -195,7 +195,7 @@ def next_to_equal() -> Examples:
 @pytest.mark.parametrize("vali", [None, graded(largest_grade=4)], ids=["alone", "with validation"])
 def test_a_ranker_that_learned_nothing_is_refused(given: Examples, vali: Examples | None) -> None:
     if vali is not None:
-        vali = replace(vali, features=vali.features[:, : given.features.shape[1]])
+        vali = replace(vali, features=vali.features[:, : given.features.shape[1]], feature_names=())
     with pytest.raises(cm.InputError) as caught:
         LambdaMART(trees=5).fit(given, vali=vali)
     assert str(caught.value) == (

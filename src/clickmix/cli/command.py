@@ -10,10 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 try:
     import typer
+    from typer.core import TyperCommand
 
     import clickmix
     from clickmix.cli import experiments as cli_experiments
@@ -94,6 +95,9 @@ def demo(
         say(f"The report, for a browser: {done.report}")
 
 
+_KINDS: dict[Any, type[TyperCommand]] = {
+    cli_rankers.train: cli_rankers.TrainCommand
+}  # commands with options of a family
 for _command in (
     cli_labels.debias,
     cli_labels.counts,
@@ -108,7 +112,7 @@ for _command in (
     cli_rankers.score,
     cli_experiments.reproduce,
 ):
-    app.command()(_command)
+    app.command(cls=_KINDS.get(_command))(_command)
 
 
 def _version(asked: bool) -> None:
