@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +14,35 @@ import pytest
 
 import clickmix as cm
 from clickmix.evaluate import evaluate, paired_t_test
-from clickmix.features import make_examples
+from clickmix.features import Examples, make_examples, write_features
 from clickmix.lab.collections import synthetic_collection
 from clickmix.lab.simulate import Simulation, write_simulation
-from clickmix.rankers import LambdaMART, check_folder, load_ranker
-from clickmix.rankers.dnn import DNN
+from clickmix.rankers import RANKERS, LambdaMART, Ranker, check_folder, load_ranker
+from clickmix.rankers.folder import SavedRanker, write_folder
+from clickmix.registry import Option
 from clickmix.storage.files import write_document
 from collections_rankers import all_labels, split
+from commands import run
 
-RANKERS: dict[str, Any] = {
-    "lambdamart": LambdaMART(trees=10, leaves=7),
-    "dnn": DNN(layers=(16,), dropout=(0.0,), epochs=40, batch=8),
-}
 TRAIN, OTHER = split(sizes=[8] * 30), split(sizes=[8] * 10, seed=5)
+SMALL = LambdaMART(trees=10, leaves=7)
+GOLDEN = Path(__file__).parents[1] / "golden" / "rankers-0.1"
 
-every_ranker = pytest.mark.parametrize("settings", RANKERS.values(), ids=RANKERS.keys())
+
+def contract_names() -> tuple[str, ...]:
+    """The rankers that the contract holds for: every member of the family."""
+    return RANKERS.names()
+
+
+every_ranker = pytest.mark.parametrize("name", contract_names())
+_trained: dict[tuple[str, int], Ranker] = {}
+
+
+def trained(name: str, *, seed: int = 0) -> Ranker:
+    """A ranker with its usual settings, trained once."""
+    if (name, seed) not in _trained:
+        _trained[name, seed] = RANKERS.make(name).fit(make_examples(TRAIN, all_labels(TRAIN)), seed=seed)
+    return _trained[name, seed]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -36,48 +52,188 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     """A folder with a LambdaMART."""
-    RANKERS["lambdamart"].fit(make_examples(TRAIN, all_labels(TRAIN))).save(tmp_path / "ranker")
+    SMALL.fit(make_examples(TRAIN, all_labels(TRAIN))).save(tmp_path / "ranker")
     return tmp_path / "ranker"
 
 
 @every_ranker
-def test_it_learns_and_is_the_same_after_a_round_trip(settings: Any, tmp_path: Path) -> None:
-    fitted = settings.fit(make_examples(TRAIN, all_labels(TRAIN)))
+def test_it_learns_and_is_the_same_after_a_round_trip(name: str, tmp_path: Path) -> None:
+    fitted = trained(name)
     scores = fitted.score(OTHER.features)
     fitted.save(tmp_path / "ranker")
     loaded = load_ranker(tmp_path / "ranker")
     query = OTHER.query_id[OTHER.query]
     assert evaluate(scores, OTHER.grade, query).mean > evaluate(np.zeros(len(scores)), OTHER.grade, query).mean
     assert loaded.score(OTHER.features).tolist() == scores.tolist()
-    assert getattr(loaded, "settings") == settings  # noqa: B009
+    assert (loaded.features, loaded.feature_names) == (3, ("feature_1", "feature_2", "feature_3"))
     loaded.save(tmp_path / "again")
     assert contents(tmp_path / "again") == contents(tmp_path / "ranker")
 
 
 @every_ranker
-def test_the_same_seed_gives_the_same_bytes(settings: Any, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
     examples = make_examples(TRAIN, all_labels(TRAIN))
-    settings.fit(examples, seed=3).save(tmp_path / "first")
-    settings.fit(examples, seed=3).save(tmp_path / "second")
+    trained(name, seed=3).save(tmp_path / "first")
+    RANKERS.make(name).fit(examples, seed=3).save(tmp_path / "second")
     assert contents(tmp_path / "first") == contents(tmp_path / "second")
 
 
 @every_ranker
-def test_a_ranker_may_replace_another(settings: Any, tmp_path: Path) -> None:
-    examples = make_examples(TRAIN, all_labels(TRAIN))
-    settings.fit(make_examples(OTHER, all_labels(OTHER))).save(tmp_path / "ranker")
-    fitted = settings.fit(examples)
-    fitted.save(tmp_path / "ranker")
-    assert load_ranker(tmp_path / "ranker").score(OTHER.features).tolist() == fitted.score(OTHER.features).tolist()
+def test_a_ranker_may_replace_another(name: str, saved: Path) -> None:
+    trained(name).save(saved)
+    assert load_ranker(saved).score(OTHER.features).tolist() == trained(name).score(OTHER.features).tolist()
+    assert len(list(saved.iterdir())) == 2
 
 
 @every_ranker
-def test_order_of_labels_does_not_matter(settings: Any) -> None:
-    labels = all_labels(TRAIN)
+def test_order_of_labels_does_not_matter(name: str) -> None:
     order = np.random.default_rng(0).permutation(TRAIN.documents)
-    shuffled = tuple(column[order] for column in labels)
-    first, second = (settings.fit(make_examples(TRAIN, given)) for given in (labels, shuffled))
-    assert first.score(OTHER.features).tolist() == second.score(OTHER.features).tolist()
+    shuffled = tuple(column[order] for column in all_labels(TRAIN))
+    second = RANKERS.make(name).fit(make_examples(TRAIN, shuffled))
+    assert trained(name).score(OTHER.features).tolist() == second.score(OTHER.features).tolist()
+
+
+@every_ranker
+def test_progress_rises_to_the_whole(name: str) -> None:
+    shares: list[float] = []
+    RANKERS.make(name).fit(make_examples(TRAIN, all_labels(TRAIN)), progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+@every_ranker
+def test_names_of_features_and_their_gaps_are_kept(name: str, tmp_path: Path) -> None:
+    features = TRAIN.features.copy()
+    features[::4, 1] = np.nan
+    named = replace(TRAIN, features=features, feature_names=("bm25 title", "ctr", 'a "quoted", name'))
+    fitted = RANKERS.make(name).fit(make_examples(named, all_labels(TRAIN)))
+    fitted.save(tmp_path / "ranker")
+    loaded = load_ranker(tmp_path / "ranker")
+    assert loaded.feature_names == ("bm25 title", "ctr", 'a "quoted", name')
+    assert loaded.missing == ("ctr",)
+    assert loaded.score(features).tolist() == fitted.score(features).tolist()
+    assert np.isfinite(fitted.score(features)).all()
+
+
+@every_ranker
+def test_a_gap_where_training_had_none_is_refused(name: str) -> None:
+    features = OTHER.features.copy()
+    features[6, 2] = np.nan
+    with pytest.raises(cm.InputError) as caught:
+        trained(name).score(features)
+    assert str(caught.value) == (
+        "features, row 7, column 3: the value is missing, but this feature was never missing in training (rows and "
+        "columns count from 1). Fill the gap, or train with gaps in this feature."
+    )
+
+
+@every_ranker
+def test_curves_are_the_mean_scores_with_one_value_everywhere(name: str) -> None:
+    rows = OTHER.features[:50]
+    curve = trained(name).partial_dependence(rows, "feature_2")
+    assert [point.value for point in curve] == sorted({point.value for point in curve})
+    changed = rows.copy()
+    changed[:, 1] = curve[3].value
+    assert curve[3].score == float(np.mean(trained(name).score(changed)))
+    assert curve[0].value == rows[:, 1].min()
+    assert curve[-1].value == rows[:, 1].max()
+
+
+@pytest.mark.parametrize("name", ["lambdamart", "dnn"])
+def test_a_folder_that_release_0_1_wrote_is_read(name: str, tmp_path: Path) -> None:
+    expected = json.loads((GOLDEN / "scores.json").read_text())
+    loaded = load_ranker(GOLDEN / name)
+    assert loaded.score(np.array(expected["features"], np.float32)) == pytest.approx(expected[name], abs=1e-6)
+    assert (loaded.feature_names, loaded.missing) == (("feature_1", "feature_2", "feature_3"), ())
+    loaded.save(tmp_path / "new")
+    (weights,) = (file for file in (GOLDEN / name).iterdir() if file.name != "ranker.json")
+    assert (tmp_path / "new" / weights.name).read_bytes() == weights.read_bytes()
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Scores documents by one feature."""
+
+    column: int = 0
+
+    def fit(self, examples: Examples, *, vali: Any = None, seed: int = 0, progress: Any = None) -> FittedToy:
+        if progress:
+            progress(1.0)
+        return FittedToy(self, examples.feature_names)
+
+    def restore(self, saved: SavedRanker) -> FittedToy:
+        return FittedToy(Toy(**saved.settings), saved.feature_names)
+
+
+@dataclass(frozen=True)
+class FittedToy:
+    settings: Toy
+    feature_names: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> int:
+        return len(self.feature_names)
+
+    def score(self, features: Any) -> Any:
+        return np.asarray(features[:, self.settings.column], np.float64)
+
+    def remarks(self) -> tuple[str, ...]:
+        return ("Nothing to learn.",)
+
+    def importance(self) -> tuple[()]:
+        return ()
+
+    def partial_dependence(self, features: Any, name: str) -> tuple[()]:
+        return ()
+
+    def save(self, folder: str | Path) -> None:
+        write_folder(
+            folder,
+            ranker="toy",
+            feature_names=self.feature_names,
+            missing={},
+            settings={"column": self.settings.column},
+            training={},
+            weights=b"",
+            weights_name="toy.txt",
+        )
+
+
+@pytest.fixture
+def toy() -> Iterator[None]:
+    """A ranker from outside the package."""
+    RANKERS.register("toy", help="one feature", options=(Option("column", "Which feature, from 0.", type=int),))(Toy)
+    yield
+    RANKERS.remove("toy")
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_ranker_from_outside_is_in_the_command_the_contract_and_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_features(TRAIN, "train.parquet")
+    query, document, relevance = all_labels(TRAIN)
+    rows = zip(query.tolist(), document.tolist(), relevance.tolist(), strict=True)
+    Path("labels.csv").write_text("query_id,doc_id,relevance\n" + "".join(f"{q},{d},{r}\n" for q, d, r in rows))
+    shown = " ".join(run("train", "--help").stdout.split())
+    assert "<lambdamart|dnn|toy>" in shown
+    assert "toy: one feature." in shown
+    assert "--column <int> Which feature, from 0. (toy)" in shown
+    assert "toy" in contract_names()
+    words = "train --features train.parquet --labels labels.csv -o ranker --ranker toy --column 2"
+    assert run(*words.split()).stdout.splitlines()[1:] == ["Nothing to learn.", "Ranker (toy) in ranker."]
+    assert load_ranker("ranker").score(OTHER.features).tolist() == OTHER.features[:, 2].tolist()
+    (tmp_path / "round").mkdir()
+    test_it_learns_and_is_the_same_after_a_round_trip("toy", tmp_path / "round")
+    _trained.pop(("toy", 0))
+
+
+def test_a_ranker_that_was_removed_is_gone() -> None:
+    assert "toy" not in contract_names()
+    with pytest.raises(cm.SettingError, match=re.escape("ranker 'toy': expected one of lambdamart, dnn.")):
+        RANKERS.make("toy")
 
 
 def test_other_features_than_in_training_are_refused(saved: Path) -> None:
@@ -101,23 +257,33 @@ def other_kind(folder: Path) -> None:
 
 
 def unknown_ranker(folder: Path) -> None:
-    write_document(folder / "ranker.json", kind="clickmix ranker", version=1, payload={"ranker": "../evil"})
+    payload = json.loads((folder / "ranker.json").read_text())["payload"]
+    write_document(folder / "ranker.json", kind="clickmix ranker", version=2, payload=payload | {"ranker": "../evil"})
 
 
 def half_payload(folder: Path) -> None:
     write_document(folder / "ranker.json", kind="clickmix ranker", version=1, payload={"ranker": "lambdamart"})
 
 
+def another_version(folder: Path) -> None:
+    write_document(folder / "ranker.json", kind="clickmix ranker", version=3, payload={})
+
+
 DAMAGES: list[tuple[Callable[[Path], None], str]] = [
     (
         lambda folder: (folder / "ranker.json").unlink(),
-        "{0}: no ranker.json there: no ranker, or its writing did not finish. Train it again.",
+        "{0}: no ranker.json in it: not a ranker, or a save that did not finish. Train it again.",
     ),
-    (remove_model, "{0}/{1}: no such file, though ranker.json is there. Train the ranker again."),
-    (damage_model, "{0}/{1}: damaged: the checksum does not fit. Train the ranker again."),
+    (remove_model, "{0}/{1}: no such file, but ranker.json names it. Train the ranker again."),
+    (damage_model, "{0}/{1}: damaged: the checksum does not match. Train the ranker again."),
     (other_kind, "{0}/ranker.json: found a 'clickmix model', expected a 'clickmix ranker'."),
-    (unknown_ranker, "{0}/ranker.json: no ranker is called '../evil'. The rankers are lambdamart, dnn."),
-    (half_payload, "{0}/ranker.json: damaged: expected features, ranker, settings, sha256, training."),
+    (unknown_ranker, "{0}/ranker.json: found a ranker '../evil', expected one of lambdamart, dnn."),
+    (half_payload, "{0}/ranker.json: damaged, or written by another clickmix. Train the ranker again."),
+    (
+        another_version,
+        "{0}/ranker.json: format version 3, this clickmix reads version 2. "
+        "Make the file again with this clickmix, or use the one that wrote it.",
+    ),
 ]
 
 
@@ -138,7 +304,7 @@ def test_cut_off_while_it_is_replaced_a_folder_holds_the_old_ranker(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = load_ranker(saved).score(OTHER.features)
-    new = RANKERS["lambdamart"].fit(make_examples(OTHER, all_labels(OTHER)))
+    new = SMALL.fit(make_examples(OTHER, all_labels(OTHER)))
     with monkeypatch.context() as broken:
         broken.setattr("clickmix.rankers.folder.write_document", full)
         with pytest.raises(OSError, match="disk full"):
@@ -149,17 +315,17 @@ def test_cut_off_while_it_is_replaced_a_folder_holds_the_old_ranker(
     assert len(list(saved.iterdir())) == 2  # nothing of the old one is left
 
 
-def test_what_a_killed_save_left_is_no_hindrance(saved: Path) -> None:
+def test_leftovers_of_a_killed_save_are_ignored(saved: Path) -> None:
     (saved / "ranker.json").rename(saved / ".ranker.json.0123456789ab.tmp")
     check_folder(saved)
-    RANKERS["lambdamart"].fit(make_examples(OTHER, all_labels(OTHER))).save(saved)
+    SMALL.fit(make_examples(OTHER, all_labels(OTHER))).save(saved)
     assert load_ranker(saved).features == 3
 
 
 @pytest.mark.parametrize("name", ["model.txt", "notes.txt", "weights.npy"])
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
-    message = f"{tmp_path}: this folder holds something else. Give a new folder, or one of a ranker."
+    message = f"{tmp_path}: this folder holds something else. Give a new folder, or a ranker's folder."
     with pytest.raises(cm.InputError, match=f"^{re.escape(message)}$"):
         check_folder(tmp_path)
 
@@ -167,11 +333,10 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, name: str) -
 @every_ranker
 @pytest.mark.parametrize("point", ["write_atomically", "write_document"])
 def test_a_full_disk_leaves_no_new_folder(
-    settings: Any, point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fitted = settings.fit(make_examples(OTHER, all_labels(OTHER)))
-    module = "folder" if isinstance(settings, LambdaMART) else "dnn_files"
-    monkeypatch.setattr(f"clickmix.rankers.{module}.{point}", full)
+    fitted = trained(name)
+    monkeypatch.setattr(f"clickmix.rankers.folder.{point}", full)
     with pytest.raises(OSError, match="disk full"):
         fitted.save(tmp_path / "ranker")
     assert list(tmp_path.iterdir()) == []
@@ -193,7 +358,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
 
 
 def test_debiased_labels_teach_more_than_click_through_rates(simulated: tuple[Any, Path]) -> None:
-    settings, (collection, log) = RANKERS["lambdamart"], simulated
+    settings, (collection, log) = SMALL, simulated
     test = collection.test
     debiased, raw = (
         evaluate(
