@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -272,3 +273,63 @@ def test_without_lightgbm_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPa
     assert str(caught.value) == (
         "LambdaMART is LightGBM's, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
     )
+
+
+def with_gaps() -> Examples:
+    """Examples in which a missing value says something: it stands for a high grade."""
+    given = graded(largest_grade=4)
+    features = given.features.copy()
+    features[:, 1] = np.where(given.relevance > 0.6, np.nan, features[:, 1])
+    return replace(given, features=features)
+
+
+def test_missing_values_reach_lightgbm_as_missing() -> None:
+    given = with_gaps()
+    fitted = LambdaMART(trees=20, weighting="none").fit(given)
+    own = lightgbm.Booster(model_str=fitted.model)
+    assert fitted.missing == ("feature_2",)
+    assert fitted.score(given.features).tolist() == own.predict(given.features).tolist()
+    nodes = [node for tree in own.dump_model()["tree_info"] for node in splits(tree["tree_structure"])]
+    assert {node["missing_type"] for node in nodes if node["split_feature"] == 1} == {"NaN"}
+    assert {node["missing_type"] for node in nodes if node["split_feature"] != 1} == {"None"}
+    filled = np.nan_to_num(given.features, nan=0.0)
+    assert fitted.score(filled).tolist() != fitted.score(given.features).tolist()
+
+
+def splits(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "split_feature" in node:
+        yield node
+        yield from splits(node["left_child"])
+        yield from splits(node["right_child"])
+
+
+def test_importance_is_the_sum_of_the_gains_of_a_features_splits() -> None:
+    named = replace(graded(largest_grade=4), feature_names=("bm25", "ctr", "age", "price", "size"))
+    fitted = LambdaMART(trees=5).fit(named)
+    gains = dict.fromkeys(named.feature_names, 0.0)
+    for tree in lightgbm.Booster(model_str=fitted.model).dump_model()["tree_info"]:
+        for node in splits(tree["tree_structure"]):
+            gains[named.feature_names[node["split_feature"]]] += node["split_gain"]
+    found = fitted.importance()
+    # LightGBM writes gains with six digits.
+    assert {each.name: each.gain for each in found} == pytest.approx(gains, rel=1e-4)
+    assert [each.gain for each in found] == sorted((each.gain for each in found), reverse=True)
+    assert sum(each.share for each in found) == pytest.approx(1, abs=1e-12)
+    assert found[0].name == "bm25"
+
+
+def test_a_curve_ends_with_the_score_of_a_missing_value() -> None:
+    given = with_gaps()
+    fitted = LambdaMART(trees=20).fit(given)
+    curve = fitted.partial_dependence(given.features, "feature_2")
+    assert [point.missing for point in curve] == [False] * (len(curve) - 1) + [True]
+    assert curve[-1].score > max(point.score for point in curve[:-1])
+
+
+def test_a_curve_of_an_unknown_feature_is_refused() -> None:
+    given = graded(largest_grade=4)
+    expected = (
+        "feature 'bm25': the ranker does not have it. Expected one of feature_1, feature_2, feature_3, feature_4,"
+    )
+    with pytest.raises(cm.SettingError, match=re.escape(expected)):
+        LambdaMART(trees=2).fit(given).partial_dependence(given.features, "bm25")
