@@ -1,4 +1,4 @@
-"""TREC runs: the text, the order of ties, what trec_eval makes of it, and ids that cannot stand in one."""
+"""TREC runs: the text, the order of ties, what trec_eval makes of it, and ids that do not fit."""
 
 import importlib
 import re

@@ -240,7 +240,7 @@ FAILURES = [
     ),
     (
         "evaluate --ranker ranker --features test.parquet --metrics ncdg@10",
-        "No measure is called 'ncdg'. Did you mean ndcg? The measures are ndcg, dcg, mrr, map, precision, recall.",
+        "Unknown measure 'ncdg'. Did you mean ndcg? The measures are ndcg, dcg, mrr, map, precision, recall.",
     ),
     (
         "evaluate --ranker ranker --features narrow.parquet",

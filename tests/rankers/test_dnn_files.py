@@ -260,7 +260,7 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     assert files(tmp_path) == {"notes.txt": b"mine"}
 
 
-def test_what_a_killed_save_left_is_no_hindrance(folder: Path) -> None:
+def test_leftovers_of_a_killed_save_are_ignored(folder: Path) -> None:
     (folder / "ranker.json").unlink()
     SECOND.save(folder)
     assert (FittedDNN.load(folder).score(TEST.features) == SECOND.score(TEST.features)).all()

@@ -187,7 +187,7 @@ def few() -> Examples:
 
 
 def next_to_equal() -> Examples:
-    """Labels that differ by less than is told apart."""
+    """Labels that differ by less than a level."""
     given = graded(largest_grade=4)
     return replace(given, relevance=0.5 + given.relevance / 10_000)
 
@@ -206,7 +206,7 @@ def test_a_ranker_that_learned_nothing_is_refused(given: Examples, vali: Example
     )
 
 
-def test_without_validation_all_trees_are_grown_and_told() -> None:
+def test_without_validation_all_trees_are_grown_and_reported() -> None:
     shares: list[float] = []
     fitted = LambdaMART(trees=4).fit(graded(largest_grade=4), progress=shares.append)
     assert (fitted.trees, fitted.ndcg, shares) == (4, (), [0.25, 0.5, 0.75, 1.0])
@@ -252,7 +252,7 @@ def test_labels_that_are_all_next_to_nothing_are_refused(weighting: Weighting) -
     with pytest.raises(cm.InputError) as caught:
         LambdaMART(weighting=weighting).fit(given)
     assert str(caught.value) == (
-        "All labels are so near to 0 (below 1/2000) that they are taken for 0: nothing to rank by. "
+        "All labels are below 1/2000 and are rounded to 0: there is nothing to rank by. "
         "Look at the log; most likely it has almost no clicks."
     )
 
@@ -262,21 +262,21 @@ def test_a_list_too_long_for_lightgbm_is_refused() -> None:
     with pytest.raises(cm.InputError) as caught:
         LambdaMART().fit(given)
     assert str(caught.value) == (
-        "Query 2: 10,001 labelled documents, and LightGBM takes at most 10,000. Leave the least shown ones out."
+        "Query 2: 10,001 labelled documents, but LightGBM takes at most 10,000. Leave out those shown least."
     )
 
 
-def test_without_lightgbm_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_lightgbm_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(cm.InputError) as caught:
         LambdaMART().fit(graded(largest_grade=4))
     assert str(caught.value) == (
-        "LambdaMART is LightGBM's, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
+        "LambdaMART needs LightGBM, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
     )
 
 
 def with_gaps() -> Examples:
-    """Examples in which a missing value says something: it stands for a high grade."""
+    """Examples in which a missing value says something: it means a high grade."""
     given = graded(largest_grade=4)
     features = given.features.copy()
     features[:, 1] = np.where(given.relevance > 0.6, np.nan, features[:, 1])

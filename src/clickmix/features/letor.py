@@ -1,6 +1,6 @@
 """LETOR text, dense or sparse, gzipped or not.   path -> Split
 
-The text is cut into pieces of whole lines, which threads read side by side: numpy holds no lock.
+Threads parse pieces of whole lines side by side: numpy releases the lock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from clickmix.errors import InputError
 from clickmix.features.ids import Ids
-from clickmix.features.letor_lines import LineError, Lines, read_lines
+from clickmix.features.letor_lines import LetorLines, LineError, read_lines
 from clickmix.features.split import Split, offsets_of, refuse_repeated, row_of_scattered_query
 
 PIECE = 4 * 1024 * 1024  # bytes: large beside what a call of numpy costs, small beside the memory
@@ -33,7 +33,7 @@ def read_letor(path: str | Path) -> Split:
     """The documents of a file of lines `grade qid:query feature:value ... # comment`, in its order.
 
     A document's id is what a comment `# docid = ID` says, otherwise its number in the file, from 0. Features that are
-    left out are 0; numbers beyond float32 become its largest.
+    left out are 0; numbers too large for float32 become its largest.
     """
     path = Path(path)
     pieces, features = _gathered(_read_pieces(path))
@@ -50,8 +50,8 @@ def read_letor(path: str | Path) -> Split:
     return Split(query[offsets[:-1]], offsets, doc_id, grade, features)
 
 
-def _gathered(pieces: Iterator[Lines]) -> tuple[list[Lines], NDArray[np.float32]]:
-    """The pieces without their features, and these in one matrix that grows in place: no number is held twice."""
+def _gathered(pieces: Iterator[LetorLines]) -> tuple[list[LetorLines], NDArray[np.float32]]:
+    """The pieces without their features, and the features in one matrix that grows in place: nothing is held twice."""
     narrow, features, rows = [], np.zeros((0, 0), np.float32), 0
     for piece in pieces:
         count, width = piece.features.shape
@@ -66,9 +66,9 @@ def _gathered(pieces: Iterator[Lines]) -> tuple[list[Lines], NDArray[np.float32]
     return narrow, features
 
 
-def _read_pieces(path: Path) -> Iterator[Lines]:
-    """What the pieces of the file say, in order, their lines numbered through; a few are being read at any time."""
-    waiting: deque[Future[Lines]] = deque()
+def _read_pieces(path: Path) -> Iterator[LetorLines]:
+    """The parsed pieces of the file, in order, with lines numbered through; a few are parsed at any time."""
+    waiting: deque[Future[LetorLines]] = deque()
     before = 0
     with ThreadPoolExecutor(THREADS) as threads:
         try:
@@ -85,7 +85,7 @@ def _read_pieces(path: Path) -> Iterator[Lines]:
                 future.cancel()
 
 
-def _numbered(path: Path, future: Future[Lines], before: int) -> Lines:
+def _numbered(path: Path, future: Future[LetorLines], before: int) -> LetorLines:
     try:
         piece = future.result()
     except LineError as error:
@@ -125,13 +125,13 @@ def _refuse_scattered(path: Path, query: NDArray[np.int64], line: NDArray[np.int
     row = row_of_scattered_query(query)
     if row is not None:
         raise InputError(
-            f"{path}, line {line[row] + 1}: query {query[row]} had ended further up. "
+            f"{path}, line {line[row] + 1}: query {query[row]} already ended above. "
             "Put the lines of each query together."
         )
 
 
-def _doc_ids(pieces: list[Lines]) -> Ids:
-    """Whole numbers; or, where any line names its document, text."""
+def _doc_ids(pieces: list[LetorLines]) -> Ids:
+    """Whole numbers; text if any line names its document."""
     rows = sum(len(piece.line) for piece in pieces)
     if all(piece.doc_id is None or not piece.doc_id.any() for piece in pieces):
         return np.arange(rows)

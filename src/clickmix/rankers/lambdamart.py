@@ -1,7 +1,7 @@
 """LambdaMART on real-valued relevance, with LightGBM as it is.   examples -> ranker -> scores
 
-LightGBM takes whole grades only. Relevance is rounded to the nearest of about a thousand levels, and `label_gain` says
-what each level is worth; grades g / G fall on levels exactly, so that on grades the trees are LightGBM's own.
+LightGBM takes whole grades only. Relevance is rounded to about a thousand levels, and `label_gain` says what each level
+is worth. Grades g / G are levels exactly, so on grades the trees are LightGBM's own.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Gain = Literal["exponential", "linear"]
 GAINS: tuple[Gain, ...] = get_args(Gain)
 STEPS = 1000  # between relevance 0 and 1, or the next lower multiple of the largest grade
 CUTOFF = 10  # of the nDCG that decides when to stop
-MOST_THREADS = 256  # a machine with few cores may repeat what a large one did, and read its rankers
-LARGEST_SEED = 2**31 - 1  # LightGBM's, as those below
+MOST_THREADS = 256  # more than most machines have: a small one can read a large one's rankers
+LARGEST_SEED = 2**31 - 1  # this bound and those below are LightGBM's
 MOST_LEAVES = 131_072
-LONGEST_LIST = 10_000  # LightGBM's bound on the documents of a query
+LONGEST_LIST = 10_000  # documents of a query
 
 
 @RANKERS.register(
@@ -52,8 +52,8 @@ class LambdaMART:
 
     gain            what relevance p is worth: 2^(largest_grade p) - 1 (exponential), or largest_grade p (linear)
     weighting       how much a query weighs (see `clickmix.rankers.weighting`)
-    patience        with validation labels: stop when so many trees in a row did not help
-    threads         of training and scoring; another number adds in another order and may give other trees
+    patience        with validation labels: stop after so many trees in a row without improvement
+    threads         for training and scoring; another number adds in another order and may give other trees
     """
 
     trees: int = 300
@@ -143,7 +143,7 @@ class LambdaMART:
         return lightgbm_module().Dataset(examples.features, levels, group=examples.sizes, weight=weights)
 
     def _stopping_set(self, vali: Examples, *, reference: Any) -> Any:
-        """Without weights, which LightGBM would give to nDCG, and queries that it would count as ranked perfectly."""
+        """Without weights, which LightGBM would apply to nDCG, and queries that it would count as ranked perfectly."""
         levels = self.levels(vali.relevance)
         _check_worth(levels, of="validation labels")
         some = np.maximum.reduceat(levels, vali.offsets[:-1]) > 0
@@ -163,7 +163,7 @@ class LambdaMART:
             "eval_at": [CUTOFF],
             "seed": seed,
             "verbosity": -1,
-            # The same bytes on every run: one way of counting.
+            # The same bytes on every run.
             "deterministic": True,
             "force_row_wise": True,
             "num_threads": self.threads,
@@ -252,15 +252,15 @@ def _check_sizes(examples: Examples) -> None:
     if examples.sizes.max() > LONGEST_LIST:
         query = int(np.argmax(examples.sizes))
         raise InputError(
-            f"Query {examples.query_id[query]}: {examples.sizes[query]:,} labelled documents, and LightGBM takes "
-            f"at most {LONGEST_LIST:,}. Leave the least shown ones out."
+            f"Query {examples.query_id[query]}: {examples.sizes[query]:,} labelled documents, but LightGBM takes "
+            f"at most {LONGEST_LIST:,}. Leave out those shown least."
         )
 
 
 def _check_worth(levels: Ints, *, of: str) -> None:
     if not levels.any():
         raise InputError(
-            f"All {of} are so near to 0 (below 1/{2 * STEPS}) that they are taken for 0: nothing to rank by. "
+            f"All {of} are below 1/{2 * STEPS} and are rounded to 0: there is nothing to rank by. "
             "Look at the log; most likely it has almost no clicks."
         )
 
@@ -274,11 +274,11 @@ def _nothing_learned(examples: Examples) -> InputError:
 
 
 def lightgbm_module() -> Any:
-    """LightGBM, or what to do when it is not installed."""
+    """LightGBM, or an error that says how to install it."""
     try:
         import lightgbm
     except ImportError:
         raise InputError(
-            "LambdaMART is LightGBM's, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
+            "LambdaMART needs LightGBM, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
         ) from None
     return lightgbm

@@ -59,10 +59,12 @@ def _dependence_section(curves: list[tuple[DependencePoint, ...]], *, strongest:
         "value below in all of them and nothing else changed. The values are quantiles of the feature. A flat curve "
         "means that the feature alone moves nothing."
     )
-    return Section("How scores follow a feature", [prose], figures=[_curve_figure(curve) for curve in curves])
+    scores = [point.score for curve in curves for point in curve]
+    axis = Axis("mean score", low=min(scores), high=max(scores))  # the same for all: a weak feature looks flat
+    return Section("How scores follow a feature", [prose], figures=[_curve_figure(curve, axis) for curve in curves])
 
 
-def _curve_figure(curve: tuple[DependencePoint, ...]) -> Figure:
+def _curve_figure(curve: tuple[DependencePoint, ...], axis: Axis) -> Figure:
     present = [point for point in curve if not point.missing]
     values, scores = [point.value for point in present], [point.score for point in present]
     marks = [Line("", values, scores, colour="blue")]
@@ -70,4 +72,4 @@ def _curve_figure(curve: tuple[DependencePoint, ...]) -> Figure:
         if point.missing:  # a level line across the figure: a missing value has no place on the axis
             ends = [min(values, default=0.0), max(values, default=1.0)]
             marks.append(Line("value is missing", ends, [point.score] * 2, colour="vermillion", points=False))
-    return Figure(curve[0].name, Axis(curve[0].name), [Panel(Axis("mean score"), marks)])
+    return Figure(curve[0].name, Axis(curve[0].name), [Panel(axis, marks)])
