@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +24,7 @@ from clickmix.rankers.folder import SavedRanker, write_folder
 from clickmix.registry import Option
 from clickmix.storage.files import write_document
 from collections_rankers import all_labels, split
-from commands import run
+from commands import ENVIRONMENT, run
 
 TRAIN, OTHER = split(sizes=[8] * 30), split(sizes=[8] * 10, seed=5)
 SMALL = LambdaMART(trees=10, leaves=7)
@@ -228,6 +230,15 @@ def test_a_ranker_from_outside_is_in_the_command_the_contract_and_in_use(
     (tmp_path / "round").mkdir()
     test_it_learns_and_is_the_same_after_a_round_trip("toy", tmp_path / "round")
     _trained.pop(("toy", 0))
+
+
+def test_listing_the_rankers_loads_neither_torch_nor_lightgbm() -> None:
+    program = (
+        "import sys; from clickmix.rankers import RANKERS; "
+        "print(RANKERS.names(), {'torch', 'lightgbm'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert done.stdout == "('lambdamart', 'dnn') set()\n"
 
 
 def test_a_ranker_that_was_removed_is_gone() -> None:
