@@ -123,6 +123,16 @@ def test_a_wrong_file_is_refused(tmp_path: Path, sql: str, message: str) -> None
         read_features(path)
 
 
+def test_a_file_without_features_is_refused_with_or_without_grades(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("query_id,doc_id,grade\n1,1,0\n")
+    expected = (
+        f"{tmp_path / 'f.csv'}: no features; found query_id, doc_id, grade. "
+        "Expected query_id, doc_id and one column per feature."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        open_features(tmp_path / "f.csv")
+
+
 def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     path.write_text("query_id,doc_id")

@@ -116,7 +116,7 @@ def _feature_names(where: str, found: Sequence[str], *, graded: bool) -> tuple[s
     if missing:
         shown = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "")
         expected = f"Expected {', '.join(needed)} and one column per feature"
-        what = "no features" if len(found) == len(needed) and missing == ["feature_1"] else f"no column {missing[0]!r}"
+        what = "no features" if set(found) <= set(KEYS) and missing == ["feature_1"] else f"no column {missing[0]!r}"
         raise InputError(f"{where}: {what}; found {shown}. {expected}.")
     return names
 
