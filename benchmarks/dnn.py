@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from clickmix.features.normalisation import Normalisation
 from clickmix.rankers.batches import check_examples, prepare
-from clickmix.rankers.dnn import DNN, Epoch, FittedDNN
+from clickmix.rankers.dnn import DNN, FittedDNN
 from clickmix.rankers.losses import LOSSES
 from measuring import write_result
 
@@ -33,6 +33,7 @@ class Random:
     features: NDArray[np.float32]
     relevance: NDArray[np.float32]
     offsets: NDArray[np.int64]
+    feature_names: tuple[str, ...] = ()
 
     @classmethod
     def draw(cls, queries: int) -> Random:
@@ -82,7 +83,7 @@ def _epoch_seconds(settings: DNN, examples: Random) -> float:
     """Of the second epoch, which has nothing to set up."""
     ends: list[float] = []
 
-    def note(epoch: Epoch) -> None:
+    def note(share: float) -> None:
         ends.append(time.perf_counter())
 
     settings.fit(examples, progress=note)

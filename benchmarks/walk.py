@@ -53,11 +53,11 @@ def main() -> None:
     """Simulate a small log, label it, and print what was visited."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.parquet"
-        duckdb.sql(
-            "SELECT q AS query_id, 20 * q + p AS doc_id, p AS position, CAST(hash(q, p, s) % 100 < "
+        duckdb.execute(
+            "COPY (SELECT q AS query_id, 20 * q + p AS doc_id, p AS position, CAST(hash(q, p, s) % 100 < "
             "(CASE WHEN hash(q, p) % 5 = 0 THEN 90 ELSE 30 END) / p AS INTEGER) AS clicked "
-            "FROM range(200) AS a(q), range(1, 11) AS b(p), range(50) AS c(s)"
-        ).write_parquet(str(log))
+            f"FROM range(200) AS a(q), range(1, 11) AS b(p), range(50) AS c(s)) TO '{log}'"
+        )
         words = ["debias", str(log), "-o", str(Path(folder) / "labels.parquet")]
         cli.app(words, standalone_mode=False)  # loads every module, which is not part of the walk
         calls = walked(words)

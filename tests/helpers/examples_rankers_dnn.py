@@ -16,6 +16,7 @@ class Made:
     features: NDArray[Any]
     relevance: NDArray[Any]
     offsets: NDArray[np.int64]
+    feature_names: tuple[str, ...] = ()
 
     @property
     def query(self) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 try:
     import typer
@@ -97,10 +97,16 @@ def demo(
         say(f"The report, for a browser: {done.report}")
 
 
-app.command(cls=command_with(cli_labels.correction_options))(cli_labels.debias)
-app.command()(cli_labels.counts)
-app.command(cls=command_with(cli_labels.mixture_options))(cli_labels.fit)
+# Commands whose options follow from a family.
+_OPTIONS: dict[Any, Any] = {
+    cli_labels.debias: cli_labels.correction_options,
+    cli_labels.fit: cli_labels.mixture_options,
+    cli_rankers.train: cli_rankers.ranker_options,
+}
 for _command in (
+    cli_labels.debias,
+    cli_labels.counts,
+    cli_labels.fit,
     cli_labels.label,
     cli_labels.inspect,
     cli_sql.sql,
@@ -111,7 +117,7 @@ for _command in (
     cli_rankers.score,
     cli_experiments.reproduce,
 ):
-    app.command()(_command)
+    app.command(cls=command_with(_OPTIONS[_command]) if _command in _OPTIONS else None)(_command)
 
 
 def _version(asked: bool) -> None:

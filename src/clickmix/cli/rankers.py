@@ -2,63 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clickmix.cli.members import given, member_option
+from clickmix.cli.outputs import check_report
 from clickmix.cli.terminal import progress_bar, say, stages
 from clickmix.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from clickmix.features import Examples
+    from clickmix.registry import Option
 
-Features = Annotated[Path, typer.Option(help="Features: Parquet with query_id, doc_id, feature_1, ..., or LETOR text.")]
+Features = Annotated[
+    Path,
+    typer.Option(help="Features: Parquet, CSV or NDJSON with query_id, doc_id and one column per feature; LETOR text."),
+]
 Folder = Annotated[Path, typer.Option("--ranker", help="A folder that `clickmix train` wrote.")]
 
 
+def ranker_options() -> list[Option]:
+    """What `train` takes: the name of a ranker, and whatever some ranker takes."""
+    from clickmix.rankers import RANKERS
+
+    return [member_option(RANKERS, "ranker", default="lambdamart"), *RANKERS.options()]
+
+
 def train(
+    given_options: typer.Context,
     features: Features,
     labels: Annotated[Path, typer.Option(help="Labels: query_id, doc_id, relevance, as `clickmix debias` writes.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write the ranker to.")],
-    ranker: Annotated[Literal["lambdamart", "dnn"], typer.Option(help="What to train.")] = "lambdamart",
-    weighting: Annotated[
-        Literal["none", "ideal-dcg", "saturating"] | None,
-        typer.Option(help="How much a query weighs (lambdamart)."),
+    vali_features: Annotated[
+        Path | None, typer.Option(help="Features of other queries, with --vali-labels: they say when to stop.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Of lambdamart; another number may give other trees.")] = None,
-    vali_features: Annotated[Path | None, typer.Option(help="Features to stop by, with --vali-labels.")] = None,
-    vali_labels: Annotated[Path | None, typer.Option(help="Labels to stop by: no grades are needed.")] = None,
+    vali_labels: Annotated[
+        Path | None, typer.Option(help="Labels that say when to stop; grades are not needed.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write an HTML page on the features.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> None:
     """Train a ranker on features and labels, joined by query and document."""
-    from clickmix.rankers import check_folder
+    from clickmix.features import make_examples
+    from clickmix.rankers import RANKERS, check_folder
 
-    settings = _settings(ranker, weighting=weighting, threads=threads)
+    options = given(given_options)
+    name = options.pop("ranker", "lambdamart")
+    settings = RANKERS.make(name, **options)
     if (vali_features is None) != (vali_labels is None):
         raise SettingError("--vali-features and --vali-labels belong together: give both or neither.")
     check_folder(output)
+    if report is not None:
+        _check_page(report, features, labels, output)
     with stages() as stage:
         stage("reading")
-        examples = _examples(features, labels)
-        vali = None
-        if vali_features:
-            vali = _examples(vali_features, vali_labels, width=examples.features.shape[1])
-    with _telling(ranker, settings) as progress:
+        examples = make_examples(features, labels)
+        vali = make_examples(vali_features, vali_labels, names=examples.feature_names) if vali_features else None
+    with progress_bar("training") as progress:
         fitted = settings.fit(examples, vali=vali, seed=seed, progress=progress)
     fitted.save(output)
     say(f"Trained on {examples.queries:,} queries with {len(examples.relevance):,} documents. {examples.left_out}")
-    if ranker == "lambdamart" and vali is not None:
-        best = max(fitted.ndcg)
-        say(f"By the validation labels {fitted.trees} trees are best: nDCG@10 of these labels {best:.4f}.")
-    say(f"Ranker ({ranker}) in {output}.")
+    for remark in fitted.remarks():
+        say(remark)
+    say(f"Ranker ({name}) in {output}.")
+    if report is not None:
+        from clickmix.report.pages import write_page
+        from clickmix.report.ranker_page import ranker_page
+
+        write_page(ranker_page(fitted, examples), report)
+        say(f"Report in {report}.")
 
 
 def evaluate(
     ranker: Folder,
-    features: Annotated[Path, typer.Option(help="Features with grades: Parquet or LETOR text.")],
+    features: Annotated[Path, typer.Option(help="Features with a column grade, in any format that train takes.")],
     metrics: Annotated[str, typer.Option(help="For instance ndcg@10,mrr,map:grade=2.")] = "ndcg@10",
 ) -> None:
     """Measure a ranker on judged documents, query by query."""
@@ -70,7 +88,7 @@ def evaluate(
     with stages() as stage:
         stage("scoring")
         fitted = load_ranker(ranker)
-        split = open_features(features, graded=True, width=fitted.features)
+        split = open_features(features, graded=True, names=fitted.feature_names)
         ranking = rank(fitted.score(split.features), split.grade, split.query_id[split.query])
         scores = [score(ranking, measure=measure) for measure in measures]
     for line in str(tabulate({ranker.resolve().name: scores})).splitlines():
@@ -80,14 +98,16 @@ def evaluate(
 def score(
     ranker: Folder,
     features: Features,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The run file to write.")],
-    tag: Annotated[str, typer.Option(help="The name of the run, its last column.")] = "clickmix",
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The file to write: .parquet, .csv or .ndjson; else a TREC run.")
+    ],
+    tag: Annotated[str, typer.Option(help="The name of a TREC run, its last column.")] = "clickmix",
 ) -> None:
-    """Rank the documents of a features file: a run in TREC format."""
-    from clickmix.evaluate import trec_run
+    """Rank the documents of a features file: scores with their ranks, or a run in TREC format."""
+    from clickmix.evaluate import write_scores
     from clickmix.features import open_features
     from clickmix.rankers import load_ranker
-    from clickmix.storage.files import check_writable, write_atomically
+    from clickmix.storage.files import check_writable
 
     check_writable(output)
     if output.resolve() == features.resolve() or ranker.resolve() in output.resolve().parents:
@@ -95,39 +115,18 @@ def score(
     with stages() as stage:
         stage("scoring")
         fitted = load_ranker(ranker)
-        split = open_features(features, width=fitted.features)
+        split = open_features(features, names=fitted.feature_names)
         scores = fitted.score(split.features)
         stage("writing")
-        run = trec_run(split.query_id[split.query], split.doc_id, scores, tag=tag)
-        write_atomically(output, run.encode())
+        write_scores(split.query_id[split.query], split.doc_id, scores, output, tag=tag)
     say(f"{split.documents:,} documents of {split.queries:,} queries ranked in {output}.")
 
 
-def _settings(ranker: str, **given: Any) -> Any:
-    """The settings of a ranker: its defaults, but for those that are given."""
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if ranker == "lambdamart":
-        from clickmix.rankers import LambdaMART
+def _check_page(report: Path, *read: Path) -> None:
+    """A report can be made, and would replace nothing that is read or written."""
+    from clickmix.storage.files import check_writable
 
-        return LambdaMART(**chosen)
-    if chosen:
-        raise SettingError(f"--{next(iter(chosen))} is for --ranker lambdamart.")
-    import importlib
-
-    return importlib.import_module("clickmix.rankers.dnn").DNN()
-
-
-def _examples(features: Path, labels: Path | None, *, width: int = 0) -> Examples:
-    from clickmix.features import make_examples
-
-    return make_examples(features, labels, width=width)
-
-
-@contextmanager
-def _telling(ranker: str, settings: Any) -> Iterator[Any]:
-    """What to call while training: LambdaMART says the share of its trees, a DNN every epoch."""
-    with progress_bar("training") as bar:
-        if bar is None or ranker == "lambdamart":
-            yield bar
-        else:
-            yield lambda epoch: bar(epoch.number / settings.epochs)
+    check_report(report)
+    check_writable(report)
+    if any(report.resolve() == path.resolve() or path.resolve() in report.resolve().parents for path in read):
+        raise InputError(f"{report}: would replace an input or be inside the ranker's folder. Choose another name.")

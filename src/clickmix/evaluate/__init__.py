@@ -12,9 +12,9 @@ from clickmix.evaluate.comparisons import (
 )
 from clickmix.evaluate.measures import Measure
 from clickmix.evaluate.rankings import Ranking, query_index, rank
+from clickmix.evaluate.runs import Run, make_run, trec_run, write_scores
 from clickmix.evaluate.scores import Scores, evaluate, score
 from clickmix.evaluate.tables import Cell, Table, tabulate
-from clickmix.evaluate.trec import trec_run
 
 __all__ = [
     "Cell",
@@ -22,12 +22,14 @@ __all__ = [
     "Measure",
     "Outcomes",
     "Ranking",
+    "Run",
     "Scores",
     "TTest",
     "Table",
     "bootstrap_interval",
     "differences",
     "evaluate",
+    "make_run",
     "paired_t_test",
     "query_index",
     "rank",
@@ -36,4 +38,5 @@ __all__ = [
     "tabulate",
     "trec_run",
     "wins_ties_losses",
+    "write_scores",
 ]

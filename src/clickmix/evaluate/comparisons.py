@@ -1,4 +1,4 @@
-"""Comparisons: the Scores of two rankers, or of two sets of runs, in; who is better, and how sure that is, out."""
+"""Comparisons: the Scores of two rankers, or two sets of runs, in; which is better, and how sure that is, out."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ DRAWS_AT_ONCE = 4_000_000  # 32 MB of numbers at a time, however many queries an
 
 @dataclass(frozen=True)
 class TTest:
-    """Two means, their difference (first - second), and how probable one so large is if there were none.
+    """Two means, their difference (first - second), and how likely a difference so large is by chance.
 
-    `p` is two-sided. Numbers that do not vary at all have no t: then `t` is infinite and `p` 0, or, where the means are
-    equal too, `t` is 0 and `p` 1.
+    `p` is two-sided. If the numbers do not vary at all, `t` is infinite and `p` 0; if the means are equal too, `t` is 0
+    and `p` 1.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class TTest:
 
 @dataclass(frozen=True)
 class Interval:
-    """Where a mean lies with the probability `level`."""
+    """The interval that holds a mean with the probability `level`."""
 
     low: float
     high: float

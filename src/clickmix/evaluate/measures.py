@@ -13,8 +13,8 @@ from clickmix.errors import SettingError
 Gain = Literal["exponential", "linear"]
 GAINS: tuple[Gain, ...] = get_args(Gain)
 
-GAINED = ("ndcg", "dcg")  # these add up gains
-THRESHOLDED = ("mrr", "map", "precision", "recall")  # these only ask whether a document is relevant
+GAINED = ("ndcg", "dcg")  # they add up gains
+THRESHOLDED = ("mrr", "map", "precision", "recall")  # they only ask whether a document is relevant
 NAMES = (*GAINED, *THRESHOLDED)
 
 _TEXT = re.compile(r"(?P<name>[^@:]*)(?:@(?P<cutoff>[^:]*))?(?::(?P<key>[^=]*)=(?P<value>.*))?")
@@ -50,7 +50,9 @@ class Measure:
         """The measure written as `name`, `name@cutoff`, with `:gain=linear` or `:grade=2` behind it."""
         match = _TEXT.fullmatch(text)
         if match is None:
-            raise SettingError(f"{text!r} is no measure. Write it as in ndcg@10, ndcg@10:gain=linear or map:grade=2.")
+            raise SettingError(
+                f"{text!r} is not a measure. Write it as in ndcg@10, ndcg@10:gain=linear or map:grade=2."
+            )
         name, cutoff, key, value = match.group("name", "cutoff", "key", "value")
         _check_name(name)
         limit = None if cutoff is None else _whole(text, cutoff)
@@ -60,7 +62,9 @@ class Measure:
             return cls(name, limit, gain=cast(Gain, value))  # the constructor refuses what is not in the list
         if key == "grade":
             return cls(name, limit, grade=_number(text, value))
-        raise SettingError(f"{text}: no setting {key!r}. The settings are gain (ndcg, dcg) and grade (the others).")
+        raise SettingError(
+            f"{text}: unknown setting {key!r}. The settings are gain (ndcg, dcg) and grade (the others)."
+        )
 
     def __str__(self) -> str:
         limit = "" if self.cutoff is None else f"@{self.cutoff}"
@@ -74,12 +78,12 @@ def _check_name(name: str) -> None:
         return
     near = difflib.get_close_matches(name.lower(), NAMES, n=2)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
-    raise SettingError(f"No measure is called {name!r}. {hint}The measures are {', '.join(NAMES)}.")
+    raise SettingError(f"Unknown measure {name!r}. {hint}The measures are {', '.join(NAMES)}.")
 
 
 def _check_gain(name: str, gain: str) -> None:
     if gain not in GAINS:
-        raise SettingError(f"{name}: no gain is called {gain!r}. The gains are {' and '.join(GAINS)}.")
+        raise SettingError(f"{name}: unknown gain {gain!r}. The gains are {' and '.join(GAINS)}.")
     if name in THRESHOLDED and gain != "exponential":
         raise SettingError(f"{name} has no gain: it asks whether a document is relevant. Set grade instead.")
 

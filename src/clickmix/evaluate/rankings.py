@@ -39,7 +39,7 @@ class Ranking:
 def rank(scores: ArrayLike, grades: ArrayLike, query_ids: ArrayLike) -> Ranking:
     """Sort the documents once; every measure can then be taken of the same ranking.
 
-    One score, grade and query id per document; the documents of a query need not stand together.
+    One score, grade and query id per document; the documents of a query need not be together.
 
     >>> ranking = rank([0.1, 0.7, 0.7], [0, 1, 2], ["a", "a", "a"])
     >>> ranking.grades.tolist(), ranking.tied.tolist()
@@ -47,7 +47,7 @@ def rank(scores: ArrayLike, grades: ArrayLike, query_ids: ArrayLike) -> Ranking:
     """
     s, g, (ids, query) = checked_numbers(scores, "scores"), _grades(grades), distinct_ids(query_ids, "query_ids")
     _check_lengths(s, g, query)
-    # Grades are the last key only so that sums are added in the same order, and so equal, however rows come in.
+    # Grades are the last key only so that sums are added in the same order, and are equal, however rows come in.
     order = np.lexsort((-g, -s, query))
     s, g, query = s[order], g[order], query[order]
     size = np.bincount(query)
@@ -86,7 +86,7 @@ def positions(query: Ints) -> Ints:
 def distinct_ids(given: ArrayLike, what: str) -> tuple[Ids, Ints]:
     """The distinct ids in ascending order, and for each document the row of its id; `what` names them in messages."""
     ids = _checked_ids(given, what)
-    # Documents of a query mostly stand together: sorting one id per run instead of one per document is far cheaper.
+    # Documents of a query are mostly together: sorting one id per run instead of one per document is far cheaper.
     first = np.flatnonzero(np.r_[[True] * len(ids[:1]), ids[1:] != ids[:-1]])
     distinct, row = np.unique(ids[first], return_inverse=True)
     return distinct, np.repeat(row, np.diff(np.r_[first, len(ids)]))

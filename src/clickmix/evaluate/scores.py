@@ -1,8 +1,8 @@
 """Scores: a ranking and a measure in, one number per query and their mean out.
 
-Tied documents stand in every order with the same probability; a score is the exact mean over these orders.
-Letters: a block of m tied documents, r of them relevant, begins below a documents, A of them relevant; its document
-at place j = 1..m stands at position p = a + j of the list; k is the cut-off.
+Every order of tied documents is equally likely; a score is the exact mean over these orders.
+Letters: a block of m tied documents, r of them relevant, comes after a documents, A of them relevant; its document
+at place j = 1..m is at position p = a + j of the list; k is the cut-off.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clickmix.evaluate.rankings import Ids, Ranking, rank
 from clickmix.types import Floats, Ints
 
 NoRelevant = Literal["leave-out", "zero", "one"]
-HIGHEST_EXPONENTIAL_GRADE = 900  # 2^1024 is no longer a number, and gains are added up
+HIGHEST_EXPONENTIAL_GRADE = 900  # 2^1024 is not a number any more, and gains are added up
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _check_some(some: np.ndarray, measure: Measure) -> None:
 
 
 def _dcg(ranking: Ranking, gain: Floats, k: int | None) -> Floats:
-    """DCG@k = sum over p <= k of gain(p) / log2(1 + p); of tied documents each stands for their mean gain."""
+    """DCG@k = sum over p <= k of gain(p) / log2(1 + p); tied documents each get their mean gain."""
     return _top(ranking, _block_mean(ranking, gain) / np.log2(1 + ranking.position), k)
 
 
@@ -123,7 +123,7 @@ def _ndcg(ranking: Ranking, gain: Floats, k: int | None) -> Floats:
 
 
 def _precision(ranking: Ranking, relevant: Floats, k: int | None) -> Floats:
-    """precision@k = relevant documents at p <= k, divided by k, though the list be shorter; without k by its length."""
+    """precision@k = relevant documents at p <= k, divided by k even for shorter lists; without k, by their length."""
     hits = _top(ranking, _block_mean(ranking, relevant), k)
     return hits / (ranking.size if k is None else k)
 
@@ -206,5 +206,5 @@ def _per_block(ranking: Ranking, terms: Floats) -> Floats:
 
 
 def _divide(part: Floats, whole: Floats) -> Floats:
-    """part / whole, and 0 where there is nothing to divide by: a query without relevant documents."""
+    """part / whole, or 0 if there is nothing to divide by: a query without relevant documents."""
     return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)

@@ -35,7 +35,7 @@ _LATEX_MARKS = {"": "", "*": "$^*$", "†": r"$^\dagger$"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One mean, of `n` queries or runs; with its interval, and its comparison with the baseline where there is one.
+    """One mean, of `n` queries or runs; with its interval, and its comparison with the baseline if there is one.
 
     Of the scores of queries, `without_relevant` had no relevant document, and `no_relevant` is what happened to them.
     """
@@ -69,7 +69,7 @@ class Table:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How the numbers came about: queries without relevant documents, the test, what the abbreviations mean."""
+        """What to know about the numbers: queries without relevant documents, the test, the abbreviations."""
         cells = [cell for row in self.cells for cell in row]
         notes = [note for pair in zip(self.measures, self.cells[0], strict=True) if (note := _without_relevant(*pair))]
         if test := next((cell.test for cell in cells if cell.test), None):
@@ -148,15 +148,15 @@ def tabulate(
     """A table of one row per ranker: its Scores, one per measure; or samples of run means by name of measure.
 
     With a `baseline` (one of the rankers) every other row is tested against it: `paired_t_test` over queries or
-    paired runs, `student_t_test` over independent runs. With an `rng`, means get bootstrap intervals. Where rows are
-    something else, `head` says what.
+    paired runs, `student_t_test` over independent runs. With an `rng`, means get bootstrap intervals. `head` says
+    what the rows are if not rankers.
     """
     if not results:
         raise InputError("No results: expected at least one ranker with its scores.")
     samples = {_checked_name(ranker): _by_measure(given) for ranker, given in results.items()}
     _check_columns(samples)
     if baseline is not None and baseline not in samples:
-        raise SettingError(f"baseline: no ranker is called {baseline!r}. The rankers are {', '.join(samples)}.")
+        raise SettingError(f"baseline: unknown ranker {baseline!r}. The rankers are {', '.join(samples)}.")
     cells = []
     for ranker, row in samples.items():
         others = samples[baseline] if baseline not in (None, ranker) else {}
@@ -184,12 +184,14 @@ def _by_measure(given: Sequence[Scores] | Mapping[str, Sample]) -> dict[str, Sam
         return {_checked_name(measure): sample for measure, sample in given.items()}
     found: dict[str, Sample] = {str(scores.measure): scores for scores in given}
     if len(found) != len(given):
-        raise InputError(f"{', '.join(str(scores.measure) for scores in given)}: a measure stands twice.")
+        raise InputError(
+            f"{', '.join(str(scores.measure) for scores in given)}: a measure appears twice. Give each measure once."
+        )
     return found
 
 
 def _check_columns(samples: Mapping[str, Mapping[str, Sample]]) -> None:
-    """Every ranker by the same measures, and on the same queries: else its means say nothing beside the others."""
+    """Every ranker by the same measures, on the same queries: otherwise their means cannot be compared."""
     first = next(iter(samples.values()))
     if not first:
         raise InputError("No results: expected at least one measure of each ranker.")

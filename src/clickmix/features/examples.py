@@ -1,11 +1,12 @@
 """Training examples: a features split and labels, joined by query and document.   labels -> examples -> ranker
 
-What cannot teach an order is left out, and counted: documents without a label, then queries with fewer than two
+What cannot teach an order is left out and counted: documents without a label, then queries with fewer than two
 labelled documents, and queries whose labels are all equal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import InputError
-from clickmix.features.ids import Ids, comparable
+from clickmix.features.ids import Ids, comparable, id_kind
 from clickmix.features.label_columns import LabelColumns, read_labels
 from clickmix.features.matrix import check_features
-from clickmix.features.split import Split
+from clickmix.features.split import Split, checked_names
 from clickmix.features.tables import open_features
 from clickmix.types import Floats, Ints
+
+EXAMPLES_SHOWN = 2  # of each side, if a join fails
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is not among the examples: labels of no document of the features; documents and queries by the rule."""
+    """What is not among the examples: labels whose document has no features, and documents and queries by the rule."""
 
     labels_without_document: int = 0
     documents_without_label: int = 0
@@ -37,15 +40,15 @@ class LeftOut:
         return self.queries_without_label + self.queries_with_one_label + self.queries_with_equal_labels
 
     def __str__(self) -> str:
-        """One sentence, of what there is."""
+        """One sentence."""
         counts = {
             "{} without a label": (self.documents_without_label, "document"),
-            "{} whose documents have none": (self.queries_without_label, "query"),
+            "{} without any label": (self.queries_without_label, "query"),
             "{} with one labelled document": (self.queries_with_one_label, "query"),
             "{} whose labels are all equal": (self.queries_with_equal_labels, "query"),
-            "{} of no document of the features": (self.labels_without_document, "label"),
+            "{} whose document has no features": (self.labels_without_document, "label"),
         }
-        parts = [text.format(_number(count, noun)) for text, (count, noun) in counts.items() if count]
+        parts = [text.format(_counted(count, noun)) for text, (count, noun) in counts.items() if count]
         return f"Left out: {', '.join(parts)}." if parts else "Nothing was left out."
 
 
@@ -53,7 +56,7 @@ class LeftOut:
 class Examples:
     """Labelled documents, those of a query together: query i has the rows offsets[i] to offsets[i + 1].
 
-    Every query has two documents or more, and labels that differ.
+    Every query has two documents or more, and labels that differ. A feature that is NaN is missing.
     """
 
     query_id: Ids
@@ -61,8 +64,10 @@ class Examples:
     features: NDArray[np.float32]
     relevance: Floats
     left_out: LeftOut
+    feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "feature_names", checked_names(self.feature_names, self.features.shape[1]))
         for array in (self.query_id, self.offsets, self.features, self.relevance):
             array.setflags(write=False)
 
@@ -82,12 +87,12 @@ class Examples:
         return np.repeat(np.arange(self.queries), self.sizes)
 
 
-def make_examples(features: Any, labels: Any, *, width: int = 0) -> Examples:
+def make_examples(features: Any, labels: Any, *, names: Sequence[str] = ()) -> Examples:
     """Join features in any layout that `open_features` takes with labels in any that `read_labels` takes.
 
-    LETOR text gets at least `width` features, as other examples have that it goes with.
+    `names` are the features to take, in this order: those of the examples that these go with.
     """
-    split, columns = open_features(features, width=width), read_labels(labels)
+    split, columns = open_features(features, names=names), read_labels(labels)
     relevance, labels_without_document = _joined(split, columns)
     return _kept(split, relevance, labels_without_document=labels_without_document)
 
@@ -100,7 +105,7 @@ def grade_examples(split: Split, *, largest_grade: int) -> Examples:
 
 
 def _joined(split: Split, labels: LabelColumns) -> tuple[Floats, int]:
-    """The label of each document of the split, NaN where there is none; and how many labels are of no document."""
+    """The label of each document of the split, NaN if it has none; and how many labels match no document."""
     query_ids, labelled_queries = comparable(split.query_id, labels.query_id)
     doc_ids, labelled_documents = comparable(split.doc_id, labels.doc_id)
     queries, query = np.unique(query_ids, return_inverse=True)
@@ -113,13 +118,13 @@ def _joined(split: Split, labels: LabelColumns) -> tuple[Floats, int]:
     _check_once(labels, known[order], labelled[order])
     place = _row_of(pair, labelled[order])
     if not (place >= 0).any():
-        raise _no_meeting(split, labels)
+        raise _failed_join(split, labels)
     relevance = np.where(place >= 0, labels.relevance[known[order]][place], np.nan)
     return relevance, len(labels.relevance) - len(np.unique(place[place >= 0]))
 
 
 def _row_of(values: NDArray[Any], ordered: NDArray[Any]) -> Ints:
-    """Where each value stands among the ordered ones, -1 where it does not; text is never equal to a number."""
+    """The place of each value among the ordered ones, -1 if it is not there; text never equals a number."""
     if not len(ordered) or (values.dtype.kind in "iu") != (ordered.dtype.kind in "iu"):
         return np.full(len(values), -1)
     place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
@@ -132,24 +137,30 @@ def _check_once(labels: LabelColumns, rows: Ints, ordered: Ints) -> None:
         first, second = rows[twice[0]], rows[twice[0] + 1]
         raise InputError(
             f"{labels.where}, rows {first + 1} and {second + 1}: query {labels.query_id[first]}, "
-            f"document {labels.doc_id[first]} is labelled twice. Keep one label of each document."
+            f"document {labels.doc_id[first]} is labelled twice. Keep one label per document."
         )
 
 
-def _no_meeting(split: Split, labels: LabelColumns) -> InputError:
+def _failed_join(split: Split, labels: LabelColumns) -> InputError:
     if not len(labels.relevance):
         return InputError(f"{labels.where}: no labels. Expected one row per query and document.")
+    kinds = [(id_kind(labels.query_id), id_kind(split.query_id)), (id_kind(labels.doc_id), id_kind(split.doc_id))]
+    if any(label != feature for label, feature in kinds):
+        advice = "Text '7' is not the whole number 7: make the ids the same type on both sides (Parquet keeps types)."
+    else:
+        advice = "Use the same query and document ids on both sides."
     return InputError(
-        f"{labels.where}: no label is of a document of the features. The first label is of "
-        f"query {_shown(labels.query_id)}, document {_shown(labels.doc_id)}; the first features are of "
-        f"query {_shown(split.query_id)}, document {_shown(split.doc_id)}. "
-        "Ids must be equal and of the same type: text '7' is not the whole number 7."
+        f"{labels.where}: no label matches a document of the features. "
+        f"Labels have {_shown_pairs(labels.query_id, labels.doc_id)}; "
+        f"features have {_shown_pairs(split.query_id[split.query[:EXAMPLES_SHOWN]], split.doc_id)}. {advice}"
     )
 
 
-def _shown(ids: Ids) -> str:
-    first = ids[:1].tolist()
-    return f"{first[0]!r} ({'whole number' if ids.dtype.kind in 'iu' else 'text'})" if first else "(none)"
+def _shown_pairs(query_id: Ids, doc_id: Ids) -> str:
+    """The first ids, with their types."""
+    pairs = zip(query_id[:EXAMPLES_SHOWN].tolist(), doc_id[:EXAMPLES_SHOWN].tolist(), strict=False)
+    shown = ", ".join(f"{query!r} / {document!r}" for query, document in pairs)
+    return f"query / document {shown or '(none)'} ({id_kind(query_id)} / {id_kind(doc_id)})"
 
 
 def _kept(split: Split, relevance: Floats, *, labels_without_document: int) -> Examples:
@@ -168,20 +179,20 @@ def _kept(split: Split, relevance: Floats, *, labels_without_document: int) -> E
     )
     if not useful.any():
         raise InputError(
-            f"No query is left to train on: it takes two documents with labels that differ. {left_out} "
+            f"No query is left to train on: a query needs two documents with different labels. {left_out} "
             "Give more labels, or features of more documents."
         )
     rows = np.flatnonzero(labelled & useful[split.query])
     features = split.features[rows]
-    check_features(features, name="features of the labelled documents")
+    check_features(features, name="features of the labelled documents", gaps=True)
     offsets = np.concatenate(([0], np.cumsum(count[useful])))
-    return Examples(split.query_id[useful], offsets, features, relevance[rows], left_out)
+    return Examples(split.query_id[useful], offsets, features, relevance[rows], left_out, split.feature_names)
 
 
-def _number(count: int, noun: str) -> str:
+def _counted(count: int, noun: str) -> str:
     """1 query, 2 queries.
 
-    >>> _number(1, "query"), _number(2000, "label")
+    >>> _counted(1, "query"), _counted(2000, "label")
     ('1 query', '2,000 labels')
     """
     plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"

@@ -1,38 +1,46 @@
-"""Features files: query_id, doc_id, grade, feature_1, feature_2, ... in Parquet.   Split -> file -> Split"""
+"""Features files and frames: query_id, doc_id, perhaps grade, and one column per feature.   file, frame <-> Split
+
+Any other column is a feature, under its own name. In a file with feature_1, feature_2, ... these come in the order of
+their numbers. An empty cell, NULL or NaN is a missing value.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
-from clickmix.features.ids import Ids, id_type, whole_ids
+from clickmix.features.ids import checked_ids, id_sql
 from clickmix.features.letor_lines import LARGEST_GRADE
-from clickmix.features.split import Split, offsets_of, row_of_repeated_document, row_of_scattered_query
-from clickmix.log.sources import is_wide, kind_of
+from clickmix.features.split import KEYS, Split, default_names, offsets_of, refuse_repeated, row_of_scattered_query
+from clickmix.log.paths import find_files
+from clickmix.log.sources import Source, file_sources, frame_source, kind_of, unreadable
 from clickmix.storage.files import replacing, write_failure
-
-if TYPE_CHECKING:
-    import duckdb
+from clickmix.types import Columns
 
 COLUMNS_AT_ONCE = 16  # read side by side: bounds the memory beyond the matrix itself
+TEXT_FORMATS = ("csv", "ndjson")
+EXPECTED = "Expected query_id, doc_id and one column per feature"
 
 
 def write_features(split: Split, path: str | Path) -> None:
-    """Write `split` as a features file, atomically; the same split gives the same bytes."""
-    columns: dict[str, NDArray[Any]] = {
+    """Write `split` as a Parquet features file, atomically; the same split gives the same bytes."""
+    columns: Columns = {
         "query_id": np.repeat(split.query_id, split.sizes),
         "doc_id": np.asarray(split.doc_id),
         "grade": np.asarray(split.grade),
     }
-    import duckdb
-
-    columns |= {f"feature_{i + 1}": column for i, column in enumerate(np.asarray(split.features).T)}
-    with replacing(path) as temporary, _connection(threads=1) as database:  # more threads, other bytes
+    columns |= dict(zip(split.feature_names, np.asarray(split.features).T, strict=True))
+    with replacing(path) as temporary, duckdb.connect(config={"threads": 1}) as database:  # more threads, other bytes
         database.register("columns", columns)
         try:
             database.execute(
@@ -42,106 +50,115 @@ def write_features(split: Split, path: str | Path) -> None:
             raise write_failure(path, str(error)) from None
 
 
-def read_features(path: str | Path, *, graded: bool = True) -> Split:
-    """Read a features file; the rows of each query must be together.
+def read_features(path: str | Path, *, graded: bool = True, gaps: bool = False) -> Split:
+    """Read a features file (Parquet, CSV or NDJSON); the rows of each query must be together.
 
-    With `graded=False` the column grade may be missing, as where nobody has judged: all grades are 0 then.
+    With `graded=False` the column grade may be missing: all grades are 0 then. With `gaps` values may be missing.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file. Expected a Parquet file of features.")
-    with _connection(threads=None) as database:
-        width, types = _columns(database, path, graded=graded)
-        query, doc_id = (_ids(database, path, name, types[name]) for name in ("query_id", "doc_id"))
-        grade = _grades(database, path) if "grade" in types else np.zeros(len(query), np.int8)
-        features = _features(database, path, len(grade), width)
+    with closing(DuckDB()) as engine:
+        query, doc_id, grade, features, names = read_columns(_file_source(path, engine), engine, graded=graded)
+    if not gaps:
+        _refuse(np.isnan(features), str(path), names, "missing, and here every value is needed")
     row = row_of_scattered_query(query)
     if row is not None:
-        raise InputError(f"{path}, row {row + 1}: query {query[row]} had ended further up. Order the rows by query_id.")
-    row = row_of_repeated_document(query, doc_id)
-    if row is not None:
-        raise InputError(
-            f"{path}, row {row + 1}: document {doc_id[row]} stands twice in query {query[row]}. Remove one of the two."
-        )
+        raise InputError(f"{path}, row {row + 1}: query {query[row]} already ended above. Sort the rows by query_id.")
+    refuse_repeated(query, doc_id, where=lambda row: f"{path}, row {row + 1}")
     offsets = offsets_of(query)
-    return Split(query[offsets[:-1]], offsets, doc_id, grade, features)
+    return Split(query[offsets[:-1]], offsets, doc_id, grade, features, names)
 
 
-def _connection(*, threads: int | None) -> duckdb.DuckDBPyConnection:
-    import duckdb
+def read_frame(frame: Any, *, graded: bool) -> tuple[Any, ...]:
+    """The columns of a frame of pandas, polars, arrow or DuckDB, as `read_columns` gives them."""
+    with closing(DuckDB()) as engine:
+        return read_columns(frame_source(frame, engine), engine, graded=graded)
 
-    return duckdb.connect(config={"threads": threads} if threads else {})
 
-
-def _columns(database: duckdb.DuckDBPyConnection, path: Path, *, graded: bool) -> tuple[int, dict[str, str]]:
-    """How many features there are, and the type of every column; complain when one is missing."""
-    import duckdb
-
+def read_columns(
+    source: Source, engine: DuckDB, *, graded: bool
+) -> tuple[Any, Any, NDArray[np.int8], NDArray[np.float32], tuple[str, ...]]:
+    """Query ids, document ids, grades (0 if there are none), features, and the names of the features."""
+    where = str(source) if source.files else "the features"
+    found = [column for column in source.types if column not in source.partitions]
+    names = _feature_names(where, found, graded=graded)
     try:
-        rows = database.execute("DESCRIBE SELECT * FROM read_parquet($path)", {"path": str(path)}).fetchall()
-    except duckdb.Error:
-        raise InputError(
-            f"{path}: not a Parquet file, or a damaged one. Expected a Parquet file of features, or LETOR text with a "
-            "name ending in .txt or .txt.gz."
-        ) from None
-    found = {str(row[0]): str(row[1]) for row in rows}
-    width = sum(bool(re.fullmatch(r"feature_[1-9][0-9]*", name)) for name in found)
-    wanted = ["query_id", "doc_id", "grade", *(f"feature_{i + 1}" for i in range(max(width, 1)))]
-    missing = [name for name in wanted if name not in found and (graded or name != "grade")]
+        with engine.in_order():
+            ids = listed(id_sql(source, column, engine) for column in KEYS[:2])
+            columns = engine.fetch(f"SELECT {ids} FROM {source.table()}")
+            query, doc_id = (checked_ids(where, column, columns[column]) for column in KEYS[:2])
+            grade = np.zeros(len(query), np.int8)
+            if "grade" in found:
+                grade = _grades(
+                    where, engine.fetch(f"SELECT {_number(source, 'grade')} FROM {source.table()}")["grade"]
+                )
+            return query, doc_id, grade, _features(where, source, engine, names, len(query)), names
+    except duckdb.Error as error:
+        raise unreadable(where, error) from None
+
+
+def _file_source(path: str | Path, engine: DuckDB) -> Source:
+    files = find_files(path)
+    for file in files:
+        if file.stat().st_size == 0:
+            raise InputError(f"{file}: the file is empty. {EXPECTED}.")
+    sources = file_sources(files, engine)
+    if len(sources) > 1:
+        raise InputError(f"{sources[0]} and {sources[1]} have different columns or formats. Give one features file.")
+    return sources[0]
+
+
+def _feature_names(where: str, found: Sequence[str], *, graded: bool) -> tuple[str, ...]:
+    """The columns that are features, in order; complain if a column is missing."""
+    names = tuple(column for column in found if column not in KEYS)
+    if all(re.fullmatch("feature_[1-9][0-9]*", column) for column in names):
+        names = default_names(max(len(names), 1))
+    needed = KEYS if graded else KEYS[:2]
+    missing = [column for column in (*needed, *names) if column not in found]
     if missing:
-        shown = ", ".join(list(found)[:8]) + (", ..." if len(found) > 8 else "")
-        raise InputError(
-            f"{path}: no column {missing[0]!r}; found {shown}. "
-            "Expected query_id, doc_id, grade, feature_1, feature_2, ..."
-        )
-    return width, found
+        shown = ", ".join(found[:8]) + (", ..." if len(found) > 8 else "")
+        expected = f"Expected {', '.join(needed)} and one column per feature"
+        what = "no features" if set(found) <= set(KEYS) and missing == ["feature_1"] else f"no column {missing[0]!r}"
+        raise InputError(f"{where}: {what}; found {shown}. {expected}.")
+    return names
 
 
-def _ids(database: duckdb.DuckDBPyConnection, path: Path, name: str, type: str) -> Ids:
-    """A column of ids: whole numbers stay whole numbers, all else becomes text."""
-    if kind_of(type) != "integer":
-        type = "VARCHAR"
-    elif is_wide(type):
-        type = _fetch(database, path, f"{id_type(name)} AS type")["type"][0]
-    column = _fetch(database, path, f"{name}::{type} AS {name}")[name]
-    _refuse(np.ma.getmaskarray(column), path, name, "empty. Every row needs one")
-    ids = np.ma.getdata(column)
-    return whole_ids(ids) if ids.dtype.kind in "iu" else ids.astype(np.str_)
+def _number(source: Source, column: str, type: str = "DOUBLE") -> str:
+    """SQL for a column as numbers: NaN if the value is missing, NULL if it is not a number."""
+    quoted = text = name(column)
+    if source.format in TEXT_FORMATS or kind_of(source.types[column]) == "text":
+        # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
+        text = f"nullif(trim(concat({quoted}, '')), '')"
+    return f"CASE WHEN {text} IS NULL THEN 'nan'::{type} ELSE TRY_CAST({text} AS {type}) END AS {quoted}"
 
 
-def _grades(database: duckdb.DuckDBPyConnection, path: Path) -> NDArray[np.int8]:
-    grade = np.ma.filled(_fetch(database, path, "TRY_CAST(grade AS DOUBLE) AS grade")["grade"], np.nan)
-    return checked_grades(grade, where=str(path))
-
-
-def checked_grades(grade: NDArray[np.float64], *, where: str) -> NDArray[np.int8]:
-    """Numbers as grades, if all of them are; `where` names them in messages."""
-    right = (grade >= 0) & (grade <= LARGEST_GRADE) & (grade == np.floor(grade))
-    _refuse(~right, where, "grade", f"expected a whole number from 0 to {LARGEST_GRADE}")
-    return grade.astype(np.int8)
-
-
-def _features(database: duckdb.DuckDBPyConnection, path: Path, rows: int, width: int) -> NDArray[np.float32]:
-    features = np.empty((rows, width), np.float32)
-    for first in range(1, width + 1, COLUMNS_AT_ONCE):
-        names = [f"feature_{i}" for i in range(first, min(first + COLUMNS_AT_ONCE, width + 1))]
-        columns = _fetch(database, path, ", ".join(f"TRY_CAST({name} AS FLOAT) AS {name}" for name in names))
-        for i, name in enumerate(names, start=first - 1):
-            features[:, i] = np.ma.filled(columns[name], np.nan)
-            _refuse(~np.isfinite(features[:, i]), path, name, "expected a finite number")
+def _features(where: str, source: Source, engine: DuckDB, names: tuple[str, ...], rows: int) -> NDArray[np.float32]:
+    features = np.empty((rows, len(names)), np.float32)
+    # Text is parsed as a whole, whatever is asked for: once is enough.
+    step = len(names) if source.format in TEXT_FORMATS else COLUMNS_AT_ONCE
+    for first in range(0, len(names), step):
+        chosen = names[first : first + step]
+        selected = listed(_number(source, column, "FLOAT") for column in chosen)
+        columns = engine.fetch(f"SELECT {selected} FROM {source.table()}")
+        for i, column in enumerate(chosen, start=first):
+            features[:, i] = np.ma.filled(columns[column], np.inf)
+            wrong = np.isinf(features[:, i])
+            if wrong.any():
+                shown = engine.fetch(f"SELECT CAST({name(column)} AS VARCHAR) AS shown FROM {source.table()}")["shown"]
+                row = int(np.argmax(wrong))
+                raise InputError(
+                    f"{where}, row {row + 1}, column {column!r}: {shown[row]!r} found, expected a finite number of "
+                    "single precision. Every column besides query_id, doc_id and grade is a feature."
+                )
     return features
 
 
-def _fetch(database: duckdb.DuckDBPyConnection, path: Path, columns: str) -> dict[str, NDArray[Any]]:
-    """Columns of the file in its order; masked where a value is NULL."""
-    import duckdb
-
-    try:
-        return database.execute(f"SELECT {columns} FROM read_parquet($path)", {"path": str(path)}).fetchnumpy()
-    except duckdb.Error as error:
-        raise InputError(f"{path}: damaged, or cannot be read: {error}") from None
+def _grades(where: str, column: NDArray[np.float64]) -> NDArray[np.int8]:
+    grade = np.ma.filled(column, np.nan)
+    right = (grade >= 0) & (grade <= LARGEST_GRADE) & (grade == np.floor(grade))
+    _refuse(~right[:, None], where, ("grade",), f"expected a whole number from 0 to {LARGEST_GRADE}")
+    return grade.astype(np.int8)
 
 
-def _refuse(wrong: NDArray[np.bool_], where: str | Path, column: str, reason: str) -> None:
+def _refuse(wrong: NDArray[np.bool_], where: str, columns: Sequence[str], reason: str) -> None:
     if wrong.any():
-        raise InputError(f"{where}, row {np.argmax(wrong) + 1}, column {column!r}: {reason}.")
+        row, column = np.argwhere(wrong)[0]
+        raise InputError(f"{where}, row {row + 1}, column {columns[column]!r}: {reason}.")

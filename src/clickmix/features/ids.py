@@ -1,6 +1,6 @@
 """Ids as numpy holds them: whole numbers or text, each as it came.   a column of SQL or numpy -> Ids
 
-Whole numbers are int64. Where some are too large for that they are uint64, and where some fit neither, text.
+Whole numbers are int64. If some are too large for that, the column is uint64; if some fit neither, it is text.
 """
 
 from __future__ import annotations
@@ -8,10 +8,49 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.sql import name
+from clickmix.errors import InputError
+from clickmix.log.sources import Source, is_wide, kind_of
 
 Ids = NDArray[np.int64] | NDArray[np.uint64] | NDArray[np.str_]
 WHOLE = ("BIGINT", "UBIGINT")
+
+
+def id_sql(source: Source, column: str, engine: DuckDB) -> str:
+    """SQL that selects a column of ids. Text formats have no types: there ids are whole numbers if all look like it."""
+    type, quoted = source.types[column], name(column)
+    if source.format in ("csv", "ndjson"):
+        whole = f"bool_and(regexp_full_match({quoted}, '0|-?[1-9][0-9]*'))"
+        type = engine.rows(f"SELECT CASE WHEN {whole} THEN {_widest(quoted)} END FROM {source.table()}")[0][0]
+    elif kind_of(type) != "integer":
+        type = ""
+    elif is_wide(type):
+        type = engine.rows(f"SELECT {_widest(quoted)} FROM {source.table()}")[0][0]
+    return f"CAST({quoted} AS {type or 'VARCHAR'}) AS {quoted}"
+
+
+def _widest(column: str) -> str:
+    """SQL for the type in which every whole number of a column can be fetched."""
+    fits = (f"WHEN count(TRY_CAST({column} AS {type})) = count({column}) THEN '{type}'" for type in WHOLE)
+    return f"CASE {' '.join(fits)} ELSE 'VARCHAR' END"
+
+
+def checked_ids(where: str, column: str, given: ArrayLike) -> Ids:
+    """Ids as whole numbers or text; `where` and `column` name them in messages."""
+    ids: Any = np.ma.asarray(given)
+    missing = np.ma.getmaskarray(ids) | (np.ma.getdata(ids) == None)  # noqa: E711  (element by element)
+    if missing.any():
+        raise InputError(f"{where}, row {int(np.argmax(missing)) + 1}: {column} is missing. Every row needs one.")
+    plain = np.ma.getdata(ids)
+    if plain.ndim == 1 and plain.dtype.kind in "iu":
+        return whole_ids(plain)
+    text = plain.dtype.kind in "UT" or (plain.dtype == object and all(isinstance(each, str) for each in plain))
+    if plain.ndim == 1 and (text or not len(plain)):
+        return plain.astype(np.str_)
+    raise InputError(f"{where}: {column} has type {plain.dtype}. Expected text or whole numbers, one per row.")
 
 
 def whole_ids(numbers: NDArray[Any]) -> Ids:
@@ -24,14 +63,13 @@ def whole_ids(numbers: NDArray[Any]) -> Ids:
     return numbers.astype(np.int64) if fits else numbers.astype(np.uint64)
 
 
-def id_type(column: str) -> str:
-    """SQL that tells the type in which every whole number of a column can be fetched."""
-    fits = (f"WHEN count(TRY_CAST({column} AS {type})) = count({column}) THEN '{type}'" for type in WHOLE)
-    return f"CASE {' '.join(fits)} ELSE 'VARCHAR' END"
-
-
 def comparable(first: Ids, second: Ids) -> tuple[Ids, Ids]:
-    """Both as they are, or as text where one is int64 and the other uint64: numpy would compare these as reals."""
+    """Both as they are, or as text if one is int64 and the other uint64: numpy would compare these as reals."""
     if {first.dtype.kind, second.dtype.kind} == {"i", "u"}:
         return first.astype(np.str_), second.astype(np.str_)
     return first, second
+
+
+def id_kind(ids: Ids) -> str:
+    """What kind of ids these are, for messages."""
+    return "whole number" if ids.dtype.kind in "iu" else "text"

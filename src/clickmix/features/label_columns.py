@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from clickmix.corrections.labels import Labels
 from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.sql import listed, name
+from clickmix.engines.sql import listed
 from clickmix.errors import InputError
-from clickmix.features.ids import Ids, id_type, whole_ids
+from clickmix.features.ids import Ids, checked_ids, id_sql
 from clickmix.log.paths import are_paths, find_files
-from clickmix.log.sources import Source, file_sources, frame_source, is_wide, kind_of, unreadable
+from clickmix.log.sources import Source, file_sources, frame_source, unreadable
 
 NAMES = ("query_id", "doc_id", "relevance")
 EXPECTED = "Expected query_id, doc_id and relevance, as `clickmix debias` writes them."
@@ -51,24 +52,22 @@ def read_labels(labels: Any) -> LabelColumns:
 
 
 def _from_tables(labels: Any) -> LabelColumns:
-    engine = DuckDB()
-    try:
-        source = _source(labels, engine)
-        _check_names(str(source), list(source.types))
-        table = source.table()
-        ids = [_id(source, column, engine) for column in NAMES[:2]]
-        # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
-        text = "concat(relevance, '')" if source.format in ("csv", "ndjson") else "relevance"
-        with engine.in_order():
-            columns = engine.fetch(f"SELECT {listed(ids)}, TRY_CAST({text} AS DOUBLE) AS relevance FROM {table}")
-            shown = None
-            if np.ma.getmaskarray(columns["relevance"]).any():
-                quoted = "coalesce(chr(39) || CAST(relevance AS VARCHAR) || chr(39), 'nothing')"
-                shown = engine.fetch(f"SELECT {quoted} AS shown FROM {table}")["shown"]
-    except duckdb.Error as error:
-        raise unreadable(str(labels) if are_paths(labels) else "the labels", error) from None
-    finally:
-        engine.close()
+    with closing(DuckDB()) as engine:
+        try:
+            source = _source(labels, engine)
+            _check_names(str(source), list(source.types))
+            table = source.table()
+            ids = [id_sql(source, column, engine) for column in NAMES[:2]]
+            # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
+            text = "concat(relevance, '')" if source.format in ("csv", "ndjson") else "relevance"
+            with engine.in_order():
+                columns = engine.fetch(f"SELECT {listed(ids)}, TRY_CAST({text} AS DOUBLE) AS relevance FROM {table}")
+                shown = None
+                if np.ma.getmaskarray(columns["relevance"]).any():
+                    quoted = "coalesce(chr(39) || CAST(relevance AS VARCHAR) || chr(39), 'nothing')"
+                    shown = engine.fetch(f"SELECT {quoted} AS shown FROM {table}")["shown"]
+        except duckdb.Error as error:
+            raise unreadable(str(labels) if are_paths(labels) else "the labels", error) from None
     return _checked(str(source), *(columns[column] for column in NAMES), shown=shown)
 
 
@@ -76,7 +75,7 @@ def _source(labels: Any, engine: DuckDB) -> Source:
     if not are_paths(labels):
         if not isinstance(labels, duckdb.DuckDBPyRelation) and nw.from_native(labels, pass_through=True) is labels:
             raise InputError(
-                f"a {type(labels).__name__} is no set of labels. Give a labels file, Labels, a frame, or arrays "
+                f"the labels: a {type(labels).__name__} found. Give a labels file, Labels, a frame, or arrays "
                 "(query_id, doc_id, relevance)."
             )
         return frame_source(labels, engine)
@@ -96,23 +95,10 @@ def _check_names(where: str, found: list[str]) -> None:
         raise InputError(f"{where}: no column {missing[0]!r}. Found {', '.join(found)}. {EXPECTED}")
 
 
-def _id(source: Source, column: str, engine: DuckDB) -> str:
-    """SQL of an id: whole numbers stay whole numbers, and in text formats all that look like it become such."""
-    type, quoted = source.types[column], name(column)
-    if source.format in ("csv", "ndjson"):
-        type = f"CASE WHEN bool_and(regexp_full_match({quoted}, '0|-?[1-9][0-9]*')) THEN {id_type(quoted)} END"
-        type = engine.rows(f"SELECT {type} FROM {source.table()}")[0][0] or "VARCHAR"
-    elif kind_of(type) != "integer":
-        type = "VARCHAR"
-    elif is_wide(type):
-        type = engine.rows(f"SELECT {id_type(quoted)} FROM {source.table()}")[0][0]
-    return f"CAST({quoted} AS {type}) AS {quoted}"
-
-
 def _checked(
     where: str, query_id: ArrayLike, doc_id: ArrayLike, relevance: ArrayLike, *, shown: NDArray[Any] | None = None
 ) -> LabelColumns:
-    """The columns, if they are right; `shown` is what stands where no number could be read."""
+    """The columns, if they are right; `shown` is what was found where no number could be read."""
     query, document = checked_ids(where, "query_id", query_id), checked_ids(where, "doc_id", doc_id)
     values = _relevance(where, relevance)
     if not len(query) == len(document) == len(values):
@@ -134,20 +120,5 @@ def _checked(
 def _relevance(where: str, given: ArrayLike) -> NDArray[np.float64]:
     column: Any = np.ma.asarray(given)
     if column.ndim != 1 or column.dtype.kind not in "biuf":
-        raise InputError(f"{where}: relevance of type {column.dtype}. Expected one number from 0 to 1 per label.")
+        raise InputError(f"{where}: relevance has type {column.dtype}. Expected one number from 0 to 1 per label.")
     return np.asarray(np.ma.filled(column.astype(np.float64), np.nan))
-
-
-def checked_ids(where: str, column: str, given: ArrayLike) -> Ids:
-    """Ids as whole numbers or text; `where` and `column` name them in messages."""
-    ids: Any = np.ma.asarray(given)
-    missing = np.ma.getmaskarray(ids) | (np.ma.getdata(ids) == None)  # noqa: E711  (element by element)
-    if missing.any():
-        raise InputError(f"{where}, row {int(np.argmax(missing)) + 1}: {column} is missing.")
-    plain = np.ma.getdata(ids)
-    if plain.ndim == 1 and plain.dtype.kind in "iu":
-        return whole_ids(plain)
-    text = plain.dtype.kind in "UT" or (plain.dtype == object and all(isinstance(each, str) for each in plain))
-    if plain.ndim == 1 and (text or not len(plain)):
-        return plain.astype(np.str_)
-    raise InputError(f"{where}: {column} of type {plain.dtype}. Expected text or whole numbers, one per row.")

@@ -1,6 +1,6 @@
 """LETOR text, dense or sparse, gzipped or not.   path -> Split
 
-The text is cut into pieces of whole lines, which threads read side by side: numpy holds no lock.
+Threads parse pieces of whole lines side by side: numpy releases the lock.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from clickmix.errors import InputError
 from clickmix.features.ids import Ids
-from clickmix.features.letor_lines import LineError, Lines, read_lines
-from clickmix.features.split import Split, offsets_of, row_of_repeated_document, row_of_scattered_query
+from clickmix.features.letor_lines import LetorLines, LineError, read_lines
+from clickmix.features.split import Split, offsets_of, refuse_repeated, row_of_scattered_query
 
 PIECE = 4 * 1024 * 1024  # bytes: large beside what a call of numpy costs, small beside the memory
 GROWTH = 1.2  # of the matrix when it is full
@@ -33,7 +33,7 @@ def read_letor(path: str | Path) -> Split:
     """The documents of a file of lines `grade qid:query feature:value ... # comment`, in its order.
 
     A document's id is what a comment `# docid = ID` says, otherwise its number in the file, from 0. Features that are
-    left out are 0; numbers beyond float32 become its largest.
+    left out are 0; numbers too large for float32 become its largest.
     """
     path = Path(path)
     pieces, features = _gathered(_read_pieces(path))
@@ -44,13 +44,14 @@ def read_letor(path: str | Path) -> Split:
     grade = np.concatenate([piece.grade for piece in pieces])
     doc_id = _doc_ids(pieces)
     _refuse_scattered(path, query, line)
-    _refuse_repeated(path, doc_id, query, line)
+    if doc_id.dtype.kind == "U":  # numbers are the rows' own, each once
+        refuse_repeated(query, doc_id, where=lambda row: f"{path}, line {line[row] + 1}")
     offsets = offsets_of(query)
     return Split(query[offsets[:-1]], offsets, doc_id, grade, features)
 
 
-def _gathered(pieces: Iterator[Lines]) -> tuple[list[Lines], NDArray[np.float32]]:
-    """The pieces without their features, and these in one matrix that grows in place: no number is held twice."""
+def _gathered(pieces: Iterator[LetorLines]) -> tuple[list[LetorLines], NDArray[np.float32]]:
+    """The pieces without their features, and the features in one matrix that grows in place: nothing is held twice."""
     narrow, features, rows = [], np.zeros((0, 0), np.float32), 0
     for piece in pieces:
         count, width = piece.features.shape
@@ -65,9 +66,9 @@ def _gathered(pieces: Iterator[Lines]) -> tuple[list[Lines], NDArray[np.float32]
     return narrow, features
 
 
-def _read_pieces(path: Path) -> Iterator[Lines]:
-    """What the pieces of the file say, in order, their lines numbered through; a few are being read at any time."""
-    waiting: deque[Future[Lines]] = deque()
+def _read_pieces(path: Path) -> Iterator[LetorLines]:
+    """The parsed pieces of the file, in order, with lines numbered through; a few are parsed at any time."""
+    waiting: deque[Future[LetorLines]] = deque()
     before = 0
     with ThreadPoolExecutor(THREADS) as threads:
         try:
@@ -84,7 +85,7 @@ def _read_pieces(path: Path) -> Iterator[Lines]:
                 future.cancel()
 
 
-def _numbered(path: Path, future: Future[Lines], before: int) -> Lines:
+def _numbered(path: Path, future: Future[LetorLines], before: int) -> LetorLines:
     try:
         piece = future.result()
     except LineError as error:
@@ -124,28 +125,16 @@ def _refuse_scattered(path: Path, query: NDArray[np.int64], line: NDArray[np.int
     row = row_of_scattered_query(query)
     if row is not None:
         raise InputError(
-            f"{path}, line {line[row] + 1}: query {query[row]} had ended further up. "
+            f"{path}, line {line[row] + 1}: query {query[row]} already ended above. "
             "Put the lines of each query together."
         )
 
 
-def _doc_ids(pieces: list[Lines]) -> Ids:
-    """Whole numbers; or, where any line names its document, text."""
+def _doc_ids(pieces: list[LetorLines]) -> Ids:
+    """Whole numbers; text if any line names its document."""
     rows = sum(len(piece.line) for piece in pieces)
     if all(piece.doc_id is None or not piece.doc_id.any() for piece in pieces):
         return np.arange(rows)
     named = [np.zeros(len(piece.line), "S1") if piece.doc_id is None else piece.doc_id for piece in pieces]
     names = np.char.decode(np.concatenate(named), "utf-8", "backslashreplace")
     return np.where(names == "", np.arange(rows).astype(np.str_), names)
-
-
-def _refuse_repeated(path: Path, doc_id: Ids, query: NDArray[np.int64], line: NDArray[np.int64]) -> None:
-    """Labels and features meet by query and document: the same document twice would meet itself."""
-    if doc_id.dtype.kind != "U":
-        return
-    row = row_of_repeated_document(query, doc_id)
-    if row is not None:
-        raise InputError(
-            f"{path}, line {line[row] + 1}: document {doc_id[row]} stands twice in query {query[row]}. "
-            "Remove one of the two lines."
-        )

@@ -1,6 +1,6 @@
-"""Lines: some lines of LETOR text read at once.   bytes -> Lines
+"""Some lines of LETOR text, parsed at once.   bytes -> LetorLines
 
-A line is `grade qid:query feature:value feature:value ... # comment`, features in rising order, those left out are 0.
+A line is `grade qid:query feature:value feature:value ... # comment`, features in rising order; others are 0.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class LineError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
-    """One row per document; `line` is where it stood, from 0; `doc_id` has b"" where a line names none."""
+class LetorLines:
+    """One row per document; `line` is its line, from 0; `doc_id` is b"" if the line names none."""
 
     line: NDArray[np.int64]
     query: NDArray[np.int64]
@@ -41,10 +41,10 @@ class Lines:
     lines: int
 
 
-def read_lines(text: bytes) -> Lines:
-    """The documents of `text`, which ends with a line break; blank lines and lines of comment are passed over.
+def read_lines(text: bytes) -> LetorLines:
+    """The documents of `text`, which ends with a line break; blank lines and comments are skipped.
 
-    Text that the fast way does not take as it stands is gone through line by line to say what is wrong.
+    If the fast parser refuses the text, a slow one goes through it line by line to say what is wrong.
     """
     body, doc_id = _without_comments(text) if b"#" in text else (text, None)
     lines = _read_fast(body, doc_id)
@@ -56,14 +56,14 @@ def read_lines(text: bytes) -> Lines:
 
 
 def _without_comments(text: bytes) -> tuple[bytes, list[bytes]]:
-    """The same lines up to their '#', and the document id that stands after it, if any."""
+    """The same lines up to their '#', and the document id after it, if any."""
     parts = [line.partition(b"#") for line in text.split(b"\n")]
     found = [_DOC_ID.match(comment) for _, _, comment in parts]
     return b"\n".join(line for line, _, _ in parts), [match[1] if match else b"" for match in found]
 
 
-def _read_fast(text: bytes, doc_id: list[bytes] | None) -> Lines | None:
-    """All lines together, by arithmetic on bytes; None when anything at all is wrong."""
+def _read_fast(text: bytes, doc_id: list[bytes] | None) -> LetorLines | None:
+    """All lines together, by arithmetic on bytes; None if anything is wrong."""
     characters = np.frombuffer(text, np.uint8)
     starts, ends = _words(characters)
     breaks = np.flatnonzero(characters == ord("\n"))
@@ -84,12 +84,12 @@ def _read_fast(text: bytes, doc_id: list[bytes] | None) -> Lines | None:
     if features is None or not (_are_whole(grade, 0, LARGEST_GRADE) and _are_whole(query, 0, LARGEST_QUERY)):
         return None
     ids = None if doc_id is None else np.array(doc_id, np.bytes_)[line]
-    return Lines(line, query.astype(np.int64), grade.astype(np.int8), ids, features, len(breaks))
+    return LetorLines(line, query.astype(np.int64), grade.astype(np.int8), ids, features, len(breaks))
 
 
-def _no_documents(lines: int) -> Lines:
+def _no_documents(lines: int) -> LetorLines:
     none = np.zeros(0, np.int64)
-    return Lines(none, none, none.astype(np.int8), None, np.zeros((0, 0), np.float32), lines)
+    return LetorLines(none, none, none.astype(np.int8), None, np.zeros((0, 0), np.float32), lines)
 
 
 def _words(characters: Bytes) -> tuple[Places, Places]:
@@ -151,7 +151,7 @@ def _repeats(characters: Bytes, starts: Places, ends: Places) -> bool:
 
 
 def _features(numbers: NDArray[np.float64], keys: NDArray[np.float64], pairs: Places) -> NDArray[np.float32] | None:
-    """The matrix of features; None when a number is not finite, or the features of a line do not rise from 1."""
+    """The matrix of features; None if a number is not finite, or the features of a line do not rise from 1."""
     if not np.isfinite(numbers).all():
         return None
     row = np.repeat(np.arange(len(pairs)), pairs)
@@ -174,7 +174,7 @@ def _are_whole(numbers: NDArray[np.float64], low: float, high: float) -> bool:
 
 
 def _clipped(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-    """As float32; what is beyond its range (Istella writes 1.797e308 for 'none') becomes its largest number."""
+    """As float32; numbers beyond its range (Istella writes 1.797e308 for 'none') become its largest."""
     return np.clip(numbers, -_FLOAT32, _FLOAT32).astype(np.float32)
 
 

@@ -23,7 +23,7 @@ _POWERS = 10.0 ** np.arange(LONGEST)
 
 
 def read_numbers(text: Bytes, starts: Places, ends: Places) -> NDArray[np.float64]:
-    """The number in each text[start:end], rounded as `float` rounds; NaN for what is no number.
+    """The number in each text[start:end], rounded as `float` rounds; NaN for what is not a number.
 
     >>> text = np.frombuffer(b"12 -0.5 1e3 x", np.uint8)
     >>> read_numbers(text, np.array([0, 3, 8, 12]), np.array([2, 7, 11, 13])).tolist()

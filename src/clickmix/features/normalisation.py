@@ -1,7 +1,8 @@
-"""Normalisation: features as they come in, features of like size out; fitted on the training documents alone.
+"""Normalisation: features as they come in, features of similar size out; fitted on the training documents only.
 
 z = sign(x) log(1 + |x|), which tames the heavy tails of counts and lengths, then (z - mean) / deviation, cut at ±10. A
-feature that is constant in training has deviation 0 and becomes 0 whatever its value: nothing was learned about it.
+feature that is constant in training has deviation 0 and becomes 0 whatever its value: nothing was learned about it. A
+missing value becomes 0 too, the mean of those that were present in training.
 """
 
 from __future__ import annotations
@@ -29,29 +30,45 @@ class Normalisation:
 
     @classmethod
     def fit(cls, features: NDArray[np.float32]) -> Normalisation:
-        """Of these documents; there is at least one."""
-        pivot = _tamed(features[0])  # sums of small differences: squares of large numbers would swallow them
-        total, squares = np.zeros_like(pivot), np.zeros_like(pivot)
+        """Of these documents; there is at least one. Missing values are left out."""
+        pivot = _tamed(
+            _first_present(features)
+        )  # sums of small differences: squares of large numbers would swallow them
+        total, squares, present = np.zeros_like(pivot), np.zeros_like(pivot), np.zeros(len(pivot), np.int64)
         for rows in chunks(len(features)):
             z = _tamed(features[rows]) - pivot
+            missing = np.isnan(z)
+            z[missing] = 0
             total += z.sum(axis=0)
             squares += (z * z).sum(axis=0)
-        mean = total / len(features)
-        # Where every document has the pivot's value, both sums are exactly 0, and so is the deviation.
-        return cls(pivot + mean, np.sqrt(np.maximum(squares / len(features) - mean * mean, 0)))
+            present += (~missing).sum(axis=0)
+        number = np.maximum(present, 1)
+        mean = total / number
+        # If every document has the pivot's value, both sums are exactly 0, and so is the deviation.
+        return cls(pivot + mean, np.sqrt(np.maximum(squares / number - mean * mean, 0)))
 
     def apply(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The features, normalised, as a new matrix."""
+        """The features, normalised, as a new matrix without missing values."""
         normal = np.empty(features.shape, np.float32)
         scale = np.divide(1, self.deviation, out=np.zeros_like(self.deviation), where=self.deviation > 0)
         for rows in chunks(len(features)):
             normal[rows] = np.clip((_tamed(features[rows]) - self.mean) * scale, -LARGEST, LARGEST)
+        normal[np.isnan(normal)] = 0
         return normal
 
 
 def chunks(rows: int) -> Iterator[slice]:
     """Slices that together are all rows."""
     return (slice(start, start + ROWS_AT_ONCE) for start in range(0, rows, ROWS_AT_ONCE))
+
+
+def _first_present(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The first value of each feature that is not missing, 0 if all are."""
+    first: NDArray[np.float32] = np.array(features[0])
+    for column in np.flatnonzero(np.isnan(first)):
+        present = features[:, column][~np.isnan(features[:, column])]
+        first[column] = present[0] if len(present) else 0
+    return first
 
 
 def _tamed(features: NDArray[np.float32]) -> NDArray[np.float64]:

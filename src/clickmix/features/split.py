@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,12 +12,16 @@ from numpy.typing import NDArray
 from clickmix.errors import InputError
 from clickmix.features.ids import Ids
 
+KEYS = ("query_id", "doc_id", "grade")  # the columns of a features file that are not features
+MOST_NAMES = 8  # in a message
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
     """The documents of some queries, those of one query together: query i has the rows offsets[i] to offsets[i + 1].
 
-    `features` (documents × features, float32) may be a read-only memory map. Ids are whole numbers or text.
+    `features` (documents × features, float32) may be a read-only memory map; NaN is a missing value. `feature_names`
+    are feature_1, feature_2, ... if none are given. Ids are whole numbers or text.
     """
 
     query_id: Ids
@@ -24,6 +29,7 @@ class Split:
     doc_id: Ids
     grade: NDArray[np.int8]
     features: NDArray[np.float32]
+    feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         rows = len(self.grade)
@@ -31,6 +37,7 @@ class Split:
             raise InputError(f"offsets must go from 0 to the {rows} documents, one more than the queries.")
         if not (len(self.doc_id) == rows and self.features.ndim == 2 and len(self.features) == rows):
             raise InputError(f"doc_id and features must have one row for each of the {rows} documents.")
+        object.__setattr__(self, "feature_names", checked_names(self.feature_names, self.features.shape[1]))
         for array in (self.query_id, self.offsets, self.doc_id, self.grade, self.features):
             array.setflags(write=False)
 
@@ -57,8 +64,14 @@ class Split:
     def part(self, first: int, last: int) -> Split:
         """The queries from number `first` up to, not including, `last`; nothing is copied."""
         rows = slice(self.offsets[first], self.offsets[last])
-        offsets = self.offsets[first : last + 1] - self.offsets[first]
-        return Split(self.query_id[first:last], offsets, self.doc_id[rows], self.grade[rows], self.features[rows])
+        return Split(
+            self.query_id[first:last],
+            self.offsets[first : last + 1] - self.offsets[first],
+            self.doc_id[rows],
+            self.grade[rows],
+            self.features[rows],
+            self.feature_names,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +86,59 @@ class Collection:
     notes: tuple[str, ...] = ()
 
 
+def default_names(width: int) -> tuple[str, ...]:
+    """The names of features that have none.
+
+    >>> default_names(2)
+    ('feature_1', 'feature_2')
+    """
+    return tuple(f"feature_{i + 1}" for i in range(width))
+
+
+def checked_names(names: Sequence[str], width: int) -> tuple[str, ...]:
+    """`names`, if they name `width` features; the default names if there are none."""
+    if not names:
+        return default_names(width)
+    if len(names) != width:
+        raise InputError(f"{len(names)} feature names for {width} features: expected one name per feature.")
+    if wrong := [name for i, name in enumerate(names) if name in KEYS or name in names[:i]]:
+        raise InputError(f"A feature cannot be called {wrong[0]!r}: the name is already taken. Rename the feature.")
+    return tuple(names)
+
+
 def widened(split: Split, width: int) -> Split:
-    """The split with at least `width` features: sparse text does not name the last ones where they are 0."""
+    """The split with at least `width` features: sparse text leaves out the last ones if they are 0."""
     missing = max(0, width - split.features.shape[1])
-    return replace(split, features=np.pad(split.features, ((0, 0), (0, missing)))) if missing else split
+    if not missing:
+        return split
+    return replace(split, features=np.pad(split.features, ((0, 0), (0, missing))), feature_names=())
+
+
+def arranged(split: Split, names: Sequence[str], *, where: str) -> Split:
+    """The split with the features `names` in this order, found by name; a missing or an extra one is an error."""
+    found = split.feature_names
+    if found == tuple(names):
+        return split
+    missing, extra = [name for name in names if name not in found], [name for name in found if name not in names]
+    if missing:
+        raise InputError(
+            f"{where}: the feature {missing[0]!r} is missing{_others(missing)}. Found {_shortened(found)}. "
+            "Give the features the ranker was trained on."
+        )
+    if extra:
+        raise InputError(
+            f"{where}: the ranker was not trained on the feature {extra[0]!r}{_others(extra)}. "
+            f"Remove the column, or train on it. The ranker takes {_shortened(names)}."
+        )
+    return replace(split, features=split.features[:, [found.index(name) for name in names]], feature_names=tuple(names))
+
+
+def _others(names: Sequence[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+
+
+def _shortened(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMES]) + (", ..." if len(names) > MOST_NAMES else "")
 
 
 def offsets_of(query: Ids) -> NDArray[np.int64]:
@@ -90,7 +152,7 @@ def offsets_of(query: Ids) -> NDArray[np.int64]:
 
 
 def row_of_scattered_query(query: Ids) -> int | None:
-    """The first row whose query had ended further up; None when the rows of each query are together.
+    """The first row whose query already ended further up; None if the rows of each query are together.
 
     >>> row_of_scattered_query(np.array([7, 3, 3, 7]))
     3
@@ -102,7 +164,7 @@ def row_of_scattered_query(query: Ids) -> int | None:
 
 
 def row_of_repeated_document(query: Ids, doc_id: Ids) -> int | None:
-    """The first row whose document stands further up in the same query; None when there is none.
+    """The first row whose document is also further up in the same query; None if there is none.
 
     >>> row_of_repeated_document(np.array([7, 7, 3, 7]), np.array(["a", "b", "a", "a"]))
     3
@@ -110,6 +172,13 @@ def row_of_repeated_document(query: Ids, doc_id: Ids) -> int | None:
     order = np.lexsort((doc_id, query))  # stable: of equal rows the first stays first
     again = (doc_id[order][1:] == doc_id[order][:-1]) & (query[order][1:] == query[order][:-1])
     return int(order[1:][again].min()) if again.any() else None
+
+
+def refuse_repeated(query: Ids, doc_id: Ids, *, where: Callable[[int], str]) -> None:
+    """Labels and features are joined by query and document: complain if a document appears twice in a query."""
+    row = row_of_repeated_document(query, doc_id)
+    if row is not None:
+        raise InputError(f"{where(row)}: document {doc_id[row]} appears twice in query {query[row]}. Remove one.")
 
 
 def binarized(grade: NDArray[np.int8], *, largest_grade: int) -> NDArray[np.float64]:

@@ -2,81 +2,80 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clickmix.errors import InputError
-from clickmix.features.files import checked_grades, read_features
-from clickmix.features.label_columns import checked_ids
+from clickmix.features.files import read_features, read_frame
+from clickmix.features.ids import checked_ids
 from clickmix.features.letor import read_letor
-from clickmix.features.split import Split, row_of_repeated_document, widened
+from clickmix.features.split import Split, arranged, default_names, refuse_repeated, widened
+
+ARRAYS = "the features"
 
 
-def open_features(features: Any, *, graded: bool = False, width: int = 0) -> Split:
-    """The documents of a split, a features file (Parquet or LETOR text), a frame, or arrays.
+def open_features(features: Any, *, graded: bool = False, names: Sequence[str] = ()) -> Split:
+    """The documents of a split, a features file, a frame, or arrays; missing values are NaN.
 
-    Arrays are (query_id, doc_id, features), the last a matrix; frames and Parquet files have the columns query_id,
-    doc_id, grade, feature_1, feature_2, ... Grades are 0 where there are none, which `graded` does not allow. LETOR
-    text may leave out features that are 0, the last ones too: it gets at least `width` of them.
+    A file is Parquet, CSV, NDJSON or LETOR text (.txt). Files and frames have the columns query_id, doc_id, perhaps
+    grade, and one per feature. Arrays are (query_id, doc_id, matrix). Without grades all are 0, which `graded` forbids.
+
+    `names` are the features that a ranker takes, in its order: they are found by name, and all others are an error.
+    LETOR text numbers its features and may leave out those that are 0; arrays have no names, so their order counts.
     """
+    where = str(features) if isinstance(features, (str, Path)) else ARRAYS
     if isinstance(features, Split):
-        return features
-    if isinstance(features, (str, Path)):
-        text = Path(features).name.lower().endswith((".txt", ".txt.gz"))
-        return widened(read_letor(features), width) if text else read_features(features, graded=graded)
-    if isinstance(features, tuple) and len(features) == 3:
+        split = features
+    elif isinstance(features, (str, Path)):
+        split = _read(features, graded=graded, names=names)
+    elif isinstance(features, tuple) and len(features) == 3:
         if graded:
             raise InputError("the features: arrays have no grades. Give a Split, or a frame with a column grade.")
-        return _grouped(*features)
+        split = _grouped(*features, names=names)
+    else:
+        _check_frame(features)
+        query_id, doc_id, grade, matrix, found = read_frame(features, graded=graded)
+        split = _grouped(query_id, doc_id, matrix, grade, names=found)
+    return arranged(split, names, where=where) if names else split
+
+
+def _read(path: str | Path, *, graded: bool, names: Sequence[str]) -> Split:
+    if not Path(path).name.lower().endswith((".txt", ".txt.gz")):
+        return read_features(path, graded=graded, gaps=True)
+    split = read_letor(path)
+    return widened(split, len(names)) if tuple(names) == default_names(len(names)) else split
+
+
+def _check_frame(features: Any) -> None:
     try:
-        frame = nw.from_native(features, pass_through=True)
+        known = isinstance(features, duckdb.DuckDBPyRelation) or nw.from_native(features, pass_through=True)
     except nw.exceptions.DuplicateError:  # as pandas allows
         names = list(features.columns)
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise InputError(f"the features: the column {twice!r} stands twice. Rename one of them.") from None
-    if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
+        raise InputError(f"the features: two columns are called {twice!r}. Rename one of them.") from None
+    if known is features:
         raise InputError(
-            f"a {type(features).__name__} is no set of features. Give a features file, a Split, a frame, or arrays "
+            f"the features: a {type(features).__name__} found. Give a features file, a Split, a frame, or arrays "
             "(query_id, doc_id, features)."
         )
-    return _from_frame(frame.collect() if isinstance(frame, nw.LazyFrame) else frame, graded=graded)
-
-
-def _from_frame(frame: nw.DataFrame[Any], *, graded: bool) -> Split:
-    width = sum(bool(re.fullmatch(r"feature_[1-9][0-9]*", name)) for name in frame.columns)
-    names = [f"feature_{i + 1}" for i in range(max(width, 1))]
-    wanted = ["query_id", "doc_id", *(["grade"] if graded else []), *names]
-    missing = [name for name in wanted if name not in frame.columns]
-    if missing:
-        raise InputError(
-            f"the features: no column {missing[0]!r}; found {', '.join(frame.columns[:8])}. "
-            f"Expected {', '.join(wanted[: 3 if graded else 2])}, feature_1, feature_2, ..."
-        )
-    matrix = np.column_stack([_numbers(frame, name) for name in names])
-    grade = None
-    if "grade" in frame.columns:
-        grade = checked_grades(_numbers(frame, "grade"), where="the features")
-    return _grouped(frame["query_id"].to_numpy(), frame["doc_id"].to_numpy(), matrix, grade)
-
-
-def _numbers(frame: nw.DataFrame[Any], name: str) -> NDArray[np.float64]:
-    column = frame[name]
-    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
-        raise InputError(f"the features, column {name!r}: of type {column.dtype}. Expected numbers.")
-    return column.cast(nw.Float64).to_numpy()
 
 
 def _grouped(
-    query_id: ArrayLike, doc_id: ArrayLike, features: ArrayLike, grade: NDArray[np.int8] | None = None
+    query_id: ArrayLike,
+    doc_id: ArrayLike,
+    features: ArrayLike,
+    grade: NDArray[np.int8] | None = None,
+    *,
+    names: Sequence[str],
 ) -> Split:
-    """Rows in the order of their queries' first ones; within a query as they came."""
-    query = checked_ids("the features", "query_id", query_id)
-    document = checked_ids("the features", "doc_id", doc_id)
+    """Queries in the order of their first rows; documents within a query as they came."""
+    query, document = checked_ids(ARRAYS, "query_id", query_id), checked_ids(ARRAYS, "doc_id", doc_id)
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as that
         matrix: NDArray[np.float32] = np.asarray(features, dtype=np.float32)
     if matrix.ndim != 2 or not len(query) == len(document) == len(matrix):
@@ -84,15 +83,14 @@ def _grouped(
             f"the features: {len(query)} query ids, {len(document)} document ids, features of shape {matrix.shape}: "
             "expected one id of each and one row per document."
         )
-    row = row_of_repeated_document(query, document)
-    if row is not None:
+    if names and len(names) != matrix.shape[1]:
         raise InputError(
-            f"the features, row {row + 1}: document {document[row]} stands twice in query {query[row]}. "
-            "Remove one of the two."
+            f"the features: {matrix.shape[1]} features, but the ranker was trained on {len(names)}. "
+            "Give the same features."
         )
+    refuse_repeated(query, document, where=lambda row: f"the features, row {row + 1}")
     _, first, number = np.unique(query, return_index=True, return_inverse=True)
     order = np.argsort(first[number], kind="stable")
-    sizes = np.bincount(number)[np.argsort(first)]
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(number)[np.argsort(first)])))
     grades = np.zeros(len(query), np.int8) if grade is None else grade[order]
-    return Split(query[np.sort(first)], offsets, document[order], grades, matrix[order])
+    return Split(query[np.sort(first)], offsets, document[order], grades, matrix[order], tuple(names))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from clickmix.errors import InputError
 from clickmix.features.matrix import check_features
 from clickmix.features.normalisation import Normalisation
+from clickmix.features.split import checked_names
 
 
-class Examples(Protocol):
-    """Documents with features and labels, those of a query together: rows offsets[q] to offsets[q + 1]."""
+class LabelledDocuments(Protocol):
+    """What a network learns from: documents, those of query q in the rows offsets[q] to offsets[q + 1]."""
 
     @property
     def features(self) -> NDArray[np.float32]:
-        """Documents × features."""
+        """Documents × features; NaN is a missing value."""
 
     @property
     def relevance(self) -> NDArray[np.floating]:
@@ -28,6 +29,10 @@ class Examples(Protocol):
     @property
     def offsets(self) -> NDArray[np.int64]:
         """Where each query begins, and the number of documents."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One name per feature, or none at all."""
 
 
 @dataclass(frozen=True)
@@ -55,21 +60,21 @@ class Prepared:
             order = rng.permutation(order)
         for start in range(0, len(order), queries):
             chosen = order[start : start + queries]
-            # Lists of like length stand together, so that little padding is needed where a batch is cut again.
+            # Lists of similar length next to each other need little padding when a batch is cut again.
             chosen = chosen[np.argsort(sizes[chosen], kind="stable")]
             rows = _rows(self.offsets[chosen], sizes[chosen])
             yield Batch(self.features[rows], self.relevance[rows], sizes[chosen])
 
 
-def prepare(examples: Examples, *, normalisation: Normalisation) -> Prepared:
+def prepare(examples: LabelledDocuments, *, normalisation: Normalisation) -> Prepared:
     """Checked examples (`check_examples`) with their features normalised, in single precision."""
     features = normalisation.apply(np.asarray(examples.features))
     return Prepared(features, np.asarray(examples.relevance, np.float32), np.asarray(examples.offsets, np.int64))
 
 
-def check_examples(examples: Examples, *, name: str) -> None:
-    """Complain about features that are no numbers, labels outside [0, 1] and parts that do not fit together."""
-    documents, _ = check_features(examples.features, name=name)
+def check_examples(examples: LabelledDocuments, *, name: str) -> None:
+    """Complain about features that are not numbers, labels outside [0, 1] and parts that do not fit together."""
+    documents, _ = check_features(examples.features, name=name, gaps=True)
     relevance = np.asarray(examples.relevance)
     if relevance.shape != (documents,):
         raise InputError(
@@ -82,10 +87,7 @@ def check_examples(examples: Examples, *, name: str) -> None:
             f"{name}, row {wrong[0] + 1}: the relevance {relevance[wrong[0]]:g} is outside 0 to 1 (rows count from 1). "
             "Clip the labels, or divide grades by the largest."
         )
-    _check_offsets(np.asarray(examples.offsets), documents, name=name)
-
-
-def _check_offsets(offsets: NDArray[Any], documents: int, *, name: str) -> None:
+    offsets = np.asarray(examples.offsets)
     whole = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) > 0
     if not (whole and offsets[0] == 0 and offsets[-1] == documents and (np.diff(offsets) >= 0).all()):
         raise InputError(
@@ -94,6 +96,17 @@ def _check_offsets(offsets: NDArray[Any], documents: int, *, name: str) -> None:
         )
     if documents == 0:
         raise InputError(f"{name}: no documents. Give at least one query with one document.")
+
+
+def check_same_features(names: Sequence[str], vali: LabelledDocuments, *, gaps: NDArray[np.bool_]) -> None:
+    """Complain if validation examples do not have the features `names` of the training examples, in their order."""
+    check_features(vali.features, name="vali", width=len(names), gaps=gaps)
+    for i, (expected, found) in enumerate(zip(names, checked_names(vali.feature_names, len(names)), strict=True)):
+        if expected != found:
+            raise InputError(
+                f"vali: feature {i + 1} is {found!r}, but in the training examples it is {expected!r}. "
+                "Give the same features in the same order, as make_examples(..., names=examples.feature_names) does."
+            )
 
 
 def _rows(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:

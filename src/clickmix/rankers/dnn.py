@@ -13,14 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import SettingError
-from clickmix.features.matrix import check_features
+from clickmix.features.matrix import check_features, columns_with_gaps
 from clickmix.features.normalisation import Normalisation, chunks
-from clickmix.rankers.batches import Examples, Prepared, check_examples, prepare
-from clickmix.rankers.dnn_files import Contents, damaged, read_contents, write_contents
+from clickmix.features.split import checked_names
+from clickmix.rankers.batches import LabelledDocuments, Prepared, check_examples, check_same_features, prepare
+from clickmix.rankers.folder import SavedRanker, read_folder, write_folder
+from clickmix.rankers.insight import DependencePoint, Importance, partial_dependence
 from clickmix.rankers.losses import LOSSES
-from clickmix.rankers.network import Network, Weights, initial_weights
+from clickmix.rankers.network import Network, Weights, initial_weights, shapes
+from clickmix.rankers.ranker import RANKERS
+from clickmix.rankers.weights_file import read_weights, weights_bytes
+from clickmix.types import Progress
 
-Progress = Callable[["Epoch"], None]
+NAME = "dnn"
+NORMALISATION = "log1p of the magnitude, standardised, cut at 10 deviations"
+MISSING_AS = "mean"  # a missing value becomes the mean of those present in training
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class Epoch:
     vali_loss: float | None
 
 
+@RANKERS.register(NAME, help="a neural network (PyTorch)")
 @dataclass(frozen=True)
 class DNN:
     """Settings of a network that scores one document at a time; network and optimiser are the paper's authors'.
@@ -69,15 +77,22 @@ class DNN:
             _check_number(name, getattr(self, name), lambda value: 0 < value < math.inf, "above 0")
 
     def fit(
-        self, examples: Examples, *, vali: Examples | None = None, seed: int = 0, progress: Progress | None = None
+        self,
+        examples: LabelledDocuments,
+        *,
+        vali: LabelledDocuments | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
     ) -> FittedDNN:
-        """Train on `examples`; `progress` is told of every epoch. The same seed gives the same weights."""
+        """Train on `examples`; `progress` gets the share of epochs done. The same seed gives the same weights."""
         _check_whole("seed", seed, least=0)
         check_examples(examples, name="examples")
         width = np.shape(examples.features)[1]
+        names = checked_names(examples.feature_names, width)
+        gaps = columns_with_gaps(np.asarray(examples.features))
         if vali is not None:
             check_examples(vali, name="vali")
-            check_features(vali.features, name="vali", width=width)
+            check_same_features(names, vali, gaps=gaps)
         normalisation = Normalisation.fit(np.asarray(examples.features))
         start, dropping, shuffling = np.random.SeedSequence(seed).spawn(3)
         network = Network.build(
@@ -87,7 +102,20 @@ class DNN:
         train = prepare(examples, normalisation=normalisation)
         held_out = None if vali is None else prepare(vali, normalisation=normalisation)
         weights, epochs = self._epochs(network, train, held_out, np.random.default_rng(shuffling), progress)
-        return FittedDNN(self, normalisation, weights, epochs)
+        missing = tuple(name for name, gap in zip(names, gaps, strict=True) if gap)
+        return FittedDNN(self, normalisation, weights, epochs, names, missing)
+
+    def restore(self, saved: SavedRanker) -> FittedDNN:
+        """The trained network that a folder holds."""
+        try:
+            settings = DNN(**saved.settings)
+            normalisation = _normalisation(saved.training["normalisation"], features=len(saved.feature_names))
+            epochs = tuple(Epoch(**epoch) for epoch in saved.training["epochs"])
+        except (KeyError, TypeError, ValueError):
+            raise saved.damaged() from None
+        missing = saved.missing_as(MISSING_AS)
+        weights = read_weights(saved, shapes(len(saved.feature_names), settings.layers))
+        return FittedDNN(settings, normalisation, weights, epochs, saved.feature_names, missing)
 
     def _epochs(
         self,
@@ -97,7 +125,7 @@ class DNN:
         rng: np.random.Generator,
         progress: Progress | None,
     ) -> tuple[Weights, tuple[Epoch, ...]]:
-        """The weights that are kept, and what happened on the way."""
+        """The weights to keep, and the loss of every epoch."""
         epochs: list[Epoch] = []
         best = network.numpy()
         for number in range(1, self.epochs + 1):
@@ -105,12 +133,12 @@ class DNN:
             vali_loss = None if vali is None else self._measure(network, vali)
             if not math.isfinite(loss) or (vali_loss is not None and not math.isfinite(vali_loss)):
                 raise SettingError(
-                    f"learning_rate={self.learning_rate!r}: the loss is no number any more in epoch {number}. "
-                    "Choose a smaller one."
+                    f"learning_rate={self.learning_rate!r}: the loss is no longer a number in epoch {number}. "
+                    "Choose a smaller rate."
                 )
             epochs.append(Epoch(number, loss, vali_loss))
             if progress is not None:
-                progress(epochs[-1])
+                progress(number / self.epochs)
             if best_epoch(epochs) == number:
                 best = network.numpy()
             elif number - best_epoch(epochs) >= self.patience:
@@ -119,17 +147,18 @@ class DNN:
 
     def _learn(self, network: Network, train: Prepared, rng: np.random.Generator) -> float:
         """One epoch; its mean loss."""
-        sums = [
-            network.learn(
-                batch,
-                loss=LOSSES[self.loss],
-                dropout=self.dropout,
-                learning_rate=self.learning_rate,
-                largest_gradient=self.largest_gradient,
-            )
-            for batch in train.batches(queries=self.batch, rng=rng)
-        ]
-        return _mean(sums)
+        return _mean(
+            [
+                network.learn(
+                    batch,
+                    loss=LOSSES[self.loss],
+                    dropout=self.dropout,
+                    learning_rate=self.learning_rate,
+                    largest_gradient=self.largest_gradient,
+                )
+                for batch in train.batches(queries=self.batch, rng=rng)
+            ]
+        )
 
     def _measure(self, network: Network, vali: Prepared) -> float:
         return _mean([network.measure(batch, loss=LOSSES[self.loss]) for batch in vali.batches(queries=self.batch)])
@@ -137,12 +166,20 @@ class DNN:
 
 @dataclass(frozen=True)
 class FittedDNN:
-    """A trained network. `epochs` tell how it came about; `best_epoch(epochs)` is the one whose weights these are."""
+    """A trained network; `epochs` has the losses, and `best_epoch(epochs)` is the one whose weights these are.
+
+    `missing` are the features with missing values in training: such a value counts as the feature's mean.
+    """
 
     settings: DNN
     normalisation: Normalisation
     weights: Weights
     epochs: tuple[Epoch, ...]
+    feature_names: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "feature_names", checked_names(self.feature_names, self.features))
 
     @property
     def features(self) -> int:
@@ -151,32 +188,55 @@ class FittedDNN:
 
     def score(self, features: NDArray[np.floating]) -> NDArray[np.float64]:
         """One score per document, higher is better; with the sigmoid loss 1 / (1 + e^-score) estimates relevance."""
-        documents, _ = check_features(features, name="features", width=self.features)
+        gaps = np.isin(self.feature_names, self.missing)
+        documents, _ = check_features(features, name="features", width=self.features, gaps=gaps)
         network = Network.build(self.weights)
         scores = np.empty(documents)
         for rows in chunks(documents):
             scores[rows] = network.scores(self.normalisation.apply(np.asarray(features[rows])))
         return scores
 
+    def remarks(self) -> tuple[str, ...]:
+        """Which epoch was best, if there were validation labels."""
+        if self.epochs[-1].vali_loss is None:
+            return ()
+        return (f"Epoch {best_epoch(self.epochs)} of {len(self.epochs)} fits the validation labels best.",)
+
+    def importance(self) -> tuple[Importance, ...]:
+        """Empty: a network does not say how much it uses a feature."""
+        return ()
+
+    def partial_dependence(self, features: NDArray[np.float32], name: str) -> tuple[DependencePoint, ...]:
+        """How the mean score of these documents changes with one feature."""
+        return partial_dependence(self.score, features, names=self.feature_names, name=name)
+
     def save(self, folder: str | Path) -> None:
-        """Write the ranker to a folder, which is made where it is missing; a ranker in it is replaced."""
-        settings = dataclasses.asdict(self.settings)
+        """Write the ranker to a folder, which is created if it is missing; a ranker in it is replaced."""
+        normalisation = {
+            "kind": NORMALISATION,
+            "mean": self.normalisation.mean.tolist(),
+            "deviation": self.normalisation.deviation.tolist(),
+        }
         epochs = [dataclasses.asdict(epoch) for epoch in self.epochs]
-        write_contents(folder, Contents(settings, self.normalisation, self.weights, epochs))
+        write_folder(
+            folder,
+            ranker=NAME,
+            feature_names=self.feature_names,
+            missing=dict.fromkeys(self.missing, MISSING_AS),
+            settings=dataclasses.asdict(self.settings),
+            training={"normalisation": normalisation, "epochs": epochs},
+            weights=weights_bytes(self.weights),
+            weights_name="weights.npy",
+        )
 
     @classmethod
     def load(cls, folder: str | Path) -> FittedDNN:
         """The ranker in a folder; one that is damaged, half-written or of another kind is refused."""
-        contents = read_contents(folder)
-        try:
-            epochs = tuple(Epoch(**epoch) for epoch in contents.epochs)
-            return cls(DNN(**contents.settings), contents.normalisation, contents.weights, epochs)
-        except (TypeError, SettingError):
-            raise damaged(Path(folder) / "ranker.json") from None
+        return DNN().restore(read_folder(folder, expected=NAME))
 
 
 def best_epoch(epochs: list[Epoch] | tuple[Epoch, ...]) -> int:
-    """The number of the first epoch with the lowest loss on the validation labels, or without these the last."""
+    """The number of the first epoch with the lowest loss on the validation labels; without these the last."""
     if epochs[-1].vali_loss is None:
         return epochs[-1].number
     return min(epochs, key=lambda epoch: epoch.vali_loss or 0.0).number
@@ -184,9 +244,20 @@ def best_epoch(epochs: list[Epoch] | tuple[Epoch, ...]) -> int:
 
 def _mean(sums: list[tuple[Any, Any]]) -> float:
     """Sum of totals / max(sum of weights, 1), over batches."""
-    # Read from the device only now: a GPU that is asked after every batch stands still in between.
+    # Read from the device only now: a GPU that is asked after every batch waits in between.
     total = sum(float(total) for total, _ in sums)
     return total / max(sum(float(weight) for _, weight in sums), 1.0)
+
+
+def _normalisation(fields: dict[str, Any], *, features: int) -> Normalisation:
+    """The normalisation in a folder; a TypeError or ValueError if it does not fit."""
+    columns = [fields["mean"], fields["deviation"]]
+    if not all(type(x) in (int, float) for column in columns for x in column):
+        raise TypeError
+    mean, deviation = (np.array(column, np.float64) for column in columns)
+    if fields["kind"] != NORMALISATION or not len(mean) == len(deviation) == features or (deviation < 0).any():
+        raise ValueError
+    return Normalisation(mean, deviation)
 
 
 def _check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -1,7 +1,7 @@
 """LambdaMART on real-valued relevance, with LightGBM as it is.   examples -> ranker -> scores
 
-LightGBM takes whole grades only. Relevance is rounded to the nearest of about a thousand levels, and `label_gain` says
-what each level is worth; grades g / G fall on levels exactly, so that on grades the trees are LightGBM's own.
+LightGBM takes whole grades only. Relevance is rounded to about a thousand levels, and `label_gain` says what each level
+is worth. Grades g / G are levels exactly, so on grades the trees are LightGBM's own.
 """
 
 from __future__ import annotations
@@ -14,31 +14,46 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.errors import FormatError, InputError, SettingError
+from clickmix.errors import InputError, SettingError
 from clickmix.features.examples import Examples
-from clickmix.features.matrix import check_features
+from clickmix.features.matrix import check_features, columns_with_gaps
+from clickmix.features.split import checked_names
+from clickmix.rankers.batches import check_same_features
 from clickmix.rankers.folder import SavedRanker, read_folder, write_folder
+from clickmix.rankers.insight import DependencePoint, Importance, partial_dependence
 from clickmix.rankers.lightgbm_text import END, MOST_LEAVES, checked_trees
+from clickmix.rankers.ranker import RANKERS
 from clickmix.rankers.weighting import TRUNCATION, WEIGHTINGS, Weighting, query_weights
+from clickmix.registry import Option
 from clickmix.types import Floats, Ints, Progress
 
+NAME = "lambdamart"
+MISSING_AS = "nan"  # a missing value stays NaN: each split has learned which way it goes
 Gain = Literal["exponential", "linear"]
 GAINS: tuple[Gain, ...] = get_args(Gain)
 STEPS = 1000  # between relevance 0 and 1, or the next lower multiple of the largest grade
 CUTOFF = 10  # of the nDCG that decides when to stop
-MOST_THREADS = 256  # a machine with few cores may repeat what a large one did, and read its rankers
-LARGEST_SEED = 2**31 - 1  # LightGBM's, as the one below
-LONGEST_LIST = 10_000  # LightGBM's bound on the documents of a query
+MOST_THREADS = 256  # more than most machines have: a small one can read a large one's rankers
+LARGEST_SEED = 2**31 - 1  # this bound and the one below are LightGBM's
+LONGEST_LIST = 10_000  # documents of a query
 
 
+@RANKERS.register(
+    NAME,
+    help="trees that optimise nDCG (LightGBM)",
+    options=(
+        Option("weighting", "How much a query weighs.", choices=WEIGHTINGS),
+        Option("threads", "Threads to train and score with; another number may give other trees.", type=int),
+    ),
+)
 @dataclass(frozen=True)
 class LambdaMART:
     """Settings of LambdaMART; the defaults are the paper's. `fit` gives a `FittedLambdaMART`.
 
     gain            what relevance p is worth: 2^(largest_grade p) - 1 (exponential), or largest_grade p (linear)
     weighting       how much a query weighs (see `clickmix.rankers.weighting`)
-    patience        with validation labels: stop when so many trees in a row did not help
-    threads         of training and scoring; another number adds in another order and may give other trees
+    patience        with validation labels: stop after so many trees in a row without improvement
+    threads         for training and scoring; another number adds in another order and may give other trees
     """
 
     trees: int = 300
@@ -68,14 +83,15 @@ class LambdaMART:
     def fit(
         self, examples: Examples, *, vali: Examples | None = None, seed: int = 0, progress: Progress | None = None
     ) -> FittedLambdaMART:
-        """Train on `examples`; with `vali` stop when its labels say so. `progress` is told the share of trees grown."""
+        """Train on `examples`; with `vali` stop when its labels say so. `progress` gets the share of trees grown."""
         lightgbm = lightgbm_module()
         if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
             raise SettingError(f"seed={seed!r}: expected a whole number from 0 to {LARGEST_SEED}.")
         _check_sizes(examples)
+        gaps = columns_with_gaps(examples.features)
         if vali is not None:
             _check_sizes(vali)
-            check_features(vali.features, name="vali", width=examples.features.shape[1])
+            check_same_features(examples.feature_names, vali, gaps=gaps)
         data = self._dataset(examples)
         trace: dict[str, dict[str, list[float]]] = {}
         booster = lightgbm.train(
@@ -90,7 +106,20 @@ class LambdaMART:
         if not booster.feature_importance("split", iteration=best).any():
             raise _nothing_learned(examples)
         model = booster.model_to_string(num_iteration=best)
-        return FittedLambdaMART(self, examples.features.shape[1], best, ndcg, model)
+        names = examples.feature_names
+        missing = tuple(name for name, gap in zip(names, gaps, strict=True) if gap)
+        return FittedLambdaMART(self, len(names), best, ndcg, model, names, missing)
+
+    def restore(self, saved: SavedRanker) -> FittedLambdaMART:
+        """The trained ranker that a folder holds."""
+        try:
+            settings = LambdaMART(**saved.settings)
+            trees, ndcg = int(saved.training["trees"]), tuple(float(value) for value in saved.training["ndcg"])
+        except (KeyError, TypeError, ValueError):
+            raise saved.damaged() from None
+        names, missing, weights = saved.feature_names, saved.missing_as(MISSING_AS), saved.weights()
+        checked_trees(weights, features=len(names), trees=trees, where=str(saved.folder))
+        return FittedLambdaMART(settings, len(names), trees, ndcg, weights.decode(), names, missing)
 
     def levels(self, relevance: Floats) -> Ints:
         """Relevance as whole numbers from 0 to the number of steps."""
@@ -115,11 +144,11 @@ class LambdaMART:
         return lightgbm_module().Dataset(examples.features, levels, group=examples.sizes, weight=weights)
 
     def _stopping_set(self, vali: Examples, *, reference: Any) -> Any:
-        """Without weights, which LightGBM would give to nDCG, and queries that it would count as ranked perfectly."""
+        """Without weights, which LightGBM would apply to nDCG, and queries that it would count as ranked perfectly."""
         levels = self.levels(vali.relevance)
         _check_worth(levels, of="validation labels")
         some = np.maximum.reduceat(levels, vali.offsets[:-1]) > 0
-        # LightGBM leaves tied documents in the order of their rows, and files may be sorted by grade: hence one drawn.
+        # LightGBM leaves tied documents in the order of their rows, and files may be sorted by grade: so draw one.
         drawn = np.lexsort((np.random.default_rng(0).permutation(len(levels)), vali.query))
         rows = drawn[some[vali.query]]
         return lightgbm_module().Dataset(vali.features[rows], levels[rows], group=vali.sizes[some], reference=reference)
@@ -135,7 +164,7 @@ class LambdaMART:
             "eval_at": [CUTOFF],
             "seed": seed,
             "verbosity": -1,
-            # The same bytes on every run: one way of counting.
+            # The same bytes on every run.
             "deterministic": True,
             "force_row_wise": True,
             "num_threads": self.threads,
@@ -154,9 +183,11 @@ class LambdaMART:
 
 @dataclass(frozen=True, eq=False)
 class FittedLambdaMART:
-    """A trained LambdaMART: `trees` is how many it has, `model` LightGBM's own text of them.
+    """A trained LambdaMART: `trees` is how many it has, `model` is LightGBM's own text of them.
 
-    `ndcg` is the nDCG@10 of the validation labels after each tree, without weights; empty without validation.
+    `ndcg` is the nDCG@10 of the validation labels after each tree, without weights; empty without validation. `missing`
+    are the features with missing values in training: NaN goes the way that each split has learned. LightGBM's text
+    numbers the features from Column_0 on; `feature_names` has their names in this order.
     """
 
     settings: LambdaMART
@@ -164,29 +195,54 @@ class FittedLambdaMART:
     trees: int
     ndcg: tuple[float, ...]
     model: str = field(repr=False)
+    feature_names: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "feature_names", checked_names(self.feature_names, self.features))
 
     def score(self, features: NDArray[np.floating]) -> Floats:
         """One score per document (a row of the matrix), higher is better."""
-        check_features(features, name="features", width=self.features)
+        check_features(features, name="features", width=self.features, gaps=np.isin(self.feature_names, self.missing))
         return np.asarray(self._booster.predict(features, num_threads=self.settings.threads), dtype=np.float64)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Which number of trees was best, if there were validation labels."""
+        if not self.ndcg:
+            return ()
+        best = max(self.ndcg)
+        return (f"The validation labels are ranked best by {self.trees} trees: nDCG@10 of these labels {best:.4f}.",)
+
+    def importance(self) -> tuple[Importance, ...]:
+        """The gain of each feature: how much all its splits improved the objective; the strongest first."""
+        gains = self._booster.feature_importance("gain")
+        order = np.argsort(-gains, kind="stable")
+        total = float(gains.sum())
+        return tuple(
+            Importance(self.feature_names[i], float(gains[i]), float(gains[i]) / (total or 1.0)) for i in order
+        )
+
+    def partial_dependence(self, features: NDArray[np.float32], name: str) -> tuple[DependencePoint, ...]:
+        """How the mean score of these documents changes with one feature."""
+        return partial_dependence(self.score, features, names=self.feature_names, name=name)
 
     def save(self, folder: str | Path) -> None:
         """Write a folder: `ranker.json`, and LightGBM's text model beside it, which LightGBM reads as it is."""
-        training = {"trees": self.trees, "ndcg": list(self.ndcg)}
-        saved = SavedRanker("lambdamart", self.features, asdict(self.settings), training, self.model.encode())
-        write_folder(folder, saved)
+        write_folder(
+            folder,
+            ranker=NAME,
+            feature_names=self.feature_names,
+            missing=dict.fromkeys(self.missing, MISSING_AS),
+            settings=asdict(self.settings),
+            training={"trees": self.trees, "ndcg": list(self.ndcg)},
+            weights=self.model.encode(),
+            weights_name="model.txt",
+        )
 
     @classmethod
     def load(cls, folder: str | Path) -> FittedLambdaMART:
         """The ranker in a folder; one that is damaged, half-written or of another kind is refused."""
-        saved = read_folder(folder, expected="lambdamart")
-        try:
-            settings = LambdaMART(**saved.settings)
-            trees, ndcg = int(saved.training["trees"]), tuple(float(value) for value in saved.training["ndcg"])
-        except (KeyError, TypeError, ValueError):
-            raise FormatError(f"{folder}: settings or training of another clickmix. Train it again.") from None
-        checked_trees(saved.weights, features=saved.features, trees=trees, where=str(folder))
-        return cls(settings, saved.features, trees, ndcg, saved.weights.decode())
+        return LambdaMART().restore(read_folder(folder, expected=NAME))
 
     @cached_property
     def _booster(self) -> Any:
@@ -199,15 +255,15 @@ def _check_sizes(examples: Examples) -> None:
     if examples.sizes.max() > LONGEST_LIST:
         query = int(np.argmax(examples.sizes))
         raise InputError(
-            f"Query {examples.query_id[query]}: {examples.sizes[query]:,} labelled documents, and LightGBM takes "
-            f"at most {LONGEST_LIST:,}. Leave the least shown ones out."
+            f"Query {examples.query_id[query]}: {examples.sizes[query]:,} labelled documents, but LightGBM takes "
+            f"at most {LONGEST_LIST:,}. Leave out those shown least."
         )
 
 
 def _check_worth(levels: Ints, *, of: str) -> None:
     if not levels.any():
         raise InputError(
-            f"All {of} are so near to 0 (below 1/{2 * STEPS}) that they are taken for 0: nothing to rank by. "
+            f"All {of} are below 1/{2 * STEPS} and are rounded to 0: there is nothing to rank by. "
             "Look at the log; most likely it has almost no clicks."
         )
 
@@ -221,11 +277,11 @@ def _nothing_learned(examples: Examples) -> InputError:
 
 
 def lightgbm_module() -> Any:
-    """LightGBM, or what to do when it is not installed."""
+    """LightGBM, or an error that says how to install it."""
     try:
         import lightgbm
     except ImportError:
         raise InputError(
-            "LambdaMART is LightGBM's, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
+            "LambdaMART needs LightGBM, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
         ) from None
     return lightgbm

@@ -1,12 +1,12 @@
-"""Losses of the DNN: scores and labels of queries in; for each query its loss, and its weight in the batch, out.
+"""Losses of the DNN: scores and labels of queries in; the loss of each query, and its weight in the batch, out.
 
 Scores, relevance and mask are matrices queries × longest list (torch tensors); the mask is False at the padding, which
 changes nothing. Every loss gives two vectors, `total` and `weight`, one number per query; the loss of a batch is
 
     sum of total / max(sum of weight, 1)
 
-so a query counts by how much relevance it holds: one without relevant documents cannot drown the others, and where
-nothing at all is relevant the divisor is 1, not 0. In the formulas s is the score of a document and y its relevance.
+so a query counts by how much relevance it holds: one without relevant documents cannot drown the others. If nothing is
+relevant at all, the divisor is 1, not 0. In the formulas s is the score of a document and y its relevance.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Tensor = Any  # torch is imported late, and only where a DNN is used
 Loss = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 GRADES = 4  # gains are those of the grades 0 to 4: 2^(4 y) - 1
-MU = 10.0  # what Wang et al. (2018) give to the second part of a pair's weight
+MU = 10.0  # the factor that Wang et al. (2018) put before the second part of a pair's weight
 
 
 def sigmoid_cross_entropy(scores: Tensor, relevance: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,7 +56,7 @@ def lambda_loss(scores: Tensor, relevance: Tensor, mask: Tensor) -> tuple[Tensor
     rho = (inverse_D[p].unsqueeze(2) - inverse_D[p].unsqueeze(1)).abs()
     distance = (p.unsqueeze(2) - p.unsqueeze(1)).abs()
     falls = inverse_D.new_zeros(len(inverse_D))
-    falls[1:] = inverse_D[:-1] - inverse_D[1:]  # falls[d] = 1/D(d) - 1/D(d + 1); a document is no pair with itself
+    falls[1:] = inverse_D[:-1] - inverse_D[1:]  # falls[d] = 1/D(d) - 1/D(d + 1); a document does not pair with itself
     above = (G.unsqueeze(2) - G.unsqueeze(1)).clamp(min=0) * mask.unsqueeze(1)
     pair_weight = (rho + MU * falls[distance]) * above
     each = _log_one_plus_exp(s.unsqueeze(1) - s.unsqueeze(2)) / math.log(2)
@@ -72,14 +72,14 @@ LOSSES: dict[str, Loss] = {
 
 
 def _log_one_plus_exp(s: Tensor) -> Tensor:
-    """log(1 + e^s); beyond s = 50 it is s, to the last digit of double precision."""
+    """log(1 + e^s); above s = 50 that is s, to the last digit of double precision."""
     import torch
 
     return torch.nn.functional.softplus(s, threshold=50)
 
 
 def _inverse_discounts(s: Tensor) -> Tensor:
-    """1 / D(p) for p = 1, 2, ... up to one position beyond the longest list; p = 1 stands at 0."""
+    """1 / D(p) for p = 1, 2, ... up to one position beyond the longest list; index 0 is p = 1."""
     import torch
 
     positions = torch.arange(1, s.shape[1] + 2, dtype=s.dtype, device=s.device)
@@ -87,6 +87,6 @@ def _inverse_discounts(s: Tensor) -> Tensor:
 
 
 def _places(s: Tensor, mask: Tensor) -> Tensor:
-    """Where each document stands by falling score, from 0; the padding stands last."""
+    """The place of each document by falling score, from 0; the padding comes last."""
     order = s.detach().masked_fill(~mask, -math.inf).argsort(dim=1, descending=True, stable=True)
     return order.argsort(dim=1)

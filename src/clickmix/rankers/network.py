@@ -1,7 +1,7 @@
-"""The network: normalised features in, one score per document out, and how a batch of queries teaches it.
+"""The network: normalised features in, one score per document out; and how it learns from a batch of queries.
 
-The only module that calls torch, which is imported when it is needed. No random number comes from torch's global
-generator and no setting of torch is changed. Every operation has a deterministic form, also on a GPU.
+torch is imported when it is needed. No random number comes from torch's global generator, and no setting of torch is
+changed. Every operation has a deterministic form, also on a GPU.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAIRS_AT_ONCE = 1 << 22  # pairs of documents a loss sees at once: bounds its me
 
 
 def torch_module() -> Any:
-    """torch, or what to do when it is not installed."""
+    """torch, or an error that says how to install it."""
     try:
         import torch
     except ImportError:
@@ -46,7 +46,7 @@ def shapes(features: int, layers: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def initial_weights(features: int, layers: Sequence[int], *, rng: np.random.Generator) -> Weights:
-    """Uniform between -1/sqrt(n) and 1/sqrt(n), n being the inputs of the layer, as torch begins a linear layer."""
+    """Uniform between -1/sqrt(n) and 1/sqrt(n) for a layer of n inputs, as torch starts a linear layer."""
     inputs = np.repeat([features, *layers], 2)
     return tuple(
         rng.uniform(-1 / math.sqrt(n), 1 / math.sqrt(n), shape).astype(np.float32)
@@ -56,7 +56,7 @@ def initial_weights(features: int, layers: Sequence[int], *, rng: np.random.Gene
 
 @dataclass
 class Network:
-    """Weights on the device where they are trained: a GPU where there is one."""
+    """Weights on the device that trains them: a GPU if there is one."""
 
     weights: list[Tensor]
     squares: list[Tensor]  # of all gradients so far, as Adagrad sums them
@@ -64,7 +64,7 @@ class Network:
 
     @classmethod
     def build(cls, weights: Weights, *, seed: int = 0) -> Network:
-        """A network that begins with these weights; `seed` fixes what dropout drops."""
+        """A network that starts with these weights; `seed` fixes what dropout drops."""
         torch = torch_module()
         device = "cuda" if torch.cuda.is_available() else "cpu"
         on_device = [torch.tensor(w, device=device, requires_grad=True) for w in weights]
@@ -80,7 +80,7 @@ class Network:
         return torch_module().from_numpy(np.ascontiguousarray(array)).to(self.weights[0].device)
 
     def forward(self, x: Tensor, *, dropout: Sequence[float] = ()) -> Tensor:
-        """Scores of the documents `x`: h = elu(h W + b) layer by layer, with dropout behind it in training; h W + b."""
+        """Scores of the documents `x`: h = elu(h W + b) per hidden layer, with dropout in training; then h W + b."""
         torch = torch_module()
         *hidden, (last, last_bias) = zip(self.weights[::2], self.weights[1::2], strict=True)
         for i, (W, b) in enumerate(hidden):
@@ -101,7 +101,7 @@ class Network:
     ) -> tuple[Tensor, Tensor]:
         """One step of Adagrad; the sums of the loss's totals and weights before it."""
         scores = self.forward(self.tensor(batch.features), dropout=dropout)
-        # The loss works on a copy of the scores, some queries at a time, so that its pairs need not all be in memory.
+        # The loss works on a copy of the scores, some queries at a time: all pairs at once would fill the memory.
         copy = scores.detach().requires_grad_()
         total, weight = self._sums(copy, batch, loss=loss, gradient=True)
         scores.backward(copy.grad / weight.clamp(min=1))
@@ -116,7 +116,7 @@ class Network:
     def _sums(self, scores: Tensor, batch: Batch, *, loss: Loss, gradient: bool) -> tuple[Tensor, Tensor]:
         relevance = self.tensor(batch.relevance)
         total, weight = scores.new_zeros(()), scores.new_zeros(())
-        for queries in _slices(batch.sizes):
+        for queries in slices_of_queries(batch.sizes):
             sizes = batch.sizes[queries]
             start = int(batch.sizes[: queries.start].sum())
             rows = slice(start, start + int(sizes.sum()))
@@ -145,8 +145,8 @@ def padded(values: Tensor, mask: Tensor) -> Tensor:
     return values.new_zeros(mask.shape).masked_scatter(mask, values)
 
 
-def _slices(sizes: NDArray[np.int64]) -> Iterator[slice]:
-    """Queries, by rising size, in slices of at most PAIRS_AT_ONCE padded pairs; at least one query each."""
+def slices_of_queries(sizes: NDArray[np.int64]) -> Iterator[slice]:
+    """Slices of queries, which are sorted by size, with at most PAIRS_AT_ONCE padded pairs or one query each."""
     end = len(sizes)
     while end > 0:
         start = max(0, end - max(1, PAIRS_AT_ONCE // int(sizes[end - 1]) ** 2))

@@ -1,11 +1,11 @@
 """Query weights for LambdaMART.   examples -> one weight per query
 
-LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents labels are small
-and differ by little more than chance; the division makes these differences weigh as much as those between a relevant
-document and the others. A weight I takes the division back, so that DCG is optimised and not nDCG; but where there are
-grades between, queries without the highest then count for little. A weight (I N)^2 / ((I N)^2 + g^2), N being the sum
-of relevance and g the gain of a document that is surely relevant, is next to 0 where nothing was found, 1/2 where one
-document was, and about 1 where several are somewhat relevant, which I alone does not tell from one that may be.
+LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents the labels are
+small and differ by little more than chance; the division makes these differences weigh as much as those between a
+relevant document and the others. A weight I undoes the division: DCG is optimised, not nDCG. But with several grades,
+queries without the highest grade then count for little. A weight (I N)^2 / ((I N)^2 + g^2), where N is the sum of
+relevance and g the gain of a surely relevant document, is near 0 if nothing was found, 1/2 if one document was, and
+near 1 if several are somewhat relevant. I alone cannot tell the last two apart.
 """
 
 from __future__ import annotations

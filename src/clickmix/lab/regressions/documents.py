@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from clickmix.errors import InputError, SettingError
 from clickmix.features import open_features
-from clickmix.features.ids import Ids, comparable
-from clickmix.features.label_columns import checked_ids
+from clickmix.features.ids import Ids, checked_ids, comparable
 from clickmix.features.matrix import check_features
 from clickmix.features.split import offsets_of
 from clickmix.types import Ints

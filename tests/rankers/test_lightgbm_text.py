@@ -15,7 +15,7 @@ import pytest
 import clickmix as cm
 from clickmix.features import grade_examples
 from clickmix.rankers import LambdaMART, load_ranker
-from clickmix.rankers.folder import SavedRanker, write_folder
+from clickmix.rankers.folder import write_folder
 from collections_rankers import split
 
 EXAMPLES = grade_examples(split(sizes=[12] * 40, width=5), largest_grade=4)
@@ -27,7 +27,16 @@ NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 def save(folder: Path, model: str, *, trees: int = FITTED.trees, features: int = FITTED.features) -> None:
     """A ranker's folder whose checksum fits, whatever the model is."""
     training = {"trees": trees, "ndcg": []}
-    write_folder(folder, SavedRanker("lambdamart", features, asdict(FITTED.settings), training, model.encode()))
+    write_folder(
+        folder,
+        ranker="lambdamart",
+        feature_names=tuple(f"feature_{i + 1}" for i in range(features)),
+        missing={},
+        settings=asdict(FITTED.settings),
+        training=training,
+        weights=model.encode(),
+        weights_name="model.txt",
+    )
 
 
 def resized(model: str) -> str:
@@ -71,7 +80,7 @@ def outcome(folder: Path, seed: int) -> str:
 @pytest.mark.parametrize("first", [0, 200])
 def test_no_mutated_model_crashes_the_process(tmp_path: Path, first: int) -> None:
     program = (
-        "import pathlib, test_rankers_lightgbm_text as t\n"
+        "import pathlib, test_lightgbm_text as t\n"
         f"folder = pathlib.Path({str(tmp_path / 'ranker')!r})\n"
         f"print(*(t.outcome(folder, seed) for seed in range({first}, {first + 200})))"
     )

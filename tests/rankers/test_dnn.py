@@ -18,7 +18,7 @@ from clickmix.errors import InputError
 from clickmix.evaluate import evaluate
 from clickmix.features import normalisation
 from clickmix.features.normalisation import Normalisation
-from clickmix.rankers.dnn import DNN, Epoch, FittedDNN, best_epoch
+from clickmix.rankers.dnn import DNN, FittedDNN, best_epoch
 from clickmix.rankers.losses import LOSSES
 from examples_rankers_dnn import Made, made, nonlinear
 
@@ -94,12 +94,28 @@ def test_training_does_not_change_its_input() -> None:
     assert (TRAIN.offsets == before[2]).all()
 
 
-def test_progress_is_told_of_every_epoch() -> None:
-    seen: list[Epoch] = []
-    fit = SMALL.fit(TRAIN, vali=VALI, progress=seen.append)
-    assert tuple(seen) == fit.epochs
-    assert [epoch.number for epoch in seen] == [1, 2, 3]
-    assert all(epoch.vali_loss is not None for epoch in seen)
+def test_progress_gets_the_share_of_epochs_and_the_fit_has_their_losses() -> None:
+    shares: list[float] = []
+    fit = SMALL.fit(TRAIN, vali=VALI, progress=shares.append)
+    assert shares == [1 / 3, 2 / 3, 1]
+    assert [epoch.number for epoch in fit.epochs] == [1, 2, 3]
+    assert all(epoch.vali_loss is not None for epoch in fit.epochs)
+
+
+def test_missing_values_count_as_the_mean_of_the_others() -> None:
+    gaps = TRAIN.features.copy()
+    gaps[::3, 1] = np.nan
+    fit = SMALL.fit(replace(TRAIN, features=gaps))
+    x = gaps[:, 1][~np.isnan(gaps[:, 1])].astype(np.float64)
+    z = np.sign(x) * np.log(1 + np.abs(x))
+    assert fit.normalisation.mean[1] == pytest.approx(z.mean(), abs=1e-12)
+    assert fit.normalisation.deviation[1] == pytest.approx(z.std(), rel=1e-12)
+    filled = TEST.features.astype(np.float64)
+    filled[:, 1] = np.copysign(np.expm1(abs(z.mean())), z.mean())
+    missing = TEST.features.copy()
+    missing[:, 1] = np.nan
+    assert fit.missing == ("feature_2",)
+    assert fit.score(missing) == pytest.approx(fit.score(filled), abs=1e-6)
 
 
 def test_the_vali_loss_is_that_of_the_weights_without_dropout() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -176,7 +177,7 @@ def test_tied_documents_are_not_taken_for_ranked_because_their_file_is() -> None
 def test_validation_features_of_another_number_are_refused() -> None:
     given = graded(largest_grade=4)
     with pytest.raises(cm.InputError) as caught:
-        LambdaMART().fit(given, vali=replace(given, features=given.features[:, :3]))
+        LambdaMART().fit(given, vali=replace(given, features=given.features[:, :3], feature_names=()))
     assert str(caught.value) == "vali: 3 features, but the ranker was trained on 5. Give the same features."
 
 
@@ -186,7 +187,7 @@ def few() -> Examples:
 
 
 def next_to_equal() -> Examples:
-    """Labels that differ by less than is told apart."""
+    """Labels that differ by less than a level."""
     given = graded(largest_grade=4)
     return replace(given, relevance=0.5 + given.relevance / 10_000)
 
@@ -195,7 +196,7 @@ def next_to_equal() -> Examples:
 @pytest.mark.parametrize("vali", [None, graded(largest_grade=4)], ids=["alone", "with validation"])
 def test_a_ranker_that_learned_nothing_is_refused(given: Examples, vali: Examples | None) -> None:
     if vali is not None:
-        vali = replace(vali, features=vali.features[:, : given.features.shape[1]])
+        vali = replace(vali, features=vali.features[:, : given.features.shape[1]], feature_names=())
     with pytest.raises(cm.InputError) as caught:
         LambdaMART(trees=5).fit(given, vali=vali)
     assert str(caught.value) == (
@@ -205,7 +206,7 @@ def test_a_ranker_that_learned_nothing_is_refused(given: Examples, vali: Example
     )
 
 
-def test_without_validation_all_trees_are_grown_and_told() -> None:
+def test_without_validation_all_trees_are_grown_and_reported() -> None:
     shares: list[float] = []
     fitted = LambdaMART(trees=4).fit(graded(largest_grade=4), progress=shares.append)
     assert (fitted.trees, fitted.ndcg, shares) == (4, (), [0.25, 0.5, 0.75, 1.0])
@@ -251,7 +252,7 @@ def test_labels_that_are_all_next_to_nothing_are_refused(weighting: Weighting) -
     with pytest.raises(cm.InputError) as caught:
         LambdaMART(weighting=weighting).fit(given)
     assert str(caught.value) == (
-        "All labels are so near to 0 (below 1/2000) that they are taken for 0: nothing to rank by. "
+        "All labels are below 1/2000 and are rounded to 0: there is nothing to rank by. "
         "Look at the log; most likely it has almost no clicks."
     )
 
@@ -261,14 +262,74 @@ def test_a_list_too_long_for_lightgbm_is_refused() -> None:
     with pytest.raises(cm.InputError) as caught:
         LambdaMART().fit(given)
     assert str(caught.value) == (
-        "Query 2: 10,001 labelled documents, and LightGBM takes at most 10,000. Leave the least shown ones out."
+        "Query 2: 10,001 labelled documents, but LightGBM takes at most 10,000. Leave out those shown least."
     )
 
 
-def test_without_lightgbm_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_lightgbm_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(cm.InputError) as caught:
         LambdaMART().fit(graded(largest_grade=4))
     assert str(caught.value) == (
-        "LambdaMART is LightGBM's, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
+        "LambdaMART needs LightGBM, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
     )
+
+
+def with_gaps() -> Examples:
+    """Examples in which a missing value says something: it means a high grade."""
+    given = graded(largest_grade=4)
+    features = given.features.copy()
+    features[:, 1] = np.where(given.relevance > 0.6, np.nan, features[:, 1])
+    return replace(given, features=features)
+
+
+def test_missing_values_reach_lightgbm_as_missing() -> None:
+    given = with_gaps()
+    fitted = LambdaMART(trees=20, weighting="none").fit(given)
+    own = lightgbm.Booster(model_str=fitted.model)
+    assert fitted.missing == ("feature_2",)
+    assert fitted.score(given.features).tolist() == own.predict(given.features).tolist()
+    nodes = [node for tree in own.dump_model()["tree_info"] for node in splits(tree["tree_structure"])]
+    assert {node["missing_type"] for node in nodes if node["split_feature"] == 1} == {"NaN"}
+    assert {node["missing_type"] for node in nodes if node["split_feature"] != 1} == {"None"}
+    filled = np.nan_to_num(given.features, nan=0.0)
+    assert fitted.score(filled).tolist() != fitted.score(given.features).tolist()
+
+
+def splits(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "split_feature" in node:
+        yield node
+        yield from splits(node["left_child"])
+        yield from splits(node["right_child"])
+
+
+def test_importance_is_the_sum_of_the_gains_of_a_features_splits() -> None:
+    named = replace(graded(largest_grade=4), feature_names=("bm25", "ctr", "age", "price", "size"))
+    fitted = LambdaMART(trees=5).fit(named)
+    gains = dict.fromkeys(named.feature_names, 0.0)
+    for tree in lightgbm.Booster(model_str=fitted.model).dump_model()["tree_info"]:
+        for node in splits(tree["tree_structure"]):
+            gains[named.feature_names[node["split_feature"]]] += node["split_gain"]
+    found = fitted.importance()
+    # LightGBM writes gains with six digits.
+    assert {each.name: each.gain for each in found} == pytest.approx(gains, rel=1e-4)
+    assert [each.gain for each in found] == sorted((each.gain for each in found), reverse=True)
+    assert sum(each.share for each in found) == pytest.approx(1, abs=1e-12)
+    assert found[0].name == "bm25"
+
+
+def test_a_curve_ends_with_the_score_of_a_missing_value() -> None:
+    given = with_gaps()
+    fitted = LambdaMART(trees=20).fit(given)
+    curve = fitted.partial_dependence(given.features, "feature_2")
+    assert [point.missing for point in curve] == [False] * (len(curve) - 1) + [True]
+    assert curve[-1].score > max(point.score for point in curve[:-1])
+
+
+def test_a_curve_of_an_unknown_feature_is_refused() -> None:
+    given = graded(largest_grade=4)
+    expected = (
+        "feature 'bm25': the ranker does not have it. Expected one of feature_1, feature_2, feature_3, feature_4,"
+    )
+    with pytest.raises(cm.SettingError, match=re.escape(expected)):
+        LambdaMART(trees=2).fit(given).partial_dependence(given.features, "bm25")

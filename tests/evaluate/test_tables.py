@@ -195,7 +195,10 @@ def test_names_that_are_not_printable_are_refused(name: str) -> None:
     [
         ({}, "No results: expected at least one ranker with its scores."),
         ({"a": []}, "No results: expected at least one measure of each ranker."),
-        ({"a": [scores_of([0.5]), scores_of([0.5])]}, "ndcg@10, ndcg@10: a measure stands twice."),
+        (
+            {"a": [scores_of([0.5]), scores_of([0.5])]},
+            "ndcg@10, ndcg@10: a measure appears twice. Give each measure once.",
+        ),
         (
             {"a": [scores_of([0.5])], "b": [scores_of([0.5], measure="mrr")]},
             "b: measured by mrr; the first ranker by ndcg@10.",
@@ -216,6 +219,6 @@ def test_results_that_do_not_belong_side_by_side_are_refused(results: Any, messa
 
 
 def test_an_unknown_baseline_is_refused() -> None:
-    message = "baseline: no ranker is called 'AC'. The rankers are MBC, none."
+    message = "baseline: unknown ranker 'AC'. The rankers are MBC, none."
     with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):
         tabulate({"MBC": [scores_of([0.5])], "none": [scores_of([0.5])]}, baseline="AC")

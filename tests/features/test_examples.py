@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import clickmix as cm
 from clickmix.features import LeftOut, Split, grade_examples, make_examples, open_features, write_features
+from clickmix.features.split import default_names
 from collections_rankers import all_labels, split
 
 
@@ -82,7 +83,7 @@ def test_a_negative_id_is_no_large_one(query: Any) -> None:
     labels = (np.repeat(query, 2), [1, 2] * len(query), [0.5, 0.25] * len(query))
     assert make_examples(replace(documents, query_id=query[:1]), labels).queries == 1
     other = replace(documents, query_id=np.array([2**63 - 1 if query[0] == 1 else 2**63 + 5], np.uint64))
-    with pytest.raises(cm.InputError, match="no label is of a document of the features"):
+    with pytest.raises(cm.InputError, match="no label matches a document of the features"):
         make_examples(other, labels)
 
 
@@ -133,8 +134,8 @@ def test_the_join_is_that_of_a_dictionary(sizes: list[int], seed: int, share: fl
 
 def test_what_is_left_out_is_told_in_a_sentence() -> None:
     assert str(LeftOut(1, 2000, 3, 1, 0)) == (
-        "Left out: 2,000 documents without a label, 3 queries whose documents have none, "
-        "1 query with one labelled document, 1 label of no document of the features."
+        "Left out: 2,000 documents without a label, 3 queries without any label, "
+        "1 query with one labelled document, 1 label whose document has no features."
     )
     assert str(LeftOut()) == "Nothing was left out."
 
@@ -188,7 +189,7 @@ def test_every_layout_of_features_gives_the_same_examples(layout: str) -> None:
 
 
 BAD_FEATURES: list[tuple[Any, str]] = [
-    (7, "a int is no set of features. Give a features file, a Split, a frame, or arrays (query_id, doc_id, features)."),
+    (7, "the features: a int found. Give a features file, a Split, a frame, or arrays (query_id, doc_id, features)."),
     (
         ([1, 1], [1, 2], [[0.5]]),
         "the features: 2 query ids, 2 document ids, features of shape (1, 1): "
@@ -197,19 +198,21 @@ BAD_FEATURES: list[tuple[Any, str]] = [
     (
         pd.DataFrame({"query_id": [1], "doc_id": [1], "feature_2": [0.5]}),
         "the features: no column 'feature_1'; found query_id, doc_id, feature_2. "
-        "Expected query_id, doc_id, feature_1, feature_2, ...",
+        "Expected query_id, doc_id and one column per feature.",
     ),
     (
         pd.DataFrame({"query_id": [1], "doc_id": [1], "feature_1": ["abc"]}),
-        "the features, column 'feature_1': of type String. Expected numbers.",
+        "the features, row 1, column 'feature_1': 'abc' found, expected a finite number of single precision. "
+        "Every column besides query_id, doc_id and grade is a feature.",
     ),
     (
         pl.DataFrame({"query_id": [1], "doc_id": [1], "feature_1": [date(2024, 5, 1)]}),
-        "the features, column 'feature_1': of type Date. Expected numbers.",
+        "the features, row 1, column 'feature_1': '2024-05-01' found, expected a finite number of single precision. "
+        "Every column besides query_id, doc_id and grade is a feature.",
     ),
     (
         pd.DataFrame([[1, 1, 0.5, 0.5]], columns=["query_id", "doc_id", "feature_1", "feature_1"]),
-        "the features: the column 'feature_1' stands twice. Rename one of them.",
+        "the features: two columns are called 'feature_1'. Rename one of them.",
     ),
     (
         pd.DataFrame({"query_id": [1], "doc_id": [1], "grade": [1.5], "feature_1": [0.5]}),
@@ -217,7 +220,7 @@ BAD_FEATURES: list[tuple[Any, str]] = [
     ),
     (
         ([1, 2, 1], ["a", "a", "a"], [[0.5]] * 3),
-        "the features, row 3: document a stands twice in query 1. Remove one of the two.",
+        "the features, row 3: document a appears twice in query 1. Remove one.",
     ),
 ]
 
@@ -242,7 +245,7 @@ def test_the_grades_of_a_frame_are_read_and_go_with_their_documents() -> None:
         (
             pd.DataFrame({"query_id": [1], "doc_id": [1], "feature_1": [0.5]}),
             "the features: no column 'grade'; found query_id, doc_id, feature_1. "
-            "Expected query_id, doc_id, grade, feature_1, feature_2, ...",
+            "Expected query_id, doc_id, grade and one column per feature.",
         ),
         (
             ([1], [1], [[0.5]]),
@@ -257,8 +260,8 @@ def test_where_grades_are_needed_features_without_are_refused(features: Any, exp
 
 def test_letor_text_that_does_not_name_the_last_features_is_filled_up(tmp_path: Path) -> None:
     (tmp_path / "test.txt").write_text("1 qid:1 1:0.5\n0 qid:1 2:3\n")
-    assert open_features(tmp_path / "test.txt", width=3).features.tolist() == [[0.5, 0, 0], [0, 3, 0]]
-    assert open_features(tmp_path / "test.txt", width=1).features.tolist() == [[0.5, 0], [0, 3]]
+    assert open_features(tmp_path / "test.txt", names=default_names(3)).features.tolist() == [[0.5, 0, 0], [0, 3, 0]]
+    assert open_features(tmp_path / "test.txt").features.tolist() == [[0.5, 0], [0, 3]]
 
 
 def three() -> Split:
@@ -273,33 +276,34 @@ BAD: list[tuple[str, Any, str]] = [
     ("nan", ([1, 1], [1, 2], [0.5, np.nan]),
      "the labels, row 2 (query 1, document 2): relevance nan found, expected a number from 0 to 1."),
     ("twice", ([1, 1, 1, 1], [1, 2, 3, 2], [0.5, 0.2, 0.1, 0.2]),
-     "the labels, rows 2 and 4: query 1, document 2 is labelled twice. Keep one label of each document."),
+     "the labels, rows 2 and 4: query 1, document 2 is labelled twice. Keep one label per document."),
     ("text and numbers", (["1", "1"], ["1", "2"], [0.5, 0.2]),
-     "the labels: no label is of a document of the features. The first label is of query '1' (text), document '1' "
-     "(text); the first features are of query 1 (whole number), document 1 (whole number). "
-     "Ids must be equal and of the same type: text '7' is not the whole number 7."),
+     "the labels: no label matches a document of the features. Labels have query / document '1' / '1', '1' / '2' "
+     "(text / text); features have query / document 1 / 1, 1 / 2 (whole number / whole number). Text '7' is not the "
+     "whole number 7: make the ids the same type on both sides (Parquet keeps types)."),
     ("other documents", ([1, 1], [8, 9], [0.5, 0.2]),
-     "the labels: no label is of a document of the features. The first label is of query 1 (whole number), document 8 "
-     "(whole number); the first features are of query 1 (whole number), document 1 (whole number). "
-     "Ids must be equal and of the same type: text '7' is not the whole number 7."),
+     "the labels: no label matches a document of the features. Labels have query / document 1 / 8, 1 / 9 "
+     "(whole number / whole number); features have query / document 1 / 1, 1 / 2 (whole number / whole number). "
+     "Use the same query and document ids on both sides."),
     ("none", ([], [], np.array([])), "the labels: no labels. Expected one row per query and document."),
     ("one label", ([1], [2], [0.5]),
-     "No query is left to train on: it takes two documents with labels that differ. Left out: 2 documents without a "
+     "No query is left to train on: a query needs two documents with different labels. Left out: 2 documents without a "
      "label, 1 query with one labelled document. Give more labels, or features of more documents."),
     ("all equal", ([1, 1, 1], [1, 2, 3], [0.5] * 3),
-     "No query is left to train on: it takes two documents with labels that differ. Left out: 1 query whose labels are "
-     "all equal. Give more labels, or features of more documents."),
+     "No query is left to train on: a query needs two documents with different labels. Left out: 1 query whose labels "
+     "are all equal. Give more labels, or features of more documents."),
     ("lengths", ([1, 1], [1, 2], [0.5]),
      "the labels: 2 query ids, 2 document ids, 1 relevances: expected one of each per label."),
     ("two arrays", ([1, 1], [1, 2]),
      "the labels: 2 arrays found. Expected query_id, doc_id and relevance, as `clickmix debias` writes them."),
     ("text relevance", ([1], [1], ["high"]),
-     "the labels: relevance of type <U4. Expected one number from 0 to 1 per label."),
+     "the labels: relevance has type <U4. Expected one number from 0 to 1 per label."),
     ("real ids", ([1.5], [1], [0.5]),
-     "the labels: query_id of type float64. Expected text or whole numbers, one per row."),
-    ("missing id", ([1, 1], np.array(["a", None], dtype=object), [0.5, 0.5]), "the labels, row 2: doc_id is missing."),
+     "the labels: query_id has type float64. Expected text or whole numbers, one per row."),
+    ("missing id", ([1, 1], np.array(["a", None], dtype=object), [0.5, 0.5]),
+     "the labels, row 2: doc_id is missing. Every row needs one."),
     ("no labels at all", 7,
-     "a int is no set of labels. Give a labels file, Labels, a frame, or arrays (query_id, doc_id, relevance)."),
+     "the labels: a int found. Give a labels file, Labels, a frame, or arrays (query_id, doc_id, relevance)."),
     ("a column missing", {"query_id": [1], "doc_id": [1], "label": [0.5]},
      "the labels: no column 'relevance'. Found query_id, doc_id, label. "
      "Expected query_id, doc_id and relevance, as `clickmix debias` writes them."),
@@ -321,7 +325,7 @@ FILES = [
     ("query_id,doc_id,relevance\n1,1,0.5\n1,2,\n",
      ", row 2 (query 1, document 2): relevance nothing found, expected a number from 0 to 1."),
     ("", ": the file is empty. Expected query_id, doc_id and relevance, as `clickmix debias` writes them."),
-    ("query_id,doc_id,relevance\n1,1,0.5\n1,,0.2\n", ", row 2: doc_id is missing."),
+    ("query_id,doc_id,relevance\n1,1,0.5\n1,,0.2\n", ", row 2: doc_id is missing. Every row needs one."),
     ("query_id,doc_id\n1,1\n",
      ": no column 'relevance'. Found query_id, doc_id. "
      "Expected query_id, doc_id and relevance, as `clickmix debias` writes them."),
@@ -336,8 +340,8 @@ def test_a_labels_file_that_cannot_be_used_is_refused(tmp_path: Path, text: str,
     assert str(caught.value) == f"{tmp_path / 'labels.csv'}{expected}"
 
 
-@pytest.mark.parametrize("value", ["nan", "inf"])
-def test_features_that_are_not_finite_are_refused(value: str) -> None:
+@pytest.mark.parametrize("value", ["inf", "-inf"])
+def test_infinite_features_are_refused(value: str) -> None:
     features = three().features.copy()
     features[1, 2] = float(value)
     with pytest.raises(cm.InputError) as caught:
@@ -346,3 +350,12 @@ def test_features_that_are_not_finite_are_refused(value: str) -> None:
         f"features of the labelled documents, row 2, column 3: the feature is {value} (rows and columns count from 1). "
         "Expected a finite number of single precision; fill gaps first."
     )
+
+
+def test_examples_keep_the_names_of_features_and_their_gaps() -> None:
+    features = three().features.copy()
+    features[1, 2] = np.nan
+    named = replace(three(), features=features, feature_names=("bm25 title", "ctr", "age"))
+    found = make_examples(named, all_labels(three()))
+    assert found.feature_names == ("bm25 title", "ctr", "age")
+    assert np.isnan(found.features).tolist() == [[False] * 3, [False, False, True], [False] * 3]

@@ -57,11 +57,11 @@ NOT_A_GRADE = "is not a number above 0, the lowest that counts as relevant."
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nDCG@10", f"No measure is called 'nDCG'. Did you mean ndcg or dcg? {ALL}"),
-        ("presicion@5", f"No measure is called 'presicion'. Did you mean precision? {ALL}"),
-        ("err@10", f"No measure is called 'err'. Did you mean mrr? {ALL}"),
-        ("bleu", f"No measure is called 'bleu'. {ALL}"),
-        ("", f"No measure is called ''. {ALL}"),
+        ("nDCG@10", f"Unknown measure 'nDCG'. Did you mean ndcg or dcg? {ALL}"),
+        ("presicion@5", f"Unknown measure 'presicion'. Did you mean precision? {ALL}"),
+        ("err@10", f"Unknown measure 'err'. Did you mean mrr? {ALL}"),
+        ("bleu", f"Unknown measure 'bleu'. {ALL}"),
+        ("", f"Unknown measure ''. {ALL}"),
         ("ndcg@", f"ndcg@: the cut-off '' {NOT_A_CUTOFF}"),
         ("ndcg@0", f"ndcg@0: the cut-off '0' {NOT_A_CUTOFF}"),
         ("ndcg@-1", f"ndcg@-1: the cut-off '-1' {NOT_A_CUTOFF}"),
@@ -69,17 +69,20 @@ NOT_A_GRADE = "is not a number above 0, the lowest that counts as relevant."
         ("ndcg@٣", f"ndcg@٣: the cut-off '٣' {NOT_A_CUTOFF}"),
         (
             "ndcg@10:linear",
-            "'ndcg@10:linear' is no measure. Write it as in ndcg@10, ndcg@10:gain=linear or map:grade=2.",
+            "'ndcg@10:linear' is not a measure. Write it as in ndcg@10, ndcg@10:gain=linear or map:grade=2.",
         ),
         ("ndcg@10\n", "ndcg@10\n: the cut-off '10\\n' " + NOT_A_CUTOFF),
-        ("ndcg:gain=cubic", "ndcg: no gain is called 'cubic'. The gains are exponential and linear."),
+        ("ndcg:gain=cubic", "ndcg: unknown gain 'cubic'. The gains are exponential and linear."),
         ("map:gain=linear", "map has no gain: it asks whether a document is relevant. Set grade instead."),
         ("ndcg:grade=2", "ndcg has no grade that counts as relevant: it adds up gains. Set gain instead."),
         ("map:grade=0", f"map: the grade 0.0 {NOT_A_GRADE}"),
         ("map:grade=-1", f"map:grade=-1: the grade '-1' {NOT_A_GRADE}"),
         ("map:grade=nan", f"map:grade=nan: the grade 'nan' {NOT_A_GRADE}"),
         ("map:grade=1e999", f"map: the grade inf {NOT_A_GRADE}"),
-        ("map:level=2", "map:level=2: no setting 'level'. The settings are gain (ndcg, dcg) and grade (the others)."),
+        (
+            "map:level=2",
+            "map:level=2: unknown setting 'level'. The settings are gain (ndcg, dcg) and grade (the others).",
+        ),
     ],
 )
 def test_text_that_is_no_measure_is_refused_with_the_reason(text: str, message: str) -> None:

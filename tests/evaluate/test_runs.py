@@ -1,4 +1,4 @@
-"""TREC runs: the text, the order of ties, what trec_eval makes of it, and ids that cannot stand in one."""
+"""TREC runs: the text, the order of ties, what trec_eval makes of it, and ids that do not fit."""
 
 import importlib
 import re
@@ -64,7 +64,10 @@ def test_no_documents_give_an_empty_run() -> None:
     assert trec_run([], [], []) == ""
 
 
-BLANKS = "cannot stand in a run, whose columns are separated by blanks. Rename it."
+BLANKS = (
+    "does not fit into a TREC run, whose columns are separated by blanks. "
+    "Write a table: give the output a name ending in .parquet or .csv."
+)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +77,7 @@ BLANKS = "cannot stand in a run, whose columns are separated by blanks. Rename i
         ([1], ["a\tb"], [1], f"doc_ids: 'a\\tb' {BLANKS}"),
         ([1], ["a\u2028b"], [1], f"doc_ids: 'a\\u2028b' {BLANKS}"),
         ([1], [""], [1], f"doc_ids: '' {BLANKS}"),
-        ([1, 1], [5, 5], [1, 2], "Document '5' stands twice in query '1'. Give each document of a query one score."),
+        ([1, 1], [5, 5], [1, 2], "Document '5' appears twice in query '1'. Give each document of a query one score."),
         ([1], [1.5], [1], "doc_ids: ids of type float64, expected text or whole numbers."),
         ([1, 2], [1], [1], "2 query ids, 1 document ids, 1 scores: expected one of each per document."),
         (
@@ -85,7 +88,7 @@ BLANKS = "cannot stand in a run, whose columns are separated by blanks. Rename i
         ),
     ],
 )
-def test_what_cannot_stand_in_a_run_is_refused(queries: Any, documents: Any, scores: Any, message: str) -> None:
+def test_what_does_not_fit_into_a_run_is_refused(queries: Any, documents: Any, scores: Any, message: str) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         trec_run(queries, documents, scores)
 

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from clickmix.errors import FormatError, InputError
+from clickmix.features.split import default_names
 from clickmix.rankers.dnn import DNN, FittedDNN
 from clickmix.storage.files import write_document
 from examples_rankers_dnn import nonlinear
@@ -55,8 +56,8 @@ def test_a_saved_ranker_comes_back_the_same(tmp_path: Path, fit: FittedDNN) -> N
 
 def test_what_is_in_the_folder(folder: Path) -> None:
     document = json.loads((folder / "ranker.json").read_text())
-    assert (document["kind"], document["version"]) == ("clickmix ranker", 1)
-    assert (document["payload"]["ranker"], document["payload"]["features"]) == ("dnn", 5)
+    assert (document["kind"], document["version"]) == ("clickmix ranker", 2)
+    assert (document["payload"]["ranker"], document["payload"]["features"]) == ("dnn", list(default_names(5)))
     assert document["payload"]["settings"]["layers"] == [8, 4]
     weights = np.load(weights_file(folder), allow_pickle=False)
     assert (weights.dtype, weights.shape) == (np.float32, (5 * 8 + 8 + 8 * 4 + 4 + 4 * 1 + 1,))
@@ -115,7 +116,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, point: int) -> list[str]:
 
 def test_half_written_is_refused(folder: Path) -> None:
     (folder / "ranker.json").unlink()
-    message = f"{folder}: no ranker.json in it: not a ranker, or one half-written. Train it again."
+    message = f"{folder}: no ranker.json in it: not a ranker, or a save that did not finish. Train it again."
     with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
         FittedDNN.load(folder)
 
@@ -123,7 +124,7 @@ def test_half_written_is_refused(folder: Path) -> None:
 def test_without_its_weights_it_is_refused(folder: Path) -> None:
     weights = weights_file(folder)
     weights.unlink()
-    message = f"{weights}: no such file, though ranker.json names it. Train the ranker again."
+    message = f"{weights}: no such file, but ranker.json names it. Train the ranker again."
     with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
         FittedDNN.load(folder)
 
@@ -140,7 +141,7 @@ def test_weights_of_another_length_are_refused_before_they_are_read(folder: Path
     weights = weights_file(folder)
     with weights.open("r+b") as file:
         file.truncate(1 << 40)
-    message = f"{weights}: {1 << 40} bytes do not fit 89 weights. Train it again."
+    message = f"{weights}: {1 << 40} bytes, expected at most {4 * 89 + 1024}. Train the ranker again."
     with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
         FittedDNN.load(folder)
 
@@ -151,7 +152,7 @@ def test_a_flipped_bit_of_the_weights_is_noticed(folder: Path, bit: int) -> None
     data = bytearray(weights.read_bytes())
     data[bit // 8] ^= 1 << bit % 8
     weights.write_bytes(data)
-    message = f"{weights}: damaged: the checksum does not fit the contents. Train the ranker again."
+    message = f"{weights}: damaged: the checksum does not match. Train the ranker again."
     with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
         FittedDNN.load(folder)
 
@@ -160,7 +161,7 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the payload of ranker.json, with a checksum that fits."""
     payload = json.loads((folder / "ranker.json").read_text())["payload"]
     change(payload)
-    write_document(folder / "ranker.json", kind="clickmix ranker", version=1, payload=payload)
+    write_document(folder / "ranker.json", kind="clickmix ranker", version=2, payload=payload)
 
 
 @pytest.mark.parametrize(
@@ -172,21 +173,30 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
         lambda payload: payload["settings"].update(loss="hinge"),
         lambda payload: payload["settings"].update(layers=[8, -4]),
         lambda payload: payload["settings"].update(layers="84"),
-        lambda payload: payload.update(features=6),
+        lambda payload: payload.update(features=5),
+        lambda payload: payload.update(features=[]),
+        lambda payload: payload["features"].pop(),
+        lambda payload: payload.update(features=["a"] * 5),
+        lambda payload: payload.update(features=["a", "b", "c", "d", "query_id"]),
+        lambda payload: payload.update(missing={"no such feature": "mean"}),
+        lambda payload: payload.update(missing={"feature_1": "zero"}),
+        lambda payload: payload.update(missing={"feature_1": 3}),
+        lambda payload: payload.update(colour="red"),
         lambda payload: payload.update(weights="../../../etc/passwd"),
         lambda payload: payload.update(weights=7),
-        lambda payload: payload["normalisation"].update(kind="none"),
-        lambda payload: payload["normalisation"]["mean"].pop(),
-        lambda payload: payload["normalisation"].update(deviation=[1, 1, 1, 1, -1]),
-        lambda payload: payload["normalisation"].update(mean=["a"] * 5),
-        lambda payload: payload.update(epochs=[{"number": 1}]),
-        lambda payload: payload.update(epochs=3),
+        lambda payload: payload.update(sha256="../../../etc/passwd"),
+        lambda payload: payload["training"]["normalisation"].update(kind="none"),
+        lambda payload: payload["training"]["normalisation"]["mean"].pop(),
+        lambda payload: payload["training"]["normalisation"].update(deviation=[1, 1, 1, 1, -1]),
+        lambda payload: payload["training"]["normalisation"].update(mean=["a"] * 5),
+        lambda payload: payload["training"].update(epochs=[{"number": 1}]),
+        lambda payload: payload["training"].update(epochs=3),
     ],
 )
 def test_fields_that_do_not_fit_are_refused(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     rewrite(folder, change)
-    message = f"{folder / 'ranker.json'}: damaged, or not written by this clickmix: its fields do not fit. "
-    with pytest.raises(FormatError, match=f"^{re.escape(message)}Train it again.$"):
+    message = f"{folder / 'ranker.json'}: damaged, or written by another clickmix. Train the ranker again."
+    with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
         FittedDNN.load(folder)
 
 
@@ -220,14 +230,14 @@ def test_weights_of_another_kind_are_refused(folder: Path, data: bytes) -> None:
     checksum = hashlib.sha256(data).hexdigest()
     path = folder / f"weights.{checksum[:16]}.npy"
     path.write_bytes(data)
-    rewrite(folder, lambda payload: payload.update(weights=checksum))
-    message = f"{path}: not a row of 89 finite numbers of single precision. Train it again."
+    rewrite(folder, lambda payload: payload.update(sha256=checksum))
+    message = f"{path}: expected a row of 89 finite numbers of single precision. Train the ranker again."
     with pytest.raises(FormatError, match=f"^{re.escape(message)}$"):
         FittedDNN.load(folder)
 
 
 def test_loading_from_nowhere(tmp_path: Path) -> None:
-    message = f"{tmp_path / 'x'}: no such folder. Expected one that a ranker was saved to."
+    message = f"{tmp_path / 'x'}: no such folder. Expected one that `clickmix train` wrote."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         FittedDNN.load(tmp_path / "x")
 
@@ -237,22 +247,20 @@ def test_saving_where_a_file_is_or_no_folder(tmp_path: Path) -> None:
     message = f"{tmp_path / 'file'}: this is a file. Give the name of a folder for the ranker."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         FIRST.save(tmp_path / "file")
-    message = (
-        f"{tmp_path / 'a' / 'b'}: the folder {tmp_path / 'a'} does not exist. Make it first, or choose another path."
-    )
+    message = f"{tmp_path / 'a' / 'b'}: the folder {tmp_path / 'a'} does not exist. Create it, or choose another path."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         FIRST.save(tmp_path / "a" / "b")
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    message = f"{tmp_path}: this folder holds something else. Give a new folder, or one of a ranker."
+    message = f"{tmp_path}: this folder holds something else. Give a new folder, or a ranker's folder."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         FIRST.save(tmp_path)
     assert files(tmp_path) == {"notes.txt": b"mine"}
 
 
-def test_what_a_killed_save_left_is_no_hindrance(folder: Path) -> None:
+def test_leftovers_of_a_killed_save_are_ignored(folder: Path) -> None:
     (folder / "ranker.json").unlink()
     SECOND.save(folder)
     assert (FittedDNN.load(folder).score(TEST.features) == SECOND.score(TEST.features)).all()

@@ -137,7 +137,7 @@ def test_a_loss_in_pieces_is_that_of_the_whole(name: str, monkeypatch: pytest.Mo
     batch, whole, pieces = batch_of_examples(), built(), built()
     expected = whole.learn(batch, loss=LOSSES[name], **settings)
     monkeypatch.setattr(network, "PAIRS_AT_ONCE", 700)
-    assert len(list(network._slices(batch.sizes))) > 3
+    assert len(list(network.slices_of_queries(batch.sizes))) > 3
     found = pieces.learn(batch, loss=LOSSES[name], **settings)
     assert [float(x) for x in found] == pytest.approx([float(x) for x in expected], rel=1e-5)
     # The first step of Adagrad is the learning rate times the gradient's sign, so a gradient near 0 may differ more.
@@ -147,7 +147,7 @@ def test_a_loss_in_pieces_is_that_of_the_whole(name: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("sizes", [[1], [3, 3, 3], [1, 5, 9, 100], [2000, 5000]])
 def test_slices_are_all_queries_once(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "PAIRS_AT_ONCE", 20)
-    pieces = [range(len(sizes))[queries] for queries in network._slices(np.array(sizes))]
+    pieces = [range(len(sizes))[queries] for queries in network.slices_of_queries(np.array(sizes))]
     assert sorted(query for piece in pieces for query in piece) == list(range(len(sizes)))
     assert all(len(piece) == 1 or len(piece) * max(sizes[query] for query in piece) ** 2 <= 20 for piece in pieces)
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickmix.errors import InputError
+from clickmix.features import open_features
 from clickmix.features.files import read_features, write_features
 from clickmix.features.split import Split, binarized, graded, offsets_of, row_of_scattered_query
 
@@ -87,29 +88,30 @@ def test_an_error_while_writing_leaves_the_former_file(tmp_path: Path, monkeypat
 WRONG_FILES = [
     ("SELECT 1 AS query_id, 2 AS doc_id, 1.5 AS feature_1",
      ": no column 'grade'; found query_id, doc_id, feature_1. "
-     "Expected query_id, doc_id, grade, feature_1, feature_2, ..."),
+     "Expected query_id, doc_id, grade and one column per feature."),
     ("SELECT 1 AS query_id, 2 AS doc_id, 0 AS grade",
-     ": no column 'feature_1'; found query_id, doc_id, grade. "
-     "Expected query_id, doc_id, grade, feature_1, feature_2, ..."),
+     ": no features; found query_id, doc_id, grade. "
+     "Expected query_id, doc_id, grade and one column per feature."),
     ("SELECT 1 AS query_id, 2 AS doc_id, 0 AS grade, 1 AS feature_1, 1 AS feature_3",
      ": no column 'feature_2'; found query_id, doc_id, grade, feature_1, feature_3. "
-     "Expected query_id, doc_id, grade, feature_1, feature_2, ..."),
+     "Expected query_id, doc_id, grade and one column per feature."),
     ("SELECT 1 AS query_id, unnest([2, NULL]) AS doc_id, 0 AS grade, 1 AS feature_1",
-     ", row 2, column 'doc_id': empty. Every row needs one."),
+     ", row 2: doc_id is missing. Every row needs one."),
     ("SELECT 1 AS query_id, unnest([2, 3]) AS doc_id, unnest([2, NULL]) AS grade, 1 AS feature_1",
      ", row 2, column 'grade': expected a whole number from 0 to 127."),
     ("SELECT 1 AS query_id, 2 AS doc_id, 0 AS grade, 'nan'::FLOAT AS feature_1",
-     ", row 1, column 'feature_1': expected a finite number."),
+     ", row 1, column 'feature_1': missing, and here every value is needed."),
     ("SELECT unnest([1, 2, 1]) AS query_id, unnest([1, 2, 3]) AS doc_id, 0 AS grade, 1 AS feature_1",
-     ", row 3: query 1 had ended further up. Order the rows by query_id."),
+     ", row 3: query 1 already ended above. Sort the rows by query_id."),
     ("SELECT 1 AS query_id, unnest([4, 5, 4]) AS doc_id, 0 AS grade, 1 AS feature_1",
-     ", row 3: document 4 stands twice in query 1. Remove one of the two."),
+     ", row 3: document 4 appears twice in query 1. Remove one."),
     ("SELECT 1 AS query_id, 2 AS doc_id, 'good' AS grade, 1 AS feature_1",
      ", row 1, column 'grade': expected a whole number from 0 to 127."),
     ("SELECT 1 AS query_id, 2 AS doc_id, 1.5 AS grade, 1 AS feature_1",
      ", row 1, column 'grade': expected a whole number from 0 to 127."),
     ("SELECT 1 AS query_id, 2 AS doc_id, 0 AS grade, 'x' AS feature_1",
-     ", row 1, column 'feature_1': expected a finite number."),
+     ", row 1, column 'feature_1': 'x' found, expected a finite number of single precision. "
+     "Every column besides query_id, doc_id and grade is a feature."),
 ]  # fmt: skip
 
 
@@ -121,15 +123,114 @@ def test_a_wrong_file_is_refused(tmp_path: Path, sql: str, message: str) -> None
         read_features(path)
 
 
-def test_what_is_no_parquet_file_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_features_is_refused_with_or_without_grades(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("query_id,doc_id,grade\n1,1,0\n")
+    expected = (
+        f"{tmp_path / 'f.csv'}: no features; found query_id, doc_id, grade. "
+        "Expected query_id, doc_id and one column per feature."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        open_features(tmp_path / "f.csv")
+
+
+def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     path.write_text("query_id,doc_id")
     message = (
-        f"{path}: not a Parquet file, or a damaged one. Expected a Parquet file of features, or LETOR text with a name "
-        "ending in .txt or .txt.gz."
+        f"{path}: cannot be read: No magic bytes found at end of file '{path}'. "
+        "The file may be damaged or cut off; write it again."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         read_features(path)
+
+
+ROWS = """
+SELECT unnest(['red shoes', 'red shoes', 'hats']) AS query_id, unnest(['a', 'b', 'a']) AS doc_id,
+       unnest([0.5, NULL, 2]) AS bm25_title, unnest([1, 2, 3]) AS "age, days"
+"""
+FORMATS = {
+    "f.parquet": "FORMAT parquet",
+    "f.csv": "FORMAT csv, HEADER",
+    "f.csv.gz": "FORMAT csv, HEADER, COMPRESSION gzip",
+    "f.ndjson": "FORMAT json",
+}
+
+
+@pytest.mark.parametrize("file", FORMATS)
+def test_features_have_their_own_names_and_gaps_in_every_format(tmp_path: Path, file: str) -> None:
+    duckdb.execute(f"COPY ({ROWS}) TO '{tmp_path / file}' ({FORMATS[file]})")
+    split = open_features(tmp_path / file)
+    assert split.feature_names == ("bm25_title", "age, days")
+    np.testing.assert_array_equal(split.features, np.array([[0.5, 1], [np.nan, 2], [2, 3]], np.float32))
+    assert (split.query_id.tolist(), split.doc_id.tolist()) == (["red shoes", "hats"], ["a", "b", "a"])
+
+
+def test_named_features_with_gaps_come_back_from_a_file(tmp_path: Path) -> None:
+    features = np.array([[0.5, 1], [np.nan, 2], [2, 3], [4, 5], [6, np.nan]], np.float32)
+    split = small_split(features=features, feature_names=("bm25 title", "ctr"))
+    write_features(split, tmp_path / "f.parquet")
+    again = read_features(tmp_path / "f.parquet", gaps=True)
+    assert again.feature_names == split.feature_names
+    np.testing.assert_array_equal(again.features, features)
+
+
+def test_numbered_features_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    columns = ", ".join(f"{i} AS feature_{i}" for i in (2, 10, 1, *range(3, 10)))
+    duckdb.execute(f"COPY (SELECT 1 AS query_id, 2 AS doc_id, {columns}) TO '{tmp_path / 'f.parquet'}'")
+    assert open_features(tmp_path / "f.parquet").features.tolist() == [[*range(1, 11)]]
+
+
+@pytest.mark.parametrize(("cell", "expected"), [("high", "'high'"), ("1e39", "'1e39'"), ("inf", "'inf'")])
+def test_a_cell_that_is_not_a_number_is_not_taken_as_missing(tmp_path: Path, cell: str, expected: str) -> None:
+    (tmp_path / "f.csv").write_text(f"query_id,doc_id,bm25\n1,1,\n1,2,{cell}\n")
+    with pytest.raises(InputError) as caught:
+        open_features(tmp_path / "f.csv")
+    assert str(caught.value) == (
+        f"{tmp_path / 'f.csv'}, row 2, column 'bm25': {expected} found, expected a finite number of single precision. "
+        "Every column besides query_id, doc_id and grade is a feature."
+    )
+
+
+def test_features_in_another_order_are_found_by_name(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("query_id,ctr,doc_id,bm25\n1,0.5,1,7\n1,,2,8\n")
+    split = open_features(tmp_path / "f.csv", names=("bm25", "ctr"))
+    np.testing.assert_array_equal(split.features, np.array([[7, 0.5], [8, np.nan]], np.float32))
+    assert split.feature_names == ("bm25", "ctr")
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (
+            ("bm25", "age", "ctr", "size"),
+            ": the feature 'age' is missing (and 1 more). Found ctr, bm25. "
+            "Give the features the ranker was trained on.",
+        ),
+        (
+            ("bm25",),
+            ": the ranker was not trained on the feature 'ctr'. Remove the column, or train on it. "
+            "The ranker takes bm25.",
+        ),
+    ],
+)
+def test_a_missing_or_extra_feature_is_named(tmp_path: Path, names: tuple[str, ...], expected: str) -> None:
+    (tmp_path / "f.csv").write_text("query_id,ctr,doc_id,bm25\n1,0.5,1,7\n")
+    with pytest.raises(InputError) as caught:
+        open_features(tmp_path / "f.csv", names=names)
+    assert str(caught.value) == f"{tmp_path / 'f.csv'}{expected}"
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("a", "grade"), "A feature cannot be called 'grade': the name is already taken. Rename the feature."),
+        (("a", "a"), "A feature cannot be called 'a': the name is already taken. Rename the feature."),
+        (("a",), "1 feature names for 2 features: expected one name per feature."),
+    ],
+)
+def test_names_that_do_not_name_the_features_are_refused(names: tuple[str, ...], expected: str) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(expected)}$"):
+        small_split(features=np.zeros((5, 2), np.float32), feature_names=names)
 
 
 def test_a_split_cannot_be_changed() -> None:

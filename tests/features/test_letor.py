@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import clickmix.features.letor as letor
 from clickmix.errors import InputError
 from clickmix.features.letor import read_letor
-from clickmix.features.letor_lines import LineError, Lines, read_lines
+from clickmix.features.letor_lines import LetorLines, LineError, read_lines
 from clickmix.features.letor_numbers import read_numbers
 from oracles_datasets import dense, letor_rows
 
@@ -100,7 +100,7 @@ WRONG_LINES = [
     ("1 qid:3 1:5 7", "expected FEATURE:VALUE with a feature from 1 to 100000, found '7'."),
     ("1 qid:3 1:5\r1 qid:3 1:6", "expected FEATURE:VALUE with a feature from 1 to 100000, found '1'."),
     ("1 qid:3 1:5\x00", "a control character. Is this a text file?"),
-    ("2 qid:10 1:0.5", "query 10 had ended further up. Put the lines of each query together."),
+    ("2 qid:10 1:0.5", "query 10 already ended above. Put the lines of each query together."),
 ]
 
 
@@ -117,7 +117,7 @@ def test_a_wrong_line_is_named(
 
 def test_a_document_twice_in_a_query_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "0 qid:1 1:1 #docid = a\n0 qid:2 1:1 #docid = a\n1 qid:2 1:2 #docid = a\n")
-    message = f"{path}, line 3: document a stands twice in query 2. Remove one of the two lines."
+    message = f"{path}, line 3: document a appears twice in query 2. Remove one."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         read_letor(path)
 
@@ -166,7 +166,7 @@ def test_what_is_no_number_is_nan(word: str) -> None:
     assert number == float(word) if is_number else np.isnan(number)
 
 
-def read_or_refusal(text: bytes) -> Lines | str:
+def read_or_refusal(text: bytes) -> LetorLines | str:
     try:
         return read_lines(text)
     except LineError as error:

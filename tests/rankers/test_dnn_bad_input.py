@@ -23,11 +23,6 @@ GOOD = made([[1, 2], [3, 4], [5, 6]], [0.2, 0.5, 1.0], [2, 1])
     ("changes", "message"),
     [
         (
-            {"features": np.array([[1, 2], [3, np.nan], [5, 6]])},
-            "examples, row 2, column 2: the feature is nan (rows and columns count from 1). "
-            "Expected a finite number of single precision; fill gaps first.",
-        ),
-        (
             {"features": np.array([[1, 2], [3, 4], [-np.inf, 6]])},
             "examples, row 3, column 1: the feature is -inf (rows and columns count from 1). "
             "Expected a finite number of single precision; fill gaps first.",
@@ -87,12 +82,25 @@ def test_validation_examples_are_checked_too() -> None:
         SMALL.fit(GOOD, vali=replace(GOOD, features=GOOD.features[:, :1]))
 
 
+def test_validation_features_in_another_order_are_refused() -> None:
+    message = (
+        "vali: feature 1 is 'ctr', but in the training examples it is 'bm25'. Give the same features in the same "
+        "order, as make_examples(..., names=examples.feature_names) does."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        SMALL.fit(replace(GOOD, feature_names=("bm25", "ctr")), vali=replace(GOOD, feature_names=("ctr", "bm25")))
+
+
 def test_features_to_score_are_checked() -> None:
     fit = SMALL.fit(GOOD)
     message = "features: 3 features, but the ranker was trained on 2. Give the same features."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         fit.score(np.ones((4, 3)))
-    with pytest.raises(InputError, match=r"^features, row 4, column 1: the feature is nan "):
+    message = (
+        "features, row 4, column 1: the value is missing, but this feature was never missing in training (rows and "
+        "columns count from 1). Fill the gap, or train with gaps in this feature."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         fit.score(np.array([[0, 0], [0, 0], [0, 0], [np.nan, 0]]))
 
 
@@ -122,6 +130,6 @@ def test_a_bad_seed_is_refused() -> None:
 
 
 def test_a_loss_that_is_no_number_is_said() -> None:
-    message = "learning_rate=1e+30: the loss is no number any more in epoch "
+    message = "learning_rate=1e+30: the loss is no longer a number in epoch "
     with pytest.raises(SettingError, match=re.escape(message)):
         replace(SMALL, learning_rate=1e30).fit(nonlinear(0))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import sys
 from pathlib import Path
+from typing import cast
 
 import duckdb
 import numpy as np
@@ -12,9 +15,10 @@ from typer.testing import CliRunner, Result
 
 from clickmix import cli
 from clickmix.evaluate import evaluate, trec_run
-from clickmix.features import make_examples, write_features
-from clickmix.rankers import LambdaMART, load_ranker
+from clickmix.features import make_examples, open_features, write_features
+from clickmix.rankers import FittedLambdaMART, LambdaMART, load_ranker
 from collections_rankers import all_labels, split
+from commands import failure
 
 TRAIN, TEST = split(sizes=[8] * 20), split(sizes=[6] * 9, seed=5)
 WORDS = "train --features train.parquet --labels labels.csv"
@@ -66,7 +70,8 @@ def test_train_stops_by_validation_labels(folder: Path) -> None:
     examples = make_examples(TRAIN, folder / "labels.csv")
     expected = LambdaMART().fit(examples, vali=examples, seed=4)
     assert result.stdout.splitlines()[1] == (
-        f"By the validation labels {expected.trees} trees are best: nDCG@10 of these labels {max(expected.ndcg):.4f}."
+        f"The validation labels are ranked best by {expected.trees} trees: "
+        f"nDCG@10 of these labels {max(expected.ndcg):.4f}."
     )
     assert load_ranker("stopped").score(TEST.features).tolist() == expected.score(TEST.features).tolist()
 
@@ -110,26 +115,124 @@ def test_letor_text_may_leave_out_the_last_features(folder: Path) -> None:
     assert run(f"{WORDS} -o with-sparse --vali-features sparse.txt --vali-labels sparse.csv").exit_code == 0
 
 
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Features with names of their own and gaps, ids with blanks, labels, and a ranker trained on them."""
+    folder = tmp_path_factory.mktemp("shop")
+    rng = np.random.default_rng(0)
+    rows = []
+    for query in (f"red shoes {i}" for i in range(20)):
+        for document in "abcdefgh":
+            bm25, ctr = rng.random(2).tolist()
+            rows.append((query, document, bm25, ctr if rng.random() < 0.7 else None, bm25 * 0.8 + 0.1))
+    lines = [f"{q},{d},{b!r},{'' if c is None else repr(c)}" for q, d, b, c, _ in rows]
+    (folder / "features.csv").write_text("query_id,doc_id,bm25_title,ctr\n" + "\n".join(lines) + "\n")
+    lines = [f"{'' if c is None else repr(c)},{d},{q},{b!r}" for q, d, b, c, _ in rows]
+    (folder / "turned.csv").write_text("ctr,doc_id,query_id,bm25_title\n" + "\n".join(lines) + "\n")
+    (folder / "labels.csv").write_text(
+        "query_id,doc_id,relevance\n" + "".join(f"{q},{d},{r!r}\n" for q, d, _, _, r in rows)
+    )
+    result = CliRunner().invoke(
+        cli.app,
+        [*f"train --features {folder}/features.csv --labels {folder}/labels.csv -o {folder}/ranker".split()],
+        catch_exceptions=False,
+    )
+    assert result.exit_code == 0
+    return folder
+
+
+@pytest.mark.parametrize("name", ["scores.parquet", "scores.csv", "scores.ndjson"])
+def test_score_writes_a_table_with_any_id(shop: Path, tmp_path: Path, name: str) -> None:
+    run(f"score --ranker {shop}/ranker --features {shop}/features.csv -o {tmp_path}/{name}")
+    rows = duckdb.execute(f"SELECT query_id, doc_id, score, rank FROM '{tmp_path}/{name}'").fetchall()
+    split = open_features(shop / "features.csv")
+    expected = dict(
+        zip(
+            zip(split.query_id[split.query].tolist(), split.doc_id.tolist(), strict=True),
+            load_ranker(shop / "ranker").score(split.features).tolist(),
+            strict=True,
+        )
+    )
+    assert {(query, document): score for query, document, score, _ in rows} == expected
+    assert [row[3] for row in rows] == [*range(1, 9)] * 20
+    assert all(a[0] < b[0] or a[2] >= b[2] for a, b in itertools.pairwise(rows))
+
+
+def test_a_run_that_cannot_hold_the_ids_names_the_way_out(
+    shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = f"score --ranker {shop}/ranker --features {shop}/features.csv -o {tmp_path}/run.txt"
+    assert failure(capsys, monkeypatch, *words.split()) == (
+        "clickmix: query_ids: 'red shoes 0' does not fit into a TREC run, whose columns are separated by blanks. "
+        "Write a table: give the output a name ending in .parquet or .csv.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_in_another_order_give_the_same_scores(shop: Path, tmp_path: Path) -> None:
+    for name in ("features", "turned"):
+        run(f"score --ranker {shop}/ranker --features {shop}/{name}.csv -o {tmp_path}/{name}.csv")
+    assert (tmp_path / "turned.csv").read_bytes() == (tmp_path / "features.csv").read_bytes()
+
+
+def test_a_ranker_folder_names_its_features_and_their_gaps(shop: Path) -> None:
+    payload = json.loads((shop / "ranker" / "ranker.json").read_text())["payload"]
+    assert (payload["features"], payload["missing"]) == (["bm25_title", "ctr"], {"ctr": "nan"})
+
+
+def test_train_writes_a_report_on_the_features(shop: Path, tmp_path: Path) -> None:
+    words = f"train --features {shop}/features.csv --labels {shop}/labels.csv -o {tmp_path}/ranker"
+    result = run(f"{words} --report {tmp_path}/train.html")
+    assert result.stdout.splitlines()[-1] == f"Report in {tmp_path}/train.html."
+    html = (tmp_path / "train.html").read_text()
+    strongest = cast(FittedLambdaMART, load_ranker(tmp_path / "ranker")).importance()[0]
+    assert strongest.name == "bm25_title"
+    assert f"{100 * strongest.share:.1f}%" in html
+    assert 'aria-label="bm25_title"' in html
+    assert "value is missing" in html
+
+
+def test_the_report_of_a_ranker_without_gains_has_curves_only(shop: Path, tmp_path: Path) -> None:
+    words = f"train --features {shop}/features.csv --labels {shop}/labels.csv -o {tmp_path}/ranker --ranker dnn"
+    run(f"{words} --report {tmp_path}/train.html")
+    html = (tmp_path / "train.html").read_text()
+    assert 'aria-label="bm25_title"' in html
+    assert "Share of the gain" not in html
+
+
 FAILURES = [
+    (f"{WORDS} -o x --report page.txt", "page.txt: a report is an HTML file. Expected a name ending in .html."),
+    (
+        f"{WORDS} -o x --report ranker/x.html --vali-labels labels.csv",
+        "--vali-features and --vali-labels belong together: give both or neither.",
+    ),
+    (
+        f"{WORDS} -o x --report x/page.html",
+        "x/page.html: the folder x does not exist. Make it first, or choose another path.",
+    ),
+    (
+        f"{WORDS} -o ranker --report ranker/page.html",
+        "ranker/page.html: would replace an input or be inside the ranker's folder. Choose another name.",
+    ),
     (f"{WORDS} -o train.parquet", "train.parquet: this is a file. Give the name of a folder for the ranker."),
-    (f"{WORDS} -o .", ".: this folder holds something else. Give a new folder, or one of a ranker."),
-    (f"{WORDS} -o no/ranker", "no/ranker: the folder no does not exist. Make it first, or choose another path."),
+    (f"{WORDS} -o .", ".: this folder holds something else. Give a new folder, or a ranker's folder."),
+    (f"{WORDS} -o no/ranker", "no/ranker: the folder no does not exist. Create it, or choose another path."),
     (
         f"{WORDS} -o x --vali-labels labels.csv",
         "--vali-features and --vali-labels belong together: give both or neither.",
     ),
-    (f"{WORDS} -o x --ranker dnn --weighting none", "--weighting is for --ranker lambdamart."),
+    (f"{WORDS} -o x --ranker dnn --weighting none", "weighting is for lambdamart, and the ranker is dnn."),
     (f"{WORDS} -o x --threads 0", "threads=0: expected a whole number from 1."),
     (f"{WORDS} -o x --threads 1000", "threads=1000: expected at most 256."),
     (
         "train --features no.parquet --labels labels.csv -o x",
-        "no.parquet: no such file. Expected a Parquet file of features.",
+        "no.parquet: no such file. Check the path; folders and globs such as 'logs/*.parquet' work too.",
     ),
     (
         "train --features train.parquet --labels words.csv -o x",
-        "words.csv: no label is of a document of the features. The first label is of query 'q1' (text), document 'd1' "
-        "(text); the first features are of query 1 (whole number), document 1 (whole number). "
-        "Ids must be equal and of the same type: text '7' is not the whole number 7.",
+        "words.csv: no label matches a document of the features. Labels have query / document 'q1' / 'd1', 'q1' / 'd2' "
+        "(text / text); features have query / document 1 / 1, 1 / 2 (whole number / whole number). Text '7' is not the "
+        "whole number 7: make the ids the same type on both sides (Parquet keeps types).",
     ),
     (
         "evaluate --ranker no --features test.parquet",
@@ -137,11 +240,12 @@ FAILURES = [
     ),
     (
         "evaluate --ranker ranker --features test.parquet --metrics ncdg@10",
-        "No measure is called 'ncdg'. Did you mean ndcg? The measures are ndcg, dcg, mrr, map, precision, recall.",
+        "Unknown measure 'ncdg'. Did you mean ndcg? The measures are ndcg, dcg, mrr, map, precision, recall.",
     ),
     (
         "evaluate --ranker ranker --features narrow.parquet",
-        "features: 2 features, but the ranker was trained on 3. Give the same features.",
+        "narrow.parquet: the feature 'feature_3' is missing. Found feature_1, feature_2. "
+        "Give the features the ranker was trained on.",
     ),
     (
         "score --ranker ranker --features test.parquet -o test.parquet",
@@ -155,7 +259,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("words", "expected"), FAILURES, ids=[case[0] for case in FAILURES])
-def test_what_a_user_can_put_right_is_told_in_one_line(
+def test_user_errors_are_reported_on_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str, expected: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["clickmix", *words.split()])

@@ -1,0 +1,75 @@
+"""Rankers: what every kind of ranker can do, and the family of kinds.   examples -> ranker -> scores
+
+To add a ranker, write one file: a class of settings with `fit` and `restore`, registered in `RANKERS` under its name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.errors import FormatError
+from clickmix.features.examples import Examples
+from clickmix.rankers.folder import DOCUMENT, SavedRanker, read_folder
+from clickmix.rankers.insight import DependencePoint, Importance
+from clickmix.registry import Family
+from clickmix.types import Progress
+
+
+class Ranker(Protocol):
+    """A trained ranker of any kind."""
+
+    @property
+    def features(self) -> int:
+        """How many features a document has."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features the ranker takes, in this order."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The features that were missing for some documents in training, and may be missing again."""
+
+    def score(self, features: NDArray[np.floating]) -> NDArray[np.float64]:
+        """One score per document (a row of the matrix), higher is better."""
+
+    def save(self, folder: str | Path) -> None:
+        """Write a folder that `load_ranker` reads."""
+
+    def remarks(self) -> tuple[str, ...]:
+        """What is worth knowing about the training, in sentences."""
+
+    def partial_dependence(self, features: NDArray[np.float32], name: str) -> tuple[DependencePoint, ...]:
+        """How the mean score of these documents changes with one feature."""
+
+    def importance(self) -> tuple[Importance, ...]:
+        """How much the ranker uses each feature, strongest first; empty if this kind of ranker cannot say."""
+
+
+class RankerSettings(Protocol):
+    """The settings of a kind of ranker, from which it is trained."""
+
+    def fit(
+        self, examples: Examples, *, vali: Examples | None = None, seed: int = 0, progress: Progress | None = None
+    ) -> Ranker:
+        """Train; `vali` says when to stop, `progress` is called with the share that is done."""
+
+    def restore(self, saved: SavedRanker) -> Ranker:
+        """The trained ranker that a folder holds, with the settings it was trained with."""
+
+
+RANKERS: Family[RankerSettings] = Family("ranker", "clickmix.rankers", first="lambdamart")
+
+
+def load_ranker(folder: str | Path) -> Ranker:
+    """The ranker in a folder, of whatever kind it is."""
+    saved = read_folder(folder)
+    if saved.ranker not in RANKERS.names():
+        raise FormatError(
+            f"{Path(folder) / DOCUMENT}: found a ranker {saved.ranker!r}, expected one of {', '.join(RANKERS.names())}."
+        )
+    return RANKERS.make(saved.ranker).restore(saved)
