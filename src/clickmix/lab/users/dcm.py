@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from clickmix.errors import SettingError
-from clickmix.lab.users.em import climb
+from clickmix.lab.users.em import run_em
 from clickmix.lab.users.fitting import Fit, check_clicked, shrunk
 from clickmix.lab.users.sessions import Booleans, Sessions, totals
 from clickmix.lab.users.trust import Trust, probabilities
@@ -46,8 +46,8 @@ class DependentClick(User):
         counts = CascadeCounts.of(sessions)
         check_clicked(int(counts.clicks.sum()))
         D, K = len(counts.clicks), sessions.positions
-        path = climb(counts.em_step, np.full(D + K - 1, 0.5), tolerance=tolerance, max_steps=max_steps)
-        a, going_on = path.parameters[:D], path.parameters[D:]
+        path = run_em(counts.em_step, np.full(D + K - 1, 0.5), tolerance=tolerance, max_steps=max_steps)
+        a, going_on = path.end.probabilities[:D], path.end.probabilities[D:]
         known = counts.known_going_on(a)
         observed = np.where(known, counts.passed + counts.ended, 0)
         careful = shrunk(going_on, observed)
