@@ -8,19 +8,17 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, NoReturn
 
 try:
     import typer
 
     import clickmix
-    from clickmix.cli import experiments as cli_experiments
+    from clickmix.cli import lab as cli_lab
     from clickmix.cli import labels as cli_labels
     from clickmix.cli import rankers as cli_rankers
     from clickmix.cli import sql as cli_sql
-    from clickmix.cli.terminal import print_fit, say, stages
     from clickmix.errors import NOTHING_WRITTEN, ClickmixError, printable, what_was_written, written
 except KeyboardInterrupt:  # a fifth of a second before `main` can hear it; there is nothing to clean up yet
     os._exit(128 + signal.SIGINT)
@@ -38,62 +36,6 @@ app = typer.Typer(
 )
 
 
-def simulate(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")],
-    clicks: Annotated[int, typer.Option(help="How many clicks.")] = 1_000_000,
-    user: Annotated[Literal["pbm", "dcm", "ubm"], typer.Option(help="Who clicks.")] = "pbm",
-    eta: Annotated[
-        float | None, typer.Option(help="How fast a pbm user's attention falls, k^-eta; 1 if not given.")
-    ] = None,
-    top: Annotated[int | None, typer.Option(help="Length of result lists; 20 for pbm, 10 for dcm and ubm.")] = None,
-    relevance: Annotated[
-        Literal["binarized", "graded"], typer.Option(help="How grades become relevance.")
-    ] = "binarized",
-    data: Annotated[Path | None, typer.Option(help="A LETOR collection; a synthetic one if not given.")] = None,
-    queries: Annotated[
-        int | None, typer.Option(help="Training queries of the synthetic collection; 2000 if not given.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
-) -> None:
-    """Simulate users on a collection: a log, its truth, and the features."""
-    from clickmix.lab.simulate import Simulation, check_inputs_stay, open_collection, write_simulation
-
-    settings = Simulation(clicks=clicks, user=user, eta=eta, top=top, relevance=relevance, seed=seed)
-    settings.person()  # complain before any work
-    if data is not None:
-        check_inputs_stay(data, output)
-    with stages() as stage:
-        stage("reading the collection" if data else "making the collection")
-        collection = open_collection(data, queries=queries, seed=seed)
-        for note in collection.notes:
-            say(note)
-        rows = write_simulation(collection, output, settings, stage=stage)
-    say(f"{rows:,} impressions on {collection.train.queries:,} queries in {output / 'log.parquet'}, truth beside it.")
-
-
-def demo(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
-) -> None:
-    """See it work: simulated users, labels from their clicks, rankers trained on them, the truth beside, a report."""
-    from clickmix.lab.demo import run_demo
-
-    with stages() as stage:
-        done = run_demo(output, say=say, stage=stage)
-    say("")
-    print_fit(done.fit)
-    say("")
-    say("Labels, compared with the truth:")
-    for known in done.known:
-        say(str(known))
-    if done.rankers is not None:
-        say("")
-        for line in str(done.rankers).splitlines():
-            say(line)
-    if done.report is not None:
-        say("")
-        say(f"The report, for a browser: {done.report}")
-
-
 for _command in (
     cli_labels.debias,
     cli_labels.counts,
@@ -101,12 +43,12 @@ for _command in (
     cli_labels.label,
     cli_labels.inspect,
     cli_sql.sql,
-    simulate,
-    demo,
+    cli_lab.simulate,
+    cli_lab.demo,
     cli_rankers.train,
     cli_rankers.evaluate,
     cli_rankers.score,
-    cli_experiments.reproduce,
+    cli_lab.reproduce,
 ):
     app.command()(_command)
 
