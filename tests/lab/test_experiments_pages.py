@@ -85,6 +85,17 @@ class TestTables:
         assert isinstance(found, Listing)
         assert found.rows == [["Ideal-AC", "50%", "50%"], ["MBC", "75%", "75%"]]
 
+    def test_where_there_is_no_way_to_close_the_table_says_so(self, collection: Collection) -> None:
+        results = results_of(SMALL, 1) | {
+            SMALL.task(0, Scenario(), "truth", "lambdamart").key: {"ndcg@10": 0.4, "label error": 0.0}
+        }
+        found = tables(SMALL, Request("table1", runs=1), collection, results)["LambdaMART, 1 run"][1]
+        assert isinstance(found, Listing)
+        assert found.rows == [["Ideal-AC", "-", "-"], ["MBC", "-", "-"]]
+        assert found.notes == [
+            "-: rankers trained on true relevance did no better than on no correction, so there is no way to close."
+        ]
+
     def test_the_better_ranker_of_each_column(self, collection: Collection) -> None:
         results = results_of(SMALL, 2)
         worse = SMALL.task(0, Scenario(), "mbc", "dnn").key, SMALL.task(1, Scenario(), "mbc", "dnn").key

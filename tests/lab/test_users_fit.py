@@ -64,7 +64,7 @@ def user_with(model: str, free: Floats, K: int = 4) -> User:
 def of_documents(model: str, theta: Floats, documents: int = DOCUMENTS) -> Floats:
     """Attraction by document; with satisfaction, where the model has it."""
     if model in SATISFYING:
-        return theta[: 2 * documents].reshape(2, documents)
+        return np.reshape(theta[: 2 * documents], (2, documents))
     return theta[:documents]
 
 
@@ -78,7 +78,8 @@ def free_parameters(model: str, fit: Fit) -> Floats:
         return np.asarray(user.examination[np.tril_indices(4)][1:])
     if fit.satisfaction is None:
         return np.zeros(0)
-    return np.r_[fit.satisfaction, [user.continuation] if model == "dbn" else []]
+    continuation = [user.continuation] if model == "dbn" else []
+    return np.concatenate([fit.satisfaction, continuation])
 
 
 def pattern_probabilities(model: str, theta: Floats, lists: Ints) -> Floats:

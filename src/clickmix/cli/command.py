@@ -69,7 +69,7 @@ def _options(
 
 
 def main() -> NoReturn:
-    """Run the command; what a user can put right is told in one line, without a stack trace."""
+    """Run the command; report what a user can put right on one line, without a stack trace."""
     # Our matrices are small: threads for them would only take time from the engine's.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):

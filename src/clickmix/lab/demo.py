@@ -98,7 +98,7 @@ def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda 
 def old_engine(split: Split) -> Callable[[npt.NDArray[np.float32]], Floats]:
     """The engine that people clicked on: a weighted sum of features, by least squares on the grades of a few queries.
 
-    Better than chance, and wrong wherever relevance is no sum.
+    Better than chance, and wrong wherever relevance is more than a sum of features.
     """
     seen = split.part(0, ENGINE_QUERIES)
     x = seen.features.astype(np.float64)

@@ -69,7 +69,7 @@ def write_simulation(
 ) -> int:
     """Write log.parquet, truth.parquet and the features of the three splits to a folder; says how many impressions.
 
-    The production ranker ranks the training queries, and people click on the top of what it shows. `stage` is told
+    The production ranker ranks the training queries, and people click on the top of what it shows. `stage` hears
     what is being done.
     """
     if collection.train.queries < QUERIES:

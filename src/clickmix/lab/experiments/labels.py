@@ -1,7 +1,7 @@
 """Labels by name: what a ranker of the experiments is trained on.   Log -> relevance of training and validation lists
 
-The paper's are none, ac, mbc, ideal-ac and truth; the others are ours. Validation queries are labelled by what was
-fitted to the training queries.
+The paper's are none, ac, mbc, ideal-ac and truth; clickmix adds the others. Validation queries are labelled by what
+was fitted to the training queries.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def run_tasks(
 
 
 def _from(share: float, progress: Progress | None) -> Progress | None:
-    """Progress of what is left, told as that of everything, of which a share was there before."""
+    """Progress of the whole, given progress of what is left; `share` was done before."""
     return None if progress is None else lambda done: progress(share + (1 - share) * done)
 
 

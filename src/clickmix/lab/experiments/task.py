@@ -9,7 +9,7 @@ from clickmix.features import Split
 from clickmix.lab.simulate import Relevance
 
 Kind = Literal["lists", "estimate", "ranking", "picture", "timing"]
-Result = dict[str, Any]  # as it stands in JSON
+Result = dict[str, Any]  # as JSON has it
 Results = dict[str, Result]  # by the task's key
 
 MEASURE, LABEL_ERROR = "ndcg@10", "label error"  # what a ranking's result holds

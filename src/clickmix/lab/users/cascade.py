@@ -34,7 +34,7 @@ class Cascade(User):
     examination_of_mixtures = "dcm"  # of people who never go on after a click
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-11, max_steps: int = 5000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
         """Attraction by document = first clicks / impressions down to the first click; no steps are needed."""
         D = int(sessions.lists.max()) + 1
         documents = sessions.documents

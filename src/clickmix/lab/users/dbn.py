@@ -62,7 +62,7 @@ class DynamicBayesian(User):
         return cls(continuation=continuation, trust=trust)
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-11, max_steps: int = 5000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
         """Attraction and satisfaction by document, and continuation, that make these sessions most likely."""
         counts = ReadingCounts.of(sessions, sessions.lists)
         reading = counts.fit(continuation=cls.fixed_continuation, tolerance=tolerance, max_steps=max_steps)
@@ -121,14 +121,12 @@ class DynamicBayesian(User):
         clicks = np.empty((len(attraction), len(seen)), dtype=np.bool_)
         examined = np.ones(len(seen), dtype=np.bool_)
         for k, (a, s) in enumerate(zip(attraction, satisfaction, strict=True)):
-            u, p = rng.random(len(seen)), a.take(seen)
-            np.less(u, p, out=clicks[k])
-            # u is uniform on [0, p) after a click and on [p, 1) without: the same draw says whether the person goes on.
-            goes_on = u < (a * self.continuation * (1 - s)).take(seen)
-            if self.continuation == 1:
-                goes_on |= ~clicks[k]
-            else:
-                goes_on |= (u < (a + (1 - a) * self.continuation).take(seen)) & ~clicks[k]
+            u = rng.random(len(seen))
+            np.less(u, a.take(seen), out=clicks[k])
+            # The same draw says whether the person goes on: u is uniform on [0, a) after a click, on [a, 1) without.
+            goes_on = u >= (a * (1 - self.continuation * (1 - s))).take(seen)
+            if self.continuation < 1:
+                goes_on &= u < (a + (1 - a) * self.continuation).take(seen)
             clicks[k] &= examined
             examined &= goes_on
         return clicks

@@ -45,7 +45,7 @@ class DependentClick(User):
             )
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-11, max_steps: int = 5000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
         """Going on by position and attraction by document that make these sessions most likely."""
         K = sessions.positions
         counts = ReadingCounts.of(sessions, np.broadcast_to(np.arange(K), sessions.lists.shape))

@@ -101,7 +101,7 @@ class PositionBased(User):
         return ListCounts(impressions=impressions, clicks=rng.binomial(impressions[:, None], p))
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-11, max_steps: int = 5000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
         """Examination by position and attraction by document that make these sessions most likely."""
         k = np.broadcast_to(np.arange(1, sessions.positions + 1), sessions.lists.shape)
         counts = sessions.counts()
@@ -118,8 +118,8 @@ class PositionBased(User):
         impressions: npt.ArrayLike,
         clicks: npt.ArrayLike,
         *,
-        tolerance: float = 1e-11,
-        max_steps: int = 5000,
+        tolerance: float = 1e-10,
+        max_steps: int = 2000,
     ) -> Fit:
         """The same from counts: one row per document code (from 0) and position (from 1); rows may repeat."""
         d, k, n, c = _checked_counts(document, position, impressions, clicks)

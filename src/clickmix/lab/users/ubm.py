@@ -69,7 +69,7 @@ class UserBrowsing(User):
         object.__setattr__(self, "examination", gamma)
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-11, max_steps: int = 5000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
         """Examination by position and last click, and attraction by document, that make these sessions most likely."""
         counts = _cell_counts(sessions)
         linked = linked_cells(counts, positions=sessions.positions)

@@ -38,7 +38,7 @@ class User(ABC):
 
     @classmethod
     @abstractmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-11, max_steps: int = 5000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
         """The user of this model that makes these sessions most likely."""
 
     @property
