@@ -30,7 +30,8 @@ def picture(task: Task, log: Log, estimate: Result | None) -> Result:
     k = task.position - 1
     rates, truth = log.train.rates[:, k], log.train.relevance[:, k]
     known = np.isfinite(rates)
-    edges = np.linspace(*_span(rates[known]), BINS + 1)
+    low, high = float(rates[known].min()), float(rates[known].max())
+    edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
     bins = np.clip(np.searchsorted(edges, rates[known], side="right") - 1, 0, BINS - 1)
     result: Result = {
         "edges": edges.tolist(),
@@ -40,11 +41,6 @@ def picture(task: Task, log: Log, estimate: Result | None) -> Result:
     for name in task.labels.split("+"):
         result[name] = _summary(bins, label(name, log, estimate=estimate, clipped=False).train[known, k])
     return result
-
-
-def _span(rates: Floats) -> tuple[float, float]:
-    low, high = float(rates.min()), float(rates.max())
-    return (low, high) if high > low else (low, low + 1)
 
 
 def _summary(bins: NDArray[np.intp], values: Floats) -> dict[str, list[float | None]]:

@@ -126,17 +126,20 @@ def _collection(request: Request) -> Collection:
 def _log(simulator: Simulator, scenario: Scenario, run: int) -> Log:
     user, lists = preset(scenario.user, positions=simulator.request.top), simulator.lists(run)
     train, vali = (
-        _shown(simulator.collection, split, lists[name], scenario, user, rng=_rng(stage, run, scenario))
+        _shown(
+            simulator.collection,
+            split,
+            lists[name],
+            scenario,
+            user,
+            rng=np.random.default_rng([stage, run, zlib.crc32(scenario.name.encode())]),
+        )
         for name, split, stage in (
             ("train", simulator.collection.train, TRAIN_CLICKS),
             ("vali", simulator.collection.vali, VALI_CLICKS),
         )
     )
     return Log(scenario, user, train, vali)
-
-
-def _rng(stage: int, run: int, scenario: Scenario) -> np.random.Generator:
-    return np.random.default_rng([stage, run, zlib.crc32(scenario.name.encode())])
 
 
 def _shown(
