@@ -217,7 +217,7 @@ def _best_section(values: Mapping[str, Values]) -> Section:
             column: max((found[name][column] for found in values.values()), key=lambda sample: float(np.mean(sample)))
             for column in columns
         }
-    prose = ["The paper's reading: the ranker counts as a scenario of the correction, chosen by the test means."]
+    prose = ["The paper's reading: the ranker counts as a setting of the correction, chosen by the test means."]
     runs = len(next(iter(next(iter(best.values())).values())))
     title = f"The better of the rankers, {runs} run{'s' * (runs > 1)} of both"
     return Section(title, prose=prose, tables=[compared(best)])
