@@ -118,9 +118,11 @@ def test_the_command_makes_figure_1_and_says_where_it_is(tmp_path: Path) -> None
 
 
 def test_a_command_that_was_interrupted_and_killed_ends_with_the_bytes_of_an_undisturbed_one(tmp_path: Path) -> None:
-    def started(folder: str, *, workers: int = 2) -> subprocess.Popen[bytes]:
+    def started(folder: str, *, workers: int = 2, stderr: int | None = None) -> subprocess.Popen[bytes]:
         words = ["reproduce", "figure2", "--scale", "0.005", "--top", "5", "--runs", "1", "--workers", str(workers)]
-        return subprocess.Popen([*COMMAND, *words, "-o", str(tmp_path / folder)], env=ENVIRONMENT, stdout=-3, stderr=-1)
+        return subprocess.Popen(
+            [*COMMAND, *words, "-o", str(tmp_path / folder)], env=ENVIRONMENT, stdout=-3, stderr=stderr
+        )
 
     def results(folder: str) -> int:
         journal = tmp_path / folder / "figure2.jsonl"
@@ -133,7 +135,7 @@ def test_a_command_that_was_interrupted_and_killed_ends_with_the_bytes_of_an_und
     undisturbed = started("undisturbed", workers=1)  # nor do bytes depend on their number
     rng = np.random.default_rng()
     for stop in (signal.SIGINT, signal.SIGKILL):
-        process, before = started("killed"), results("killed")
+        process, before = started("killed", stderr=subprocess.PIPE), results("killed")
         while process.poll() is None and results("killed") < before + 5:
             time.sleep(0.01)
         time.sleep(float(rng.uniform(0, 0.5)))

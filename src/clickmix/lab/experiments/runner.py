@@ -31,6 +31,8 @@ from clickmix.types import Progress
 
 FORMAT = 1
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# Who is interrupted leaves at once, and what workers shared is cleaned up after him: no reason to warn.
+NO_WARNING = "ignore:resource_tracker"
 FIRST = ("lists", "estimate")  # others wait for them
 Line = dict[str, Any]
 Timed = tuple[Result, float]  # and its seconds
@@ -171,7 +173,9 @@ def _with_needs(left: Sequence[Task], results: Results) -> list[Task]:
 @contextlib.contextmanager
 def _pool(request: Request, workers: int) -> Iterator[ProcessPoolExecutor]:
     others = set(multiprocessing.active_children())
-    with tempfile.TemporaryDirectory(prefix="clickmix-") as scratch, _environment(ONE_THREAD | {"TMPDIR": scratch}):
+    warnings = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), NO_WARNING)))
+    variables = ONE_THREAD | {"PYTHONWARNINGS": warnings}
+    with tempfile.TemporaryDirectory(prefix="clickmix-") as scratch, _environment(variables | {"TMPDIR": scratch}):
         pool = ProcessPoolExecutor(
             workers,
             mp_context=multiprocessing.get_context("spawn"),  # CUDA and threads do not survive a fork
