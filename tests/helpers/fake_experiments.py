@@ -12,12 +12,12 @@ import zlib
 from pathlib import Path
 
 from clickmix.errors import InputError
-from clickmix.lab.experiments import Study, reproduce, runner
-from clickmix.lab.experiments.tasks import Result, Results, Task
-from clickmix.lab.experiments.world import World
+from clickmix.lab.experiments import Request, reproduce, runner
+from clickmix.lab.experiments.simulator import Simulator
+from clickmix.lab.experiments.task import Result, Results, Task
 
 
-def made_up(world: World, task: Task, found: Results) -> Result:
+def made_up(simulator: Simulator, task: Task, found: Results) -> Result:
     """Numbers that follow from the task alone, after a moment; the worker leaves its number in the folder of notes."""
     number = zlib.crc32(task.key.encode())
     notes = Path(os.environ["NOTES"])
@@ -28,8 +28,8 @@ def made_up(world: World, task: Task, found: Results) -> Result:
     return {"ndcg@10": number / 2**32, "label error": 0.5}
 
 
-runner.work = made_up  # type: ignore[attr-defined]
+runner.do_task = made_up  # type: ignore[attr-defined]
 
 if __name__ == "__main__":
     experiment, folder, runs, ranker = sys.argv[1:]
-    reproduce(Study(experiment, scale=0.005, runs=int(runs), rankers=tuple(ranker.split("+"))), folder, workers=2)
+    reproduce(Request(experiment, scale=0.005, runs=int(runs), rankers=tuple(ranker.split("+"))), folder, workers=2)

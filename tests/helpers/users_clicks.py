@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from clickmix.lab.users import DependentClick, PositionBased, Trust, User, UserBrowsing
+from clickmix.lab.users import (
+    Cascade,
+    DependentClick,
+    DynamicBayesian,
+    PositionBased,
+    SimplifiedDynamicBayesian,
+    Trust,
+    User,
+    UserBrowsing,
+)
 from clickmix.types import Floats
 
-MODELS = ("pbm", "dcm", "ubm")
-PRESETS = ("pbm-eta1", "pbm-eta2", "dcm", "ubm")
+MODELS = ("pbm", "dcm", "ubm", "cascade", "sdbn", "dbn")
+PRESETS = ("pbm-eta1", "pbm-eta2", "dcm", "ubm", "cascade", "sdbn", "dbn", "dbn-continuation0.5")
 
 
 def random_user(model: str, positions: int, seed: int) -> User:
@@ -25,6 +34,15 @@ def user_of(model: str, parameters: Floats, trust: Trust) -> User:
         return PositionBased(examination=parameters[:K], trust=trust)
     if model == "dcm":
         return DependentClick(going_on=parameters[: K - 1], trust=trust)
+    if model == "cascade":
+        return Cascade(trust=trust)
+    if model in ("sdbn", "dbn"):
+        relevant, irrelevant, continuation = np.resize(parameters, 3).tolist()
+        if model == "sdbn":
+            return SimplifiedDynamicBayesian(satisfied_relevant=relevant, satisfied_irrelevant=irrelevant, trust=trust)
+        return DynamicBayesian(
+            continuation=continuation, satisfied_relevant=relevant, satisfied_irrelevant=irrelevant, trust=trust
+        )
     square = np.zeros((K, K))
     square[np.tril_indices(K)] = parameters[: K * (K + 1) // 2]
     return UserBrowsing(examination=square, trust=trust)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import clickmix as cm
 from clickmix import cli
 from clickmix.evaluate import Measure, rank, score
+from clickmix.judging.checks import checked
 from clickmix.lab import demo
 from clickmix.lab.collections import synthetic_collection
 from oracles_report import text
@@ -76,7 +77,8 @@ def test_labels_are_compared_with_the_truth_of_the_same_documents(done: demo.Dem
 
 def test_the_files_are_what_the_commands_write(done: demo.Demo, folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {*FILES, "report.html"}
-    again = cm.MixtureCorrection().fit(cm.count(folder / "clicks.parquet"))
+    counts = cm.count(folder / "clicks.parquet")
+    again = checked(cm.MixtureCorrection().fit(counts), counts)
     assert cm.MixtureFit.read(folder / "model.json") == again == done.fit
 
 

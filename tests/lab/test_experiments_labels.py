@@ -12,10 +12,10 @@ from clickmix.errors import SettingError
 from clickmix.features import Split
 from clickmix.lab.collections import synthetic_collection
 from clickmix.lab.experiments.labels import TITLES, bayes_labels, label, label_error
-from clickmix.lab.experiments.study import Setting, Study, describe
-from clickmix.lab.experiments.world import Log, Shown, World
-from clickmix.lab.simulate import UserName
-from clickmix.lab.users import ListCounts, PositionBased
+from clickmix.lab.experiments.request import Request, describe
+from clickmix.lab.experiments.simulator import Log, Shown, Simulator
+from clickmix.lab.experiments.task import Scenario
+from clickmix.lab.users import ListCounts, PositionBased, preset
 
 QUERIES, POSITIONS = 400, 6
 
@@ -24,7 +24,7 @@ def log_of(relevance: str, *, seed: int = 3, clicks: int = 60_000) -> Log:
     """People on lists whose relevance is drawn; the split has one row per place, and some lists are shorter."""
     rng = np.random.default_rng(seed)
     levels = [0.0, 1.0] if relevance == "binarized" else [0.0, 0.25, 0.5, 0.75, 1.0]
-    setting = Setting(relevance="graded" if relevance == "graded" else "binarized")
+    scenario = Scenario(relevance="graded" if relevance == "graded" else "binarized")
     user = PositionBased.with_eta(1.0, positions=POSITIONS)
     parts = []
     for _ in range(2):
@@ -40,7 +40,7 @@ def log_of(relevance: str, *, seed: int = 3, clicks: int = 60_000) -> Log:
             np.zeros((documents, 1), np.float32),
         )
         parts.append(Shown(split, rows, truth, user.simulate_counts(truth, clicks=clicks, rng=rng)))
-    return Log(setting, user, *parts)
+    return Log(scenario, user, *parts)
 
 
 def posterior_mean(log: Log, shown: Shown, q: int, k: int) -> float:
@@ -103,7 +103,7 @@ def test_labels_stand_beside_their_documents() -> None:
 def test_validation_lists_are_labelled_by_the_fit_to_training_lists() -> None:
     log = log_of("binarized")
     few = Shown(log.vali.split, log.vali.rows, log.vali.relevance, first_lists(log.vali.seen, 3))
-    assert label("mbc", Log(log.setting, log.user, log.train, few)).vali[:3] == pytest.approx(
+    assert label("mbc", Log(log.scenario, log.user, log.train, few)).vali[:3] == pytest.approx(
         label("mbc", log).vali[:3], nan_ok=True
     )
 
@@ -130,14 +130,14 @@ def test_ac_without_an_estimate_is_refused() -> None:
 class TestStudy:
     def test_clicks_are_in_the_papers_proportion(self) -> None:
         collection = synthetic_collection(queries=60, rng=np.random.default_rng(0))
-        assert Setting().clicks_on(collection.train) == round(8_000_000 * 60 / 18_919) == 25_371
+        assert Scenario().clicks_on(collection.train) == round(8_000_000 * 60 / 18_919) == 25_371
 
     def test_the_settings_tell_collections_apart(self) -> None:
-        study = Study("table1", scale=0.01)
+        request = Request("table1", scale=0.01)
         first = synthetic_collection(queries=40, rng=np.random.default_rng(0))
         second = synthetic_collection(queries=40, rng=np.random.default_rng(1))
-        assert describe(study, first) == describe(study, first)
-        assert describe(study, first)["grades"] != describe(study, second)["grades"]
+        assert describe(request, first) == describe(request, first)
+        assert describe(request, first)["grades"] != describe(request, second)["grades"]
 
     @pytest.mark.parametrize(
         ("given", "message"),
@@ -150,51 +150,51 @@ class TestStudy:
     )
     def test_settings_that_cannot_be(self, given: dict[str, object], message: str) -> None:
         with pytest.raises(SettingError) as raised:
-            Study("table1", **given)  # type: ignore[arg-type]
+            Request("table1", **given)  # type: ignore[arg-type]
         assert str(raised.value) == message
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    made = World(Study("table1", scale=0.01), str(tmp_path_factory.mktemp("scratch")))
-    made.make_lists(Setting(), 0)
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Simulator:
+    made = Simulator(Request("table1", scale=0.01), str(tmp_path_factory.mktemp("scratch")))
+    made.make_lists(Scenario(), 0)
     return made
 
 
-@pytest.mark.xdist_group("larger world")  # which is made once
+@pytest.mark.xdist_group("larger simulator")  # which is made once
 class TestWorld:
-    def test_a_run_is_the_same_again(self, world: World) -> None:
-        again = World(Study("table1", scale=0.01), world.scratch)
-        first, second = world.log(Setting(), 0), again.log(Setting(eta=2.0), 0)
+    def test_a_run_is_the_same_again(self, simulator: Simulator) -> None:
+        again = Simulator(Request("table1", scale=0.01), simulator.scratch)
+        first, second = simulator.log(Scenario(), 0), again.log(Scenario(user="pbm-eta2"), 0)
         assert (first.train.rows == second.train.rows).all()
         assert first.train.seen.impressions.sum() != second.train.seen.impressions.sum()
-        fresh = World(Study("table1", scale=0.01, runs=3), world.scratch).log(Setting(), 0)
+        fresh = Simulator(Request("table1", scale=0.01, runs=3), simulator.scratch).log(Scenario(), 0)
         assert (fresh.train.seen.clicks == first.train.seen.clicks).all()
 
-    @pytest.mark.parametrize(("user", "positions"), [("pbm", 20), ("dcm", 10), ("ubm", 10)])
+    @pytest.mark.parametrize(("user", "positions"), [("pbm-eta1", 20), ("dcm", 10), ("ubm", 10)])
     def test_people_click_as_often_as_the_setting_says(
-        self, world: World, user: UserName, positions: int, tmp_path: Path
+        self, simulator: Simulator, user: str, positions: int, tmp_path: Path
     ) -> None:
-        world = shorter(world, positions, tmp_path)
-        setting = Setting(user=user)
-        shown = world.log(setting, 0).train
-        goal = setting.clicks_on(world.collection.train)
+        simulator = shorter(simulator, positions, tmp_path)
+        scenario = Scenario(user=user)
+        shown = simulator.log(scenario, 0).train
+        goal = scenario.clicks_on(simulator.collection.train)
         assert goal <= shown.seen.clicks.sum() < goal + positions
         assert (shown.seen.clicks <= shown.seen.impressions[:, None]).all()
 
 
-def shorter(world: World, positions: int, folder: Path) -> World:
+def shorter(simulator: Simulator, positions: int, folder: Path) -> Simulator:
     """The same lists, down to a position."""
-    lists = world.lists(0)
+    lists = simulator.lists(0)
     np.savez(folder / "lists-0.npz", train=lists["train"][:, :positions], vali=lists["vali"][:, :positions])
-    return World(world.study, str(folder))
+    return Simulator(simulator.request, str(folder))
 
 
 @pytest.mark.parametrize("user", ["dcm", "ubm"])
-def test_matching_groups_label_a_cascade_better(user: UserName) -> None:
+def test_matching_groups_label_a_cascade_better(user: str) -> None:
     rng = np.random.default_rng(5)
     lists, positions = 1_500, 10
-    setting, person = Setting(user=user), Setting(user=user).person(None)
+    scenario, person = Scenario(user=user), preset(user)
     truth = (rng.random((lists, positions)) < 0.2).astype(np.float64)
     documents = lists * positions
     split = Split(
@@ -206,5 +206,5 @@ def test_matching_groups_label_a_cascade_better(user: UserName) -> None:
     )
     seen = person.simulate(truth, clicks=300_000, rng=rng).counts()
     shown = Shown(split, np.arange(documents).reshape(lists, positions), truth, seen)
-    log = Log(setting, person, shown, shown)
+    log = Log(scenario, person, shown, shown)
     assert label_error(label("matching", log), log) < 0.9 * label_error(label("auto", log), log)

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from clickmix.errors import FormatError, InputError
-from clickmix.lab.experiments import EXPERIMENTS, Study, Task, runner
+from clickmix.lab.experiments import EXPERIMENTS, Request, Task, runner
+from clickmix.lab.experiments.request import RANKERS
 from clickmix.lab.experiments.runner import read_results, run_tasks
-from clickmix.lab.experiments.study import RANKERS
 from clickmix.storage.files import appending
 
-PROGRAM = Path(__file__).parent / "fake_experiments.py"
+PROGRAM = Path(__file__).parents[1] / "helpers" / "fake_experiments.py"
 OUTPUTS = ("table1.json", "table1.md", "table1.tex", "table1.html")  # all but the journal, which has times in it
 
 
@@ -114,12 +114,12 @@ class TestInterruptions:
         assert finished(folder) == {name: (whole / name).read_bytes() for name in OUTPUTS}
 
     def test_progress_begins_with_what_is_there(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        tasks = EXPERIMENTS["figure2"].tasks(Study("figure2", runs=2))
+        tasks = EXPERIMENTS["figure2"].tasks(Request("figure2", runs=2))
         path, told = tmp_path / "figure2.jsonl", list[float]()
         monkeypatch.setattr(runner, "_finished", made_up_lines)
         given: dict[str, Any] = {"settings": {}, "versions": {}, "workers": 1}
-        run_tasks(tasks[: len(tasks) // 4], Study("figure2"), path, **given)
-        run_tasks(tasks, Study("figure2"), path, progress=told.append, **given)
+        run_tasks(tasks[: len(tasks) // 4], Request("figure2"), path, **given)
+        run_tasks(tasks, Request("figure2"), path, progress=told.append, **given)
         assert told == pytest.approx([0.25, 1.0])
 
     def test_a_finished_run_does_nothing_again(self, whole: Path) -> None:
@@ -175,9 +175,11 @@ class TestJournal:
         assert str(raised.value) == f"{path}: no results of this clickmix. Choose another folder."
 
     def test_other_settings_are_refused(self, tmp_path: Path) -> None:
-        path, study = tmp_path / "figure1.jsonl", Study("figure1")
+        path, request = tmp_path / "figure1.jsonl", Request("figure1")
         path.write_text('{"format": 1, "settings": {"scale": 0.5}}\n')
         with pytest.raises(InputError) as raised:
-            run_tasks(EXPERIMENTS["figure1"].tasks(study), study, path, settings={"scale": 1.0}, versions={}, workers=1)
+            run_tasks(
+                EXPERIMENTS["figure1"].tasks(request), request, path, settings={"scale": 1.0}, versions={}, workers=1
+            )
         expected = f"{path}: made with scale 0.5, now it is 1.0. Choose another folder, or the same settings."
         assert str(raised.value) == expected

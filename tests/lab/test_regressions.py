@@ -15,7 +15,7 @@ from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.lab.regressions import REGRESSIONS, NetworkRegression, TreeRegression, choose_regression
 from clickmix.lab.regressions.documents import find_features
-from clickmix.lab.regressions.network import _soft_min_max
+from clickmix.lab.regressions.network import soft_min_max_of_tensors
 from clickmix.lab.regressions.soft_min_max import MARGIN, cross_entropy_slope, soft_min_max
 from clickmix.lab.users import PositionBased
 from clickmix.rankers.dnn import DNN
@@ -131,7 +131,7 @@ class TestSoftMinMax:
     def test_the_networks_own_is_the_same(self) -> None:
         scores = np.random.default_rng(0).standard_normal(9)
         mask = torch.arange(5) < torch.tensor([[4], [5]])
-        own = _soft_min_max(torch.tensor(scores), mask).numpy()
+        own = soft_min_max_of_tensors(torch.tensor(scores), mask).numpy()
         assert own == pytest.approx(soft_min_max(scores, np.array([0, 4, 9])), abs=1e-12)
 
     def test_slope_is_that_of_the_cross_entropy(self) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from scipy.stats import binom, norm
 
 from clickmix import cli
 from clickmix.errors import ClickmixError
 from clickmix.features import Collection, write_features
 from clickmix.lab.collections import synthetic_collection
 from clickmix.lab.simulate import Simulation, write_simulation
-from clickmix.lab.users import PositionBased, preset, read_sessions, write_sessions
+from clickmix.lab.users import USERS, PositionBased, preset, read_sessions, write_sessions
 
 
 @pytest.fixture(autouse=True)
@@ -101,12 +102,12 @@ def test_logs_without_sessions_are_refused(text: str, message: str, tmp_path: Pa
     assert str(error.value) == message.format(path=path)
 
 
-@pytest.mark.parametrize("user", ["pbm", "dcm", "ubm"])
+@pytest.mark.parametrize("user", USERS.names())
 @pytest.mark.parametrize("relevance", ["binarized", "graded"])
 def test_clicks_have_the_probabilities_of_the_truth(
-    user: Any, relevance: Any, collection: Collection, tmp_path: Path
+    user: str, relevance: Any, collection: Collection, tmp_path: Path
 ) -> None:
-    settings = Simulation(clicks=20_000, user=user, relevance=relevance, top=5)
+    settings = Simulation(clicks=20_000, user=USERS.make(user, top=5), relevance=relevance)
     rows = write_simulation(collection, tmp_path, settings)
     seen = columns(
         tmp_path,
@@ -116,9 +117,9 @@ def test_clicks_have_the_probabilities_of_the_truth(
     )
     assert seen["n"].sum() == rows
     assert seen["c"].sum() >= 20_000
-    expected = settings.person().click_probabilities(seen["relevance"].reshape(-1, 5)).ravel()
-    z = (seen["c"] - seen["n"] * expected) / np.sqrt(seen["n"] * expected * (1 - expected))
-    assert np.abs(z).max() < 5
+    expected = settings.user.click_probabilities(seen["relevance"].reshape(-1, 5)).ravel()
+    tails = binom.cdf(seen["c"], seen["n"], expected), binom.sf(seen["c"] - 1, seen["n"], expected)
+    assert np.minimum(*tails).min() > norm.sf(5)
 
 
 def test_truth_covers_every_training_document(collection: Collection, tmp_path: Path) -> None:
@@ -141,13 +142,6 @@ def test_same_seed_same_bytes(collection: Collection, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"eta": -1.0}, "eta is -1, expected a number from 0: examination is k^-eta, at most 1."),
-        (
-            {"user": "dcm", "top": 20},
-            "The user dcm is known down to position 10, found lists of 20. Cut the lists to 10 results, or fit a user "
-            "to longer ones.",
-        ),
-        ({"user": "dcm", "eta": 2}, "eta=2: a dcm user has no eta. Leave it out, or choose pbm users."),
         ({"relevance": "odd"}, "relevance 'odd': expected 'binarized' or 'graded'."),
         ({"clicks": 0}, "clicks=0: expected at least 1."),
         ({"seed": -1}, "seed=-1: expected a whole number from 0."),
@@ -175,7 +169,12 @@ MISTAKES = [
     ("-o out --seed -1", "seed=-1: expected a whole number from 0."),
     ("-o out --queries 5", "queries=5: expected at least 20: so many teach the production ranker."),
     ("-o out --data few --queries 50", "queries=50: few has its own. Leave the number, or the collection, out."),
-    ("-o out --user ubm --eta 1", "eta=1: a ubm user has no eta. Leave it out, or choose pbm users."),
+    ("-o out --user ubm --eta 1", "eta is for pbm, and the user is ubm."),
+    ("-o out --continuation 0.5", "continuation is for dbn, and the user is pbm."),
+    ("-o out --user dbn --continuation 2", "continuation=2: expected a probability from 0 to 1."),
+    ("-o out --eta -1", "eta is -1, expected a number from 0: examination is k^-eta, at most 1."),
+    ("-o out --user dcm --top 20", "The user dcm is known down to position 10, found lists of 20. Cut the lists to 10 "
+     "results, or fit a user to longer ones."),
     (
         "-o out --data few",
         "few: 3 training queries. Expected at least 20: so many teach the production ranker. Give a larger collection.",

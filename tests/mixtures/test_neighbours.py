@@ -324,7 +324,8 @@ class TestNonparametric:
 FITTED = """
 import numpy as np
 from clickmix import Counts, MixtureCorrection, PlainEM
-from clickmix.mixtures import Observations, fit_neighbours
+from clickmix.groups.observations import Observations
+from clickmix.mixtures.neighbours import fit_neighbours
 rng = np.random.default_rng(0)
 groups = []
 for k in range(1, 21):

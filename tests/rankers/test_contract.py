@@ -364,7 +364,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
     """A small synthetic collection and people's clicks on it."""
     folder = tmp_path_factory.mktemp("simulated")
     collection = synthetic_collection(queries=400, rng=np.random.default_rng(3))
-    write_simulation(collection, folder, Simulation(clicks=170_000, eta=1.0, seed=3))
+    write_simulation(collection, folder, Simulation(clicks=170_000, seed=3))
     return collection, folder / "log.parquet"
 
 

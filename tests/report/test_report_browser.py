@@ -12,9 +12,8 @@ import clickmix as cm
 from browser import PROGRAM, Browser, started
 from clickmix.errors import printable
 from clickmix.lab.collections import synthetic_collection
-from clickmix.lab.experiments import Study
-from clickmix.lab.experiments.configs import FIGURE2
-from clickmix.lab.experiments.pages import clicks_page
+from clickmix.lab.experiments import Request
+from clickmix.lab.experiments.paper import FIGURE2
 from clickmix.report import log_page, write_page
 from clickmix.report.words import cut
 
@@ -141,10 +140,10 @@ def graded_report(path: Path) -> None:
 
 def experiment_report(path: Path) -> None:
     """The page of an experiment, with curves and tables."""
-    study, collection = Study("figure2", runs=2), synthetic_collection(queries=40, rng=np.random.default_rng(0))
+    study, collection = Request("figure2", runs=2), synthetic_collection(queries=40, rng=np.random.default_rng(0))
     tasks = FIGURE2.tasks(study)
     results = {task.key: {"ndcg@10": 0.5 + 0.01 * task.run, "label error": 0.1} for task in tasks}
-    write_page(clicks_page(FIGURE2, study, collection, results), path)
+    write_page(FIGURE2.page(study, collection, results), path)
 
 
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)

@@ -7,20 +7,19 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, NoReturn
 
 try:
     import typer
 
     import clickmix
-    from clickmix.cli import experiments as cli_experiments
+    from clickmix.cli import lab as cli_lab
     from clickmix.cli import labels as cli_labels
     from clickmix.cli import rankers as cli_rankers
     from clickmix.cli import sql as cli_sql
     from clickmix.cli.members import command_with
-    from clickmix.cli.terminal import print_fit, say, stages, steady_streams
+    from clickmix.cli.terminal import steady_streams
     from clickmix.errors import NOTHING_WRITTEN, ClickmixError, printable, what_was_written, written
 except KeyboardInterrupt:  # a fifth of a second before `main` can hear it; there is nothing to clean up yet
     os._exit(128 + signal.SIGINT)
@@ -41,67 +40,12 @@ app = typer.Typer(
 )
 
 
-def simulate(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")],
-    clicks: Annotated[int, typer.Option(help="How many clicks.")] = 1_000_000,
-    user: Annotated[Literal["pbm", "dcm", "ubm"], typer.Option(help="Who clicks.")] = "pbm",
-    eta: Annotated[
-        float | None, typer.Option(help="How fast a pbm user's attention falls, k^-eta; 1 if not given.")
-    ] = None,
-    top: Annotated[int | None, typer.Option(help="Length of result lists; 20 for pbm, 10 for dcm and ubm.")] = None,
-    relevance: Annotated[
-        Literal["binarized", "graded"], typer.Option(help="How grades become relevance.")
-    ] = "binarized",
-    data: Annotated[Path | None, typer.Option(help="A LETOR collection; a synthetic one if not given.")] = None,
-    queries: Annotated[
-        int | None, typer.Option(help="Training queries of the synthetic collection; 2000 if not given.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
-) -> None:
-    """Simulate users on a collection: a log, its truth, and the features."""
-    from clickmix.lab.simulate import Simulation, check_inputs_stay, open_collection, write_simulation
-
-    settings = Simulation(clicks=clicks, user=user, eta=eta, top=top, relevance=relevance, seed=seed)
-    settings.person()  # complain before any work
-    if data is not None:
-        check_inputs_stay(data, output)
-    with stages() as stage:
-        stage("reading the collection" if data else "making the collection")
-        collection = open_collection(data, queries=queries, seed=seed)
-        for note in collection.notes:
-            say(note)
-        rows = write_simulation(collection, output, settings, stage=stage)
-    say(f"{rows:,} impressions on {collection.train.queries:,} queries in {output / 'log.parquet'}, truth beside it.")
-
-
-def demo(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
-) -> None:
-    """See it work: simulated users, labels from their clicks, rankers trained on them, the truth beside, a report."""
-    from clickmix.lab.demo import run_demo
-
-    with stages() as stage:
-        done = run_demo(output, say=say, stage=stage)
-    say("")
-    print_fit(done.fit)
-    say("")
-    say("Labels, compared with the truth:")
-    for known in done.known:
-        say(str(known))
-    if done.rankers is not None:
-        say("")
-        for line in str(done.rankers).splitlines():
-            say(line)
-    if done.report is not None:
-        say("")
-        say(f"The report, for a browser: {done.report}")
-
-
 # Commands whose options follow from a family.
 _OPTIONS: dict[Any, Any] = {
     cli_labels.debias: cli_labels.correction_options,
     cli_labels.fit: cli_labels.mixture_options,
     cli_rankers.train: cli_rankers.ranker_options,
+    cli_lab.simulate: cli_lab.user_options,
 }
 for _command in (
     cli_labels.debias,
@@ -110,12 +54,12 @@ for _command in (
     cli_labels.label,
     cli_labels.inspect,
     cli_sql.sql,
-    simulate,
-    demo,
+    cli_lab.simulate,
+    cli_lab.demo,
     cli_rankers.train,
     cli_rankers.evaluate,
     cli_rankers.score,
-    cli_experiments.reproduce,
+    cli_lab.reproduce,
 ):
     app.command(cls=command_with(_OPTIONS[_command]) if _command in _OPTIONS else None)(_command)
 
@@ -136,7 +80,7 @@ def _options(
 
 
 def main() -> NoReturn:
-    """Run the command; what a user can put right is told in one line, without a stack trace."""
+    """Run the command; report what a user can put right on one line, without a stack trace."""
     # Our matrices are small: threads for them would only take time from the engine's.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     steady_streams()

@@ -13,6 +13,7 @@ scale where no position has these click rates; the order of documents is not tou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -24,11 +25,12 @@ from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
+from clickmix.corrections.squarem import ascend, leap_on_log_odds
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.types import Floats, Progress
 
-FARTHEST = 20.0  # log-odds: a leap never ends on 0 or 1, where EM could not leave again
+FARTHEST = 20.0  # log-odds
 
 
 @CORRECTIONS.register("plain-em", help="alpha and beta from documents that move, by EM.", options=(TRUST, CLIP))
@@ -62,23 +64,17 @@ class PlainEM:
         """Estimate alpha and beta, together with the relevance of every document."""
         cells = read_cells(counts, correction="plain-em")
         _check_linked(cells, trust=self.trust)
-        point, trace, converged = self._climb(cells, _start(cells, trust=self.trust), progress)
-        return PlainEMFit(self.trust, self.clip, _widest(point.parameters), tuple(trace), converged)
-
-    def _climb(self, cells: Cells, point: _Point, progress: Progress | None) -> tuple[_Point, list[float], bool]:
-        """EM with leaps (SQUAREM): two steps show direction and curvature; a leap along them counts if it gained."""
-        trace = [point.value(cells)]
-        while len(trace) < self.max_steps:
-            first = point.step(cells, trust=self.trust)
-            second = first.step(cells, trust=self.trust)
-            leapt = _leap(point, first, second, trust=self.trust).step(cells, trust=self.trust)
-            point = max((second, leapt), key=lambda candidate: candidate.value(cells))
-            trace.append(point.value(cells))
-            if progress is not None:
-                progress(len(trace) / self.max_steps)
-            if trace[-1] - trace[-2] <= self.tolerance * abs(trace[-1]):
-                return point, trace, True
-        return point, trace, False
+        ascent = ascend(
+            _start(cells, trust=self.trust),
+            step=lambda point: point.step(cells, trust=self.trust),
+            leap=partial(_leap, trust=self.trust),
+            log_likelihood=lambda point: point.log_likelihood(cells),
+            tolerance=self.tolerance,
+            max_steps=self.max_steps,
+            progress=progress,
+        )
+        parameters = _widest(ascent.end.parameters)
+        return PlainEMFit(self.trust, self.clip, parameters, ascent.log_likelihoods, ascent.converged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +117,8 @@ class _Point:
         expected = e_step(cells, self.relevance, self.parameters)
         return _Point(targets(cells, *expected), m_step(cells, *expected, trust=trust))
 
-    def value(self, cells: Cells) -> float:
-        """The log-likelihood."""
+    def log_likelihood(self, cells: Cells) -> float:
+        """Of the clicks in these cells."""
         return log_likelihood(cells, self.relevance, self.parameters)
 
     def log_odds(self) -> Floats:
@@ -135,14 +131,8 @@ class _Point:
 
 
 def _leap(start: _Point, first: _Point, second: _Point, *, trust: bool) -> _Point:
-    """start + 2 s r + s^2 v on the log-odds: r the first step, v its change, s = |r| / |v| (Varadhan, Roland 2008)."""
-    x0, x1, x2 = start.log_odds(), first.log_odds(), second.log_odds()
-    r, v = x1 - x0, x2 - 2 * x1 + x0
-    length = float((v * v).sum()) ** 0.5
-    s = max(1.0, float((r * r).sum()) ** 0.5 / length) if length > 0 else 1.0
-    from scipy.special import expit
-
-    leapt = expit(np.clip(x0 + 2 * s * r + s * s * v, -FARTHEST, FARTHEST))
+    """Leap on the log-odds, and read the numbers back as relevance and parameters."""
+    leapt = leap_on_log_odds(start.log_odds(), first.log_odds(), second.log_odds(), farthest=FARTHEST)
     documents, positions = len(start.relevance), start.parameters.positions
     z1, z0 = leapt[documents : documents + positions], leapt[documents + positions :]
     beta = np.minimum(z0, 1 - LEAST_ALPHA) if trust else np.zeros(positions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,8 @@ def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda 
     labels.write(folder / "labels.parquet")
     say(f"{folder / 'labels.parquet'}: {len(labels):,} labels, from the clicks alone.")
 
-    known = tuple(Known(name, made, truth["relevance"]) for name, made in _both(counts, labels))
+    both = ((RATE, NoCorrection().label(counts)), (LABEL, labels))
+    known = tuple(Known(name, made, truth["relevance"]) for name, made in both)
     rankers = _compare_rankers(collection, engine, known, truth, say=say, stage=stage)
     stage("writing the report")
     demo = Demo(fit, known, rankers, None)
@@ -99,7 +101,7 @@ def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda 
 def old_engine(split: Split) -> Callable[[npt.NDArray[np.float32]], Floats]:
     """The engine that people clicked on: a weighted sum of features, by least squares on the grades of a few queries.
 
-    Better than chance, and wrong wherever relevance is no sum.
+    Better than chance, and wrong wherever relevance is more than a sum of features.
     """
     seen = split.part(0, ENGINE_QUERIES)
     x = seen.features.astype(np.float64)
@@ -132,10 +134,6 @@ def _write_log(
     return truth
 
 
-def _both(counts: Counts, labels: Labels) -> tuple[tuple[str, Labels], ...]:
-    return (RATE, NoCorrection().label(counts)), (LABEL, labels)
-
-
 def _compare_rankers(
     collection: Collection,
     engine: Any,
@@ -156,17 +154,15 @@ def _compare_rankers(
     scores = {"the old engine": engine(test.features)}
     for name, labels in (*((each.name, each.labels) for each in known), (TRUTH, truth)):
         examples = make_examples(collection.train, labels)
-        ranker = LambdaMART(trees=TREES).fit(examples, progress=_told(stage, f"training a ranker on {name}"))
+        title = f"training a ranker on {name}"
+        progress = partial(lambda title, share: stage(f"{title}, {share:.0%}"), title)
+        ranker = LambdaMART(trees=TREES).fit(examples, progress=progress)
         scores[f"trained on {name}"] = ranker.score(test.features)
     rankings = {name: rank(given, test.grade, test.query_id[test.query]) for name, given in scores.items()}
     return tabulate(
         {name: [score(ranking, measure=measure)] for name, ranking in rankings.items()},
         baseline=f"trained on {RATE}",
     )
-
-
-def _told(stage: Stage, title: str) -> Callable[[float], None]:
-    return lambda share: stage(f"{title}, {share:.0%}")
 
 
 def _write_report(demo: Demo, counts: Counts, folder: Path, *, say: Callable[[str], None]) -> Path | None:

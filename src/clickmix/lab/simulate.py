@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,15 +15,12 @@ from clickmix.errors import InputError, SettingError
 from clickmix.features import Collection, binarized, graded, write_features
 from clickmix.lab.collections import collection_files, load_collection, production_ranker, synthetic_collection
 from clickmix.lab.collections.production import QUERIES
-from clickmix.lab.users import PositionBased, Sessions, User, preset, write_sessions
+from clickmix.lab.users import USERS, Sessions, User, write_sessions
 from clickmix.storage.folders import make_folder, replacing_together
 
-UserName = Literal["pbm", "dcm", "ubm"]
 Relevance = Literal["binarized", "graded"]
 SPLITS = ("train", "vali", "test")
-USUAL_ETA = 1.0
 USUAL_QUERIES = 2_000  # training queries of the synthetic collection
-LISTS: dict[str, int] = {"pbm": 20, "dcm": 10, "ubm": 10}  # result lists as long as the paper's
 
 
 @dataclass(frozen=True)
@@ -31,9 +28,7 @@ class Simulation:
     """Who clicks on what, how much, and the seed that makes the same bytes again."""
 
     clicks: int = 1_000_000
-    user: UserName = "pbm"
-    eta: float | None = None
-    top: int | None = None
+    user: User = field(default_factory=lambda: USERS.make("pbm"))
     relevance: Relevance = "binarized"
     seed: int = 0
 
@@ -42,17 +37,8 @@ class Simulation:
             raise SettingError(f"relevance {self.relevance!r}: expected 'binarized' or 'graded'.")
         if self.clicks < 1:
             raise SettingError(f"clicks={self.clicks}: expected at least 1.")
-        if self.eta is not None and self.user != "pbm":
-            raise SettingError(f"eta={self.eta:g}: a {self.user} user has no eta. Leave it out, or choose pbm users.")
         if self.seed < 0:
             raise SettingError(f"seed={self.seed}: expected a whole number from 0.")
-
-    def person(self) -> User:
-        """The user model, down to the last position of the lists."""
-        top = LISTS[self.user] if self.top is None else self.top
-        if self.user == "pbm":
-            return PositionBased.with_eta(USUAL_ETA if self.eta is None else self.eta, positions=top)
-        return preset(self.user, positions=top)
 
 
 def check_inputs_stay(data: Path, folder: Path) -> None:
@@ -84,10 +70,9 @@ def write_simulation(
 ) -> int:
     """Write log.parquet, truth.parquet and the features of the three splits to a folder; says how many impressions.
 
-    The production ranker ranks the training queries, and people click on the top of what it shows. `stage` is told
+    The production ranker ranks the training queries, and people click on the top of what it shows. `stage` hears
     what is being done.
     """
-    person = settings.person()
     if collection.train.queries < QUERIES:
         raise InputError(
             f"{collection.name}: {collection.train.queries} training queries. Expected at least {QUERIES}: so many "
@@ -95,12 +80,10 @@ def write_simulation(
         )
     make_folder(folder)
     with replacing_together(folder, last="log.parquet") as together:
-        return _write_files(collection, together, settings, person, stage)
+        return _write_files(collection, together, settings, stage)
 
 
-def _write_files(
-    collection: Collection, folder: Path, settings: Simulation, person: User, stage: Callable[[str], None]
-) -> int:
+def _write_files(collection: Collection, folder: Path, settings: Simulation, stage: Callable[[str], None]) -> int:
     """Write the five files; says how many impressions there are."""
     for name in SPLITS:
         stage(f"writing {name}.parquet")
@@ -112,9 +95,9 @@ def _write_files(
     write_columns({**truth, "relevance": relevance, "grade": np.asarray(train.grade)}, folder / "truth.parquet")
     stage("training the production ranker")
     ranker = production_ranker(train, rng=np.random.default_rng([settings.seed, 1]))
-    rows = ranker.top(train, length=person.positions)
+    rows = ranker.top(train, length=settings.user.positions)
     shown = np.where(rows < 0, np.nan, relevance[rows])
-    chunks = person.simulate_chunks(shown, clicks=settings.clicks, rng=np.random.default_rng([settings.seed, 2]))
+    chunks = settings.user.simulate_chunks(shown, clicks=settings.clicks, rng=np.random.default_rng([settings.seed, 2]))
     return write_sessions(
         _told(chunks, stage, settings.clicks),
         folder / "log.parquet",

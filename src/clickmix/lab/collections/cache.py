@@ -41,7 +41,7 @@ def read_cached(path: str | Path, *, cache: str | Path | None = None) -> Split:
     split = _open(target)
     if split is None:
         split = read_letor(path)
-        with contextlib.suppress(OSError):  # a full disk is no reason not to go on
+        with contextlib.suppress(OSError):  # a full disk must not stop the reading
             _write(target, split)
             _remove_older(target, path.name)
         split = _open(target) or split

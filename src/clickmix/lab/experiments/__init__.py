@@ -1,12 +1,27 @@
-"""Experiments: the paper's tables and figures, as data, run by one resumable runner.
+"""Experiments: the paper's tables and figures, made again by one resumable runner.
 
-`reproduce(Study("table1"), folder)` does what is left to do and writes tables and figures. Workers are started by
-`spawn`: a program that calls it needs the usual `if __name__ == "__main__":`.
+The road of `reproduce(Request("table1"), folder)`:
+
+    request             what was asked for: experiment, collection, scale, runs, rankers
+    paper               the experiments as data; each lists its tasks and draws its page
+      ranking_tables    tables 1 and 2, figure 2
+      figure1           figure 1
+      regression_figures  figure 3 and efficiency
+    task                a task: one number or picture of one run, in one scenario of users and clicks
+    runner              does the tasks that FOLDER/EXPERIMENT.jsonl does not hold yet, in worker processes
+      worker            does one task
+      simulator         the collection, the lists of the production ranker, the clicks
+      labels            labels by name: what rankers are trained on
+      bias_estimates    alpha and beta by regression EM, and what they cost
+    page_files          writes the page: JSON, Markdown, LaTeX, SVG, HTML
+    reproduce           all of this, in order
+
+Workers are started by `spawn`: a program that calls `reproduce` needs the usual `if __name__ == "__main__":`.
 """
 
-from clickmix.lab.experiments.configs import EXPERIMENTS
+from clickmix.lab.experiments.paper import EXPERIMENTS
 from clickmix.lab.experiments.reproduce import Reproduced, reproduce
-from clickmix.lab.experiments.study import Setting, Study
-from clickmix.lab.experiments.tasks import Task
+from clickmix.lab.experiments.request import Request
+from clickmix.lab.experiments.task import Scenario, Task
 
-__all__ = ["EXPERIMENTS", "Reproduced", "Setting", "Study", "Task", "reproduce"]
+__all__ = ["EXPERIMENTS", "Reproduced", "Request", "Scenario", "Task", "reproduce"]

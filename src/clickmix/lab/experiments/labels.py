@@ -1,7 +1,7 @@
 """Labels by name: what a ranker of the experiments is trained on.   Log -> relevance of training and validation lists
 
-The paper's are none, ac, mbc, ideal-ac and truth; the others are ours. Validation queries are labelled by what was
-fitted to the training queries.
+The paper's are none, ac, mbc, ideal-ac and truth; clickmix adds the others. Validation queries are labelled by what
+was fitted to the training queries.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.none import NoCorrection
 from clickmix.corrections.parameters import BiasParameters
 from clickmix.errors import SettingError
-from clickmix.lab.experiments.tasks import Result
-from clickmix.lab.experiments.world import Log, Shown
-from clickmix.lab.users import PositionBased
+from clickmix.lab.experiments.simulator import Log, Shown
+from clickmix.lab.experiments.task import Result
+from clickmix.lab.users import User
 from clickmix.types import Floats
 
 TITLES: dict[str, str] = {
@@ -85,16 +85,18 @@ MIXTURES: dict[str, dict[str, Any]] = {
 def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
     if name in MIXTURES:
         return mixture_correction(name)
-    if name == "matching":
-        return MixtureCorrection(examination=log.setting.user)
+    if name == "matching" and log.user.examination_of_mixtures is not None:
+        return MixtureCorrection(examination=log.user.examination_of_mixtures)
     if name == "none":
         return NoCorrection()
     if name == "ideal-ac":
-        user = _position_based(log)
-        return AffineCorrection(BiasParameters(user.alpha, user.beta))
+        return AffineCorrection(BiasParameters(log.user.alpha, log.user.beta))
     if name == "ac" and estimate is not None:
         return AffineCorrection(BiasParameters(estimate["alpha"], estimate["beta"]))
-    raise SettingError(f"labels {name!r}: expected one of {', '.join(TITLES)}; ac with what regression EM estimated.")
+    raise SettingError(
+        f"labels {name!r}: expected one of {', '.join(TITLES)}; ac with what regression EM estimated, matching for "
+        "users whose examination a mixture knows."
+    )
 
 
 def mixture_correction(name: str) -> MixtureCorrection:
@@ -102,22 +104,16 @@ def mixture_correction(name: str) -> MixtureCorrection:
     return MixtureCorrection(**MIXTURES[name])
 
 
-def _position_based(log: Log) -> PositionBased:
-    if not isinstance(log.user, PositionBased):
-        raise SettingError(f"The true parameters of labels are known for pbm users only, found {log.setting.user}.")
-    return log.user
-
-
 def _posterior_mean(log: Log) -> Callable[[Shown], Floats]:
     def of(shown: Shown) -> Floats:
         seen = shown.seen
-        mean = bayes_labels(_position_based(log), log.train.relevance, seen.clicks, seen.impressions[:, None])
+        mean = bayes_labels(log.user, log.train.relevance, seen.clicks, seen.impressions[:, None])
         return np.where(np.isnan(shown.rates), np.nan, mean)
 
     return of
 
 
-def bayes_labels(user: PositionBased, truth: Floats, clicks: Any, impressions: Any) -> Floats:
+def bayes_labels(user: User, truth: Floats, clicks: Any, impressions: Any) -> Floats:
     """Bayes' rule with the true click rates, and the true share of each relevance at each position as prior.
 
     Nothing that must estimate these parameters can know more. All are (lists, positions); `truth` is NaN past the end.

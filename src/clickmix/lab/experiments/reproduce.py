@@ -1,4 +1,4 @@
-"""Reproduce an experiment: a study in, results, tables and figures in a folder out."""
+"""Reproduce an experiment: a request in, results, tables and figures in a folder out."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import importlib.metadata
 import os
 import platform
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import clickmix
 from clickmix.errors import SettingError
 from clickmix.features import Collection
-from clickmix.lab.experiments.configs import Experiment, Grid, Iterations, Pictures, Timings, experiment
-from clickmix.lab.experiments.estimates import ITERATIONS
+from clickmix.lab.experiments.bias_estimates import ITERATIONS
 from clickmix.lab.experiments.labels import MIXTURES
-from clickmix.lab.experiments.outputs import text, write_outputs
-from clickmix.lab.experiments.pages import circumstances, clicks_page, table_page
-from clickmix.lab.experiments.pictures import pictures_page
-from clickmix.lab.experiments.regression_pages import iterations_page, timings_page
+from clickmix.lab.experiments.page_files import text, write_outputs
+from clickmix.lab.experiments.paper import Experiment, experiment
+from clickmix.lab.experiments.request import RANKERS, Request, describe
 from clickmix.lab.experiments.runner import Kept, run_tasks
-from clickmix.lab.experiments.study import RANKERS, Study, describe
-from clickmix.lab.experiments.tasks import Task
+from clickmix.lab.experiments.task import Scenario, Task
+from clickmix.lab.users import preset
 from clickmix.report import Page, Section, check_report_extra
 from clickmix.storage.folders import make_folder
 from clickmix.types import Progress
 
+FEWEST_TEST_QUERIES = 100  # nDCG@10 of a query has a standard deviation of about .3
 PACKAGES = ("numpy", "scipy", "lightgbm", "torch")
 
 
@@ -41,45 +42,46 @@ class Reproduced:
 
 
 def reproduce(
-    study: Study,
+    request: Request,
     folder: str | Path,
     *,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Reproduced:
-    """Do what is left to do of a study and write its tables and figures to a folder.
+    """Do what is left to do of a request and write its tables and figures to a folder.
 
     Results go to FOLDER/EXPERIMENT.jsonl as they come; call it again to go on after an interruption.
     """
-    config, folder = experiment(study.experiment), Path(folder)
-    if not isinstance(config, Grid) and study.rankers != tuple(RANKERS):
-        raise SettingError(f"{config.name} is not made ranker by ranker. Leave the ranker out.")
-    tasks = config.tasks(study)
-    for setting in dict.fromkeys(task.setting for task in tasks):
-        setting.person(study.top)  # complain before any work
+    asked, folder = experiment(request.experiment), Path(folder)
+    if not asked.by_ranker and request.rankers != tuple(RANKERS):
+        raise SettingError(f"{asked.name} is not made ranker by ranker. Leave the ranker out.")
+    tasks = asked.tasks(request)
+    for scenario in dict.fromkeys(task.scenario for task in tasks):
+        preset(scenario.user, positions=request.top)  # complain before any work
     lowest = max((task.position for task in tasks), default=0)
-    if study.top is not None and lowest > study.top:
-        raise SettingError(f"top={study.top}: {config.name} shows position {lowest}. Choose at least {lowest}.")
+    if request.top is not None and lowest > request.top:
+        raise SettingError(f"top={request.top}: {asked.name} shows position {lowest}. Choose at least {lowest}.")
     check_report_extra()
     if workers is not None and workers < 1:
         raise SettingError(f"workers={workers}: expected at least 1.")
-    collection = study.collection()
+    collection = request.collection()
     make_folder(folder)
-    settings = describe(study, collection) | {"regression_em": {"iterations": ITERATIONS}, "mixtures": MIXTURES}
+    settings = describe(request, collection) | {"regression_em": {"iterations": ITERATIONS}, "mixtures": MIXTURES}
     kept = run_tasks(
         tasks,
-        study,
-        folder / f"{config.name}.jsonl",
+        request,
+        folder / f"{asked.name}.jsonl",
         settings=settings,
         versions=versions(),
-        workers=1 if isinstance(config, Timings) else workers or cores(),  # nobody else while timing
+        workers=1 if asked.timed else workers or cores(),
         progress=progress,
     )
-    page = _page(config, study, collection, kept)
-    ordered = {key: kept.results[key] for key in _keys(config, study) if key in kept.results}
+    page = _page(asked, request, collection, kept)
+    ordered = {key: kept.results[key] for key in _keys(asked, request) if key in kept.results}
     document = {"settings": settings, "versions": list(kept.versions), "results": ordered}
-    files = write_outputs(page, folder, config.name, document)
-    return Reproduced(text(page), (folder / f"{config.name}.jsonl", *files), len(ordered), _seconds(tasks, kept))
+    files = write_outputs(page, folder, asked.name, document)
+    shown = "\n\n".join(part for part in (_too_small(asked, request, collection), text(page)) if part)
+    return Reproduced(shown, (folder / f"{asked.name}.jsonl", *files), len(ordered), _seconds(tasks, kept))
 
 
 def cores() -> int:
@@ -107,26 +109,50 @@ def gpu() -> str:
     return "none found"
 
 
-def _page(config: Experiment, study: Study, collection: Collection, kept: Kept) -> Page:
-    """The page of an experiment, with a last section on how its numbers came about."""
-    if isinstance(config, Pictures):
-        page = pictures_page(config, study, kept.results)
-    elif isinstance(config, Iterations):
-        page = iterations_page(config, study, kept.results)
-    elif isinstance(config, Timings):
-        page = timings_page(config, study, kept.results)
-    elif config.name == "figure2":
-        page = clicks_page(config, study, collection, kept.results)
-    else:
-        page = table_page(config, study, collection, kept.results)
-    settings = dict.fromkeys(task.setting for task in config.tasks(replace(study, rankers=tuple(RANKERS))))
-    points = circumstances(study, collection, list(settings), kept.versions)
-    return Page(page.title, page.prose, [*page.sections, Section("How these numbers came about", points=points)])
+def _page(asked: Experiment, request: Request, collection: Collection, kept: Kept) -> Page:
+    """The page of an experiment, a warning first if it is too small, and last how its numbers came about."""
+    page = asked.page(request, collection, kept.results)
+    scenarios = dict.fromkeys(task.scenario for task in asked.tasks(replace(request, rankers=tuple(RANKERS))))
+    points = _circumstances(request, collection, list(scenarios), kept.versions)
+    warning = _too_small(asked, request, collection)
+    sections = [*page.sections, Section("How these numbers came about", points=points)]
+    return Page(page.title, [*([warning] if warning else []), *page.prose], sections)
 
 
-def _keys(config: Experiment, study: Study) -> list[str]:
-    """The tasks of all rankers, and those they need, in order: a study of one ranker shows what others have left."""
-    tasks = config.tasks(replace(study, rankers=tuple(RANKERS)))
+def _too_small(asked: Experiment, request: Request, collection: Collection) -> str:
+    """A warning if these numbers cannot tell one correction from another; empty if they may."""
+    if not asked.measures_rankings:
+        return ""
+    queries = collection.test.queries
+    few = f"{queries:,} test queries (from {FEWEST_TEST_QUERIES} on, chance moves a mean nDCG@10 by less than .03)"
+    reasons = [few] if queries < FEWEST_TEST_QUERIES else []
+    reasons += ["a single run (a test takes two or more)"] if request.runs < 2 else []
+    if not reasons:
+        return ""
+    return f"Too small to conclude anything from: {' and '.join(reasons)}. Raise --scale or --runs."
+
+
+def _circumstances(
+    request: Request, collection: Collection, scenarios: Sequence[Scenario], versions: Sequence[Mapping[str, str]]
+) -> list[str]:
+    """How the numbers came about."""
+    clicks = sorted({scenario.clicks_on(collection.train) for scenario in scenarios})
+    splits: dict[str, Any] = {"training": collection.train, "validation": collection.vali, "test": collection.test}
+    sizes = (f"{split.queries:,} {name}" for name, split in splits.items())
+    made = [", ".join(f"{name} {version}" for name, version in sorted(each.items())) for each in versions]
+    lists = "the paper's length" if request.top is None else f"length {request.top}"
+    return [
+        f"Command: {request.command}",
+        f"Collection: {collection.name}; {', '.join(sizes)} queries; scale {request.scale:g}; result lists of {lists}.",
+        f"Clicks on the training queries: {', '.join(f'{number:,}' for number in clicks)}.",
+        *collection.notes,
+        *(f"Made with {each}." for each in made),
+    ]
+
+
+def _keys(asked: Experiment, request: Request) -> list[str]:
+    """The tasks of all rankers, and those they need, in order: a request of one ranker shows what others have left."""
+    tasks = asked.tasks(replace(request, rankers=tuple(RANKERS)))
     return list(dict.fromkeys(each.key for task in tasks for each in (*task.needs, task)))
 
 

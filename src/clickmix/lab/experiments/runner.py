@@ -21,16 +21,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clickmix.errors import FormatError, InputError
-from clickmix.lab.experiments.study import Study
-from clickmix.lab.experiments.tasks import Result, Results, Task
-from clickmix.lab.experiments.work import work
-from clickmix.lab.experiments.world import World
+from clickmix.errors import FormatError, InputError, written
+from clickmix.lab.experiments.request import Request
+from clickmix.lab.experiments.simulator import Simulator
+from clickmix.lab.experiments.task import Result, Results, Task
+from clickmix.lab.experiments.worker import do_task
 from clickmix.storage.files import appending
 from clickmix.types import Progress
 
 FORMAT = 1
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# Who is interrupted leaves at once, and what workers shared is cleaned up after him: no reason to warn.
+NO_WARNING = "ignore:resource_tracker"
 FIRST = ("lists", "estimate")  # others wait for them
 Line = dict[str, Any]
 Timed = tuple[Result, float]  # and its seconds
@@ -47,7 +49,7 @@ class Kept:
 
 def run_tasks(
     tasks: Sequence[Task],
-    study: Study,
+    request: Request,
     path: Path,
     *,
     settings: dict[str, Any],
@@ -61,11 +63,12 @@ def run_tasks(
         left = [task for task in tasks if task.key not in kept.results]
         if not lines.found:
             lines.append(_text({"format": FORMAT, "settings": settings}))
+        written.append(f"{path} (the same command goes on from there)")
         if left:
             if versions not in kept.versions[-1:]:
                 lines.append(_text({"versions": versions}))
             share = sum(task.cost for task in tasks if task.key in kept.results) / sum(task.cost for task in tasks)
-            made = _finished(left, study, dict(kept.results), workers=workers, progress=_from(share, progress))
+            made = _finished(left, request, dict(kept.results), workers=workers, progress=_from(share, progress))
             with contextlib.closing(made):  # workers end here, whatever happens
                 for line in made:
                     lines.append(_text(line))
@@ -73,7 +76,7 @@ def run_tasks(
 
 
 def _from(share: float, progress: Progress | None) -> Progress | None:
-    """Progress of what is left, told as that of everything, of which a share was there before."""
+    """Progress of the whole, given progress of what is left; `share` was done before."""
     return None if progress is None else lambda done: progress(share + (1 - share) * done)
 
 
@@ -122,7 +125,7 @@ def _text(value: Any) -> str:
 
 
 def _finished(
-    left: Sequence[Task], study: Study, results: Results, *, workers: int, progress: Progress | None
+    left: Sequence[Task], request: Request, results: Results, *, workers: int, progress: Progress | None
 ) -> Generator[Line, None, None]:
     """The lines of tasks as they are finished, in whatever order; `results` gets those that other tasks wait for.
 
@@ -130,7 +133,7 @@ def _finished(
     """
     waiting = _with_needs(left, results)
     total, done, errors = sum(task.cost for task in waiting), 0.0, []
-    with _pool(study, workers) as pool:
+    with _pool(request, workers) as pool:
         running = _submit(pool, waiting, results)
         while running:
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -168,14 +171,16 @@ def _with_needs(left: Sequence[Task], results: Results) -> list[Task]:
 
 
 @contextlib.contextmanager
-def _pool(study: Study, workers: int) -> Iterator[ProcessPoolExecutor]:
+def _pool(request: Request, workers: int) -> Iterator[ProcessPoolExecutor]:
     others = set(multiprocessing.active_children())
-    with tempfile.TemporaryDirectory(prefix="clickmix-") as scratch, _environment(ONE_THREAD | {"TMPDIR": scratch}):
+    warnings = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), NO_WARNING)))
+    variables = ONE_THREAD | {"PYTHONWARNINGS": warnings}
+    with tempfile.TemporaryDirectory(prefix="clickmix-") as scratch, _environment(variables | {"TMPDIR": scratch}):
         pool = ProcessPoolExecutor(
             workers,
             mp_context=multiprocessing.get_context("spawn"),  # CUDA and threads do not survive a fork
             initializer=_begin,
-            initargs=(World(study, scratch),),
+            initargs=(Simulator(request, scratch),),
         )
         try:
             yield pool
@@ -206,14 +211,14 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-_worlds: list[World] = []  # of a worker: the one it works in
+_simulators: list[Simulator] = []  # of a worker: the one it works in
 
 
-def _begin(world: World) -> None:
+def _begin(simulator: Simulator) -> None:
     """Begin a worker: Ctrl-C is for the process that started it, and when that ends, so does the worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worlds.append(world)
+    _simulators.append(simulator)
 
 
 def _end_with_parent() -> None:
@@ -225,5 +230,5 @@ def _end_with_parent() -> None:
 
 def _timed(task: Task, found: Results) -> Timed:
     start = time.perf_counter()
-    result = work(_worlds[0], task, found)
+    result = do_task(_simulators[0], task, found)
     return result, time.perf_counter() - start

@@ -78,7 +78,7 @@ class _Learning:
         if self.regression.probability == "sigmoid":
             each = torch_module().nn.functional.softplus(scores, threshold=50) - t * scores
         else:
-            q = _soft_min_max(scores, network.tensor(np.arange(sizes.max()) < sizes[:, None]))
+            q = soft_min_max_of_tensors(scores, network.tensor(np.arange(sizes.max()) < sizes[:, None]))
             each = -t * q.log() - (1 - t) * (1 - q).log()
         ((w * each).sum() / w.sum()).backward()
         network.step(learning_rate=settings.learning_rate, largest_gradient=settings.largest_gradient)
@@ -91,7 +91,7 @@ class _Learning:
         return soft_min_max(scores, self.offsets)
 
 
-def _soft_min_max(scores: Tensor, mask: Tensor) -> Tensor:
+def soft_min_max_of_tensors(scores: Tensor, mask: Tensor) -> Tensor:
     """q of every document, as `soft_min_max` has it; the mask, queries × longest list, is False at the padding."""
     s = padded(scores, mask)
     largest = s.masked_fill(~mask, -np.inf).amax(1, keepdim=True)

@@ -1,8 +1,8 @@
 """Boosted trees as a regression, with LightGBM.   targets, features -> predicted relevance
 
-Grown anew in every iteration. Going on with the trees of the iteration before would not be sound: trees that learned
-targets of long ago stay in the sum for ever, and new ones must first undo them. What is kept is LightGBM's table of
-binned features, which takes as long to make as some trees take to grow.
+Every iteration grows new trees. Keeping those of the iteration before would be wrong: trees that learned old targets
+stay in the sum for ever, and new ones must first undo them. Only LightGBM's table of binned features is kept: making it
+takes as long as growing some trees.
 """
 
 from __future__ import annotations

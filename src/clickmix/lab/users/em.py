@@ -1,60 +1,58 @@
-"""EM: steps uphill on the log-likelihood, taken further where they keep their direction.   start -> parameters"""
+"""EM over probabilities in one row, for the fits of user models.   start, step -> Ascent"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import expit, logit
 
+from clickmix.corrections.squarem import Ascent, ascend, leap_on_log_odds
 from clickmix.types import Floats
 
 Step = Callable[[Floats], tuple[Floats, float]]
 
-FARTHEST = 15.0  # log-odds: a leap never ends on 0 or 1 itself, where EM could not leave again
+FARTHEST = 15.0  # log-odds
 
 
 @dataclass(frozen=True, eq=False)
-class Climb:
-    """Where EM ended, the log-likelihood on the way (it never falls), and whether it had stopped rising."""
+class Point:
+    """Probabilities; one call of `em` gives both their log-likelihood and where an EM step leads from them."""
 
-    parameters: Floats
-    log_likelihoods: tuple[float, ...]
-    converged: bool
+    probabilities: Floats
+    em: Step
 
+    @cached_property
+    def _after(self) -> tuple[Floats, float]:
+        return self.em(self.probabilities)
 
-def climb(step: Step, start: Floats, *, tolerance: float, max_steps: int) -> Climb:
-    """EM with leaps (SQUAREM): two steps show direction and curvature, a leap follows them, and counts if it gained.
+    def step(self) -> Point:
+        """After one EM step."""
+        return Point(self._after[0], self.em)
 
-    `step` takes probabilities and gives those after one EM step, with the log-likelihood of the ones it took. The
-    climb has converged when one EM step gains no more than `tolerance` times the log-likelihood.
-    """
-    first, before = step(start)
-    trace = [before]
-    while len(trace) < max_steps:
-        second, after = step(first)
-        trace.append(after)
-        if after - before <= tolerance * abs(after):
-            return Climb(parameters=first, log_likelihoods=tuple(trace), converged=True)
-        beyond, leapt = step(_leap(start, first, second))
-        if leapt >= after:
-            trace.append(leapt)
-            start = beyond
-        else:
-            start = second
-        first, before = step(start)
-        trace.append(before)
-    return Climb(parameters=start, log_likelihoods=tuple(trace), converged=False)
+    def log_likelihood(self) -> float:
+        """Of the sessions, given these probabilities."""
+        return self._after[1]
+
+    def leap(self, first: Point, second: Point) -> Point:
+        """Leap from here; a probability that has reached 0 or 1 takes its ordinary step."""
+        points = [point.probabilities for point in (self, first, second)]
+        inside = np.all([(p > expit(-FARTHEST)) & (p < expit(FARTHEST)) for p in points], axis=0)
+        x0, x1, x2 = (logit(p[inside]) for p in points)
+        leapt = second.probabilities.copy()
+        leapt[inside] = leap_on_log_odds(x0, x1, x2, farthest=FARTHEST)
+        return Point(leapt, self.em)
 
 
-def _leap(start: Floats, first: Floats, second: Floats) -> Floats:
-    """start + 2 s r + s^2 v on the log-odds: r the first step, v its change, s = |r| / |v| (Varadhan, Roland 2008)."""
-    inside = np.all([(p > expit(-FARTHEST)) & (p < expit(FARTHEST)) for p in (start, first, second)], axis=0)
-    x0, x1, x2 = (logit(p[inside]) for p in (start, first, second))
-    r, v = x1 - x0, x2 - 2 * x1 + x0
-    length = float((v * v).sum()) ** 0.5
-    s = max(1.0, float((r * r).sum()) ** 0.5 / length) if length > 0 else 1.0
-    leapt = second.copy()  # s = 1 leaps exactly here; what is at 0 or 1 takes its ordinary step
-    leapt[inside] = expit(np.clip(x0 + 2 * s * r + s * s * v, -FARTHEST, FARTHEST))
-    return leapt
+def run_em(em: Step, start: Floats, *, tolerance: float, max_steps: int) -> Ascent[Point]:
+    """Go uphill from `start`; `em` gives the probabilities after one step, and the log-likelihood before it."""
+    return ascend(
+        Point(start, em),
+        step=Point.step,
+        leap=Point.leap,
+        log_likelihood=Point.log_likelihood,
+        tolerance=tolerance,
+        max_steps=max_steps,
+    )

@@ -52,6 +52,9 @@ class Fit:
 
     Predictions are more careful than the fit: `predictor` and `predicted_attraction` are what one more observation at
     the mean would have given, so that nothing is held impossible because it was not seen in a few sessions.
+
+    Of models in which a clicked document satisfies or not, `satisfaction` has one entry per document code (NaN: no
+    click tells), and `clicked` says how many clicks each rests on.
     """
 
     user: User
@@ -62,6 +65,8 @@ class Fit:
     normalisation: str
     unidentified: tuple[str, ...]
     predictor: User
+    satisfaction: Floats | None = None
+    clicked: Floats | None = None
 
     @property
     def mean_attraction(self) -> float:
@@ -73,22 +78,39 @@ class Fit:
         """(attraction * examined + mean) / (examined + 1)."""
         return shrunk(self.attraction, self.examined)
 
+    @property
+    def predicted_satisfaction(self) -> Floats | None:
+        """(satisfaction * clicked + mean) / (clicked + 1), where the model has it."""
+        if self.satisfaction is None or self.clicked is None:
+            return None
+        return shrunk(self.satisfaction, self.clicked)
+
     def score(self, sessions: Sessions) -> Score:
         """Log-likelihood and perplexity of other sessions with the same document codes.
 
-        Documents that the fit has not seen are predicted with the mean attraction.
+        Documents that the fit has not seen are predicted with the mean attraction and satisfaction.
         """
-        attraction = np.full(max(int(sessions.lists.max()) + 1, len(self.attraction)) + 1, self.mean_attraction)
-        attraction[: len(self.attraction)] = self.predicted_attraction
-        attraction[-1] = np.nan  # code -1, past the end of a list
+        size = max(int(sessions.lists.max()) + 1, len(self.attraction))
+        traits = [_predicted(self.attraction, self.examined, size=size)]
+        if self.satisfaction is not None and self.clicked is not None:
+            traits.append(_predicted(self.satisfaction, self.clicked, size=size))
+        of_documents = np.stack(traits) if len(traits) > 1 else traits[0]
         log_likelihoods = np.zeros(sessions.positions)
         for start in range(0, len(sessions), SCORED_TOGETHER):
             some = sessions.take(slice(start, start + SCORED_TOGETHER))
-            p = self.predictor.click_probabilities(attraction[some.documents], clicks=some.clicks)
+            p = self.predictor.click_probabilities(of_documents[..., some.documents], clicks=some.clicks)
             log_likelihoods += np.nansum(xlogy(some.clicks, p) + xlog1py(~some.clicks, -p), axis=0)
         shown = sessions.lists >= 0
         impressions = np.bincount(sessions.seen, minlength=len(shown)) @ shown
         return Score(log_likelihoods=log_likelihoods, impressions=impressions)
+
+
+def _predicted(estimates: Floats, observations: Floats, *, size: int) -> Floats:
+    """Careful estimates of `size` documents, the mean for new ones; then NaN, for code -1, past the end of a list."""
+    predicted = np.full(size + 1, mean(estimates, observations))
+    predicted[: len(estimates)] = shrunk(estimates, observations)
+    predicted[-1] = np.nan
+    return predicted
 
 
 def mean(estimates: Floats, observations: Floats) -> float:

@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from clickmix.errors import InputError, SettingError
+from clickmix.lab.families import USERS
 from clickmix.lab.users.fitting import Fit, shrunk
 from clickmix.lab.users.products import CellCounts, fit_factors, linked_cells
 from clickmix.lab.users.sessions import Booleans, ListCounts, Sessions
 from clickmix.lab.users.simulation import BLOCK_SESSIONS, Goal, list_chances
 from clickmix.lab.users.trust import Trust, positions_checked, probabilities
-from clickmix.lab.users.user import User
+from clickmix.lab.users.user import TOP, User
+from clickmix.registry import Option
 from clickmix.types import Floats, Ints
 
 NORMALISATION = (
@@ -32,6 +34,8 @@ class PositionBased(User):
     """
 
     examination: Floats
+
+    examination_of_mixtures = "pbm"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "examination", probabilities(self.examination, name="examination"))
@@ -97,7 +101,7 @@ class PositionBased(User):
         return ListCounts(impressions=impressions, clicks=rng.binomial(impressions[:, None], p))
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-11, max_steps: int = 5000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
         """Examination by position and attraction by document that make these sessions most likely."""
         k = np.broadcast_to(np.arange(1, sessions.positions + 1), sessions.lists.shape)
         counts = sessions.counts()
@@ -114,8 +118,8 @@ class PositionBased(User):
         impressions: npt.ArrayLike,
         clicks: npt.ArrayLike,
         *,
-        tolerance: float = 1e-11,
-        max_steps: int = 5000,
+        tolerance: float = 1e-10,
+        max_steps: int = 2000,
     ) -> Fit:
         """The same from counts: one row per document code (from 0) and position (from 1); rows may repeat."""
         d, k, n, c = _checked_counts(document, position, impressions, clicks)
@@ -127,25 +131,37 @@ class PositionBased(User):
             user=cls(examination=factors.examination, trust=trust),
             attraction=factors.attraction,
             examined=factors.examined,
-            log_likelihoods=factors.climb.log_likelihoods,
-            converged=factors.climb.converged,
+            log_likelihoods=factors.ascent.log_likelihoods,
+            converged=factors.ascent.converged,
             normalisation=NORMALISATION,
             unidentified=(),
             predictor=cls(examination=shrunk(factors.examination, factors.attracted), trust=trust),
         )
 
-    def _marginal(self, a: Floats) -> Floats:
+    def _marginal(self, traits: Floats) -> Floats:
+        (a,) = traits
         p: Floats = a * self.examination[: a.shape[1]]
         return p
 
-    def _conditional(self, a: Floats, clicks: Booleans) -> Floats:
-        return self._marginal(a)
+    def _conditional(self, traits: Floats, clicks: Booleans) -> Floats:
+        return self._marginal(traits)
 
-    def _draw(self, attraction: Floats, seen: Ints, rng: np.random.Generator) -> Booleans:
+    def _draw(self, traits: Floats, seen: Ints, rng: np.random.Generator) -> Booleans:
+        (attraction,) = traits
         clicks = np.empty((len(attraction), len(seen)), dtype=np.bool_)
         for k, a in enumerate(attraction):
             np.less(rng.random(len(seen)), (a * self.examination[k]).take(seen), out=clicks[k])
         return clicks
+
+
+@USERS.register(
+    "pbm",
+    help="examines position k with probability k^-eta",
+    options=(Option("eta", "How fast attention falls: examination is k^-eta; 1 if not given.", float), TOP),
+)
+def paper_position_based(*, eta: float = 1.0, top: int = 20) -> PositionBased:
+    """The paper's user; its lists have 20 results."""
+    return PositionBased.with_eta(eta, positions=top)
 
 
 def _sessions_safely_below(clicks: int, per_session: float, positions: int) -> int:

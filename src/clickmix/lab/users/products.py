@@ -12,8 +12,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlog1py, xlogy
 
+from clickmix.corrections.squarem import Ascent
 from clickmix.errors import InputError
-from clickmix.lab.users.em import Climb, Step, climb
+from clickmix.lab.users.em import Point, Step, run_em
 from clickmix.lab.users.fitting import check_clicked
 from clickmix.lab.users.sessions import Booleans, totals
 from clickmix.types import Floats, Ints
@@ -91,7 +92,7 @@ class Factors:
     examined: Floats
     examination: Floats
     attracted: Floats
-    climb: Climb
+    ascent: Ascent[Point]
 
 
 def fit_factors(counts: CellCounts, *, tolerance: float, max_steps: int) -> Factors:
@@ -102,18 +103,18 @@ def fit_factors(counts: CellCounts, *, tolerance: float, max_steps: int) -> Fact
     D = counts.documents
     start = np.full(D + counts.cells, 0.5)
     start[D] = 1.0
-    path = climb(_em_step(counts.of_clicked_documents()), start, tolerance=tolerance, max_steps=max_steps)
+    path = run_em(_em_step(counts.of_clicked_documents()), start, tolerance=tolerance, max_steps=max_steps)
     n = counts.impressions
     shown = totals(counts.document, n, size=D)
     clicked = totals(counts.document, counts.clicks, size=D)
-    attraction = np.where(shown > 0, np.where(clicked > 0, path.parameters[:D], 0.0), np.nan)
-    examination = path.parameters[D:]
+    attraction = np.where(shown > 0, np.where(clicked > 0, path.end.probabilities[:D], 0.0), np.nan)
+    examination = path.end.probabilities[D:]
     return Factors(
         attraction=attraction,
         examined=totals(counts.document, n * examination[counts.cell], size=D),
         examination=examination,
         attracted=totals(counts.cell, n * attraction[counts.document], size=counts.cells),
-        climb=path,
+        ascent=path,
     )
 
 

@@ -1,4 +1,4 @@
-"""Simulation: lists drawn, clicks drawn on them, block by block until there are enough.   attraction -> sessions"""
+"""Simulation: draw lists and clicks on them, block by block until there are enough.   traits -> sessions"""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ def list_chances(weights: npt.ArrayLike | None, *, lists: int) -> Floats:
 
 
 def simulate_chunks(
-    draw: Draw, attraction: Floats, *, goal: Goal, chances: Floats, rng: np.random.Generator
+    draw: Draw, traits: Floats, *, goal: Goal, chances: Floats, rng: np.random.Generator
 ) -> Iterator[Sessions]:
     """Sessions in chunks; `draw` gives the clicks (positions, sessions) of one block.
 
     A block is always drawn whole, so a longer log begins with the shorter one of the same seed.
     """
-    padded = np.isnan(attraction)
-    lists = np.where(padded, PAST_THE_END, np.arange(attraction.size).reshape(attraction.shape))
+    padded = np.isnan(traits[0])
+    lists = np.where(padded, PAST_THE_END, np.arange(padded.size).reshape(padded.shape))
     # One row per position, so that a position's attractions lie together; 0 past the end is never clicked.
-    by_position = np.ascontiguousarray(np.where(padded, 0.0, attraction).T)
+    by_position = np.ascontiguousarray(np.where(padded, 0.0, traits).swapaxes(1, 2))
     blocks: list[Sessions] = []
     while goal.remaining:
         seen = _draw_lists(chances, rng)

@@ -7,17 +7,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from clickmix.errors import SettingError
+from clickmix.lab.families import USERS
 from clickmix.lab.users.fitting import Fit, shrunk
 from clickmix.lab.users.products import CellCounts, Factors, fit_factors, linked_cells
 from clickmix.lab.users.sessions import Booleans, Sessions, last_click_above
 from clickmix.lab.users.trust import Trust
-from clickmix.lab.users.user import User
+from clickmix.lab.users.user import TOP, User, check_known
 from clickmix.types import Floats, Ints
 
 NORMALISATION = (
     "Clicks show only examination times attraction, so examination at position 1 is set to 1 and the attraction of a "
     "document is its click rate there. Trust cannot be told from examination without documents of two known "
     "relevances at a position, so it is part of both."
+)
+
+# Learned by the paper's authors from the Yandex relevance prediction log, for lists of ten.
+EXAMINATION = (  # a row for each position: after no click, then after a last click at position 1, 2, ...
+    (0.9680,),
+    (0.3495, 0.5321),
+    (0.1770, 0.1915, 0.6651),
+    (0.1023, 0.0913, 0.2719, 0.6290),
+    (0.0652, 0.0514, 0.1507, 0.2849, 0.6204),
+    (0.0424, 0.0299, 0.0862, 0.1584, 0.2787, 0.5749),
+    (0.0293, 0.0185, 0.0536, 0.0941, 0.1635, 0.2640, 0.5426),
+    (0.0218, 0.0127, 0.0361, 0.0628, 0.1059, 0.1643, 0.2710, 0.5404),
+    (0.0171, 0.0093, 0.0257, 0.0437, 0.0734, 0.1171, 0.1784, 0.2877, 0.5724),
+    (0.0154, 0.0083, 0.0214, 0.0352, 0.0568, 0.0878, 0.1310, 0.2098, 0.3267, 0.6514),
 )
 
 
@@ -31,6 +46,8 @@ class UserBrowsing(User):
     """
 
     examination: Floats
+
+    examination_of_mixtures = "ubm"
 
     def __post_init__(self) -> None:
         gamma = np.array(self.examination, dtype=np.float64)
@@ -52,16 +69,17 @@ class UserBrowsing(User):
         object.__setattr__(self, "examination", gamma)
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-11, max_steps: int = 5000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
         """Examination by position and last click, and attraction by document, that make these sessions most likely."""
         counts = _cell_counts(sessions)
         linked = linked_cells(counts, positions=sessions.positions)
         factors = fit_factors(counts, tolerance=tolerance, max_steps=max_steps)
         return _fit(cls, factors, linked)
 
-    def _marginal(self, a: Floats) -> Floats:
+    def _marginal(self, traits: Floats) -> Floats:
         """Sum over j of P(last click above k is at j) examination[k, j] a_k."""
-        p = np.zeros_like(a)
+        (a,) = traits
+        p: Floats = np.zeros_like(a)
         last = np.zeros_like(a)  # column j: P(last click so far is at position j), 0 for none
         last[:, 0] = 1.0
         for k in range(a.shape[1]):
@@ -72,11 +90,13 @@ class UserBrowsing(User):
                 last[:, k + 1] = p[:, k]
         return p
 
-    def _conditional(self, a: Floats, clicks: Booleans) -> Floats:
+    def _conditional(self, traits: Floats, clicks: Booleans) -> Floats:
+        (a,) = traits
         p: Floats = a * self.examination[np.arange(a.shape[1]), last_click_above(clicks)]
         return p
 
-    def _draw(self, attraction: Floats, seen: Ints, rng: np.random.Generator) -> Booleans:
+    def _draw(self, traits: Floats, seen: Ints, rng: np.random.Generator) -> Booleans:
+        (attraction,) = traits
         clicks = np.empty((len(attraction), len(seen)), dtype=np.bool_)
         last = np.zeros(len(seen), dtype=np.intp)
         for k, a in enumerate(attraction):
@@ -85,6 +105,16 @@ class UserBrowsing(User):
             np.less(rng.random(len(seen)), p, out=clicks[k])
             np.putmask(last, clicks[k], k + 1)
         return clicks
+
+
+@USERS.register("ubm", help="examines a position depending on where the last click above it was", options=(TOP,))
+def paper_user_browsing(*, top: int = len(EXAMINATION)) -> UserBrowsing:
+    """The paper's user; its lists have 10 results."""
+    trust = Trust.paper(top)
+    check_known("ubm", top=top, known=len(EXAMINATION))
+    examination = np.full((top, top), np.nan)
+    examination[np.tril_indices(top)] = np.concatenate(EXAMINATION[:top])
+    return UserBrowsing(examination=examination, trust=trust)
 
 
 def _cell_counts(sessions: Sessions) -> CellCounts:
@@ -110,8 +140,8 @@ def _fit(cls: type[UserBrowsing], factors: Factors, linked: Booleans) -> Fit:
         user=cls(examination=np.where(linked, examination, careful), trust=Trust.perfect(K)),
         attraction=factors.attraction,
         examined=factors.examined,
-        log_likelihoods=factors.climb.log_likelihoods,
-        converged=factors.climb.converged,
+        log_likelihoods=factors.ascent.log_likelihoods,
+        converged=factors.ascent.converged,
         normalisation=NORMALISATION,
         unidentified=tuple(f"examination at position {k} after a last click at {j}" for k, j in named),
         predictor=cls(examination=careful, trust=Trust.perfect(K)),

@@ -1,19 +1,27 @@
-"""User: what the three user models share.   relevance of result lists -> click probabilities, simulated sessions"""
+"""User: what all user models share.   relevance of result lists -> click probabilities, simulated sessions
+
+To add a user model, write one file here: a subclass of `User`, and a function that makes one, registered in `USERS`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from clickmix.errors import InputError, SettingError
-from clickmix.lab.users.sessions import Booleans, Sessions, concatenate
+from clickmix.lab.users.sessions import Booleans, ListCounts, Sessions, concatenate
 from clickmix.lab.users.simulation import Goal, list_chances, simulate_chunks
 from clickmix.lab.users.trust import Trust
+from clickmix.registry import Option
 from clickmix.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from clickmix.lab.users.fitting import Fit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,6 +32,26 @@ class User(ABC):
     """
 
     trust: Trust
+
+    # The `examination` of MixtureCorrection that assumes the same about people, where there is one.
+    examination_of_mixtures: ClassVar[Literal["pbm", "dcm", "ubm"] | None] = None
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
+        """The user of this model that makes these sessions most likely."""
+
+    @property
+    def alpha(self) -> Floats:
+        """By how much the click rate at each position grows from relevance 0 to 1, whatever was clicked above."""
+        raise SettingError(
+            f"{type(self).__name__} has no alpha and beta: its click rate at a position depends on the results above."
+        )
+
+    @property
+    def beta(self) -> Floats:
+        """The click rate of an irrelevant result at each position, whatever was clicked above."""
+        return self.alpha  # the same refusal
 
     @property
     def positions(self) -> int:
@@ -41,21 +69,26 @@ class User(ABC):
             )
         return self.trust.attraction(r)
 
+    def traits(self, relevance: npt.ArrayLike) -> Floats:
+        """(traits, lists, positions): what the model needs to know of each result; here its attraction alone."""
+        return self.attraction(relevance)[None]
+
     def click_probabilities(self, relevance: npt.ArrayLike, *, clicks: npt.ArrayLike | None = None) -> Floats:
         """P(click) at each position of each list; with `clicks`, P(click | the clicks above it in the same row)."""
-        a = self.attraction(relevance)
+        traits = self.traits(relevance)
+        past_the_end = np.isnan(traits[0])
         if clicks is None:
-            p = self._marginal(np.nan_to_num(a))
+            p = self._marginal(np.nan_to_num(traits))
         else:
-            c = np.asarray(clicks)
-            if c.shape != a.shape:
-                raise InputError(f"clicks has shape {c.shape}, relevance {a.shape}: give one session for each list.")
+            c, shape = np.asarray(clicks), past_the_end.shape
+            if c.shape != shape:
+                raise InputError(f"clicks has shape {c.shape}, relevance {shape}: give one session for each list.")
             unclear = ~np.isin(c, (0, 1))
             if unclear.any():
                 row, k = np.argwhere(unclear)[0]
                 raise InputError(f"Row {row} of clicks, position {k + 1}, is {c[row, k]}, expected 0 or 1.")
-            p = self._conditional(np.nan_to_num(a), c.astype(np.bool_))
-        return np.where(np.isnan(a), np.nan, p)
+            p = self._conditional(np.nan_to_num(traits), c.astype(np.bool_))
+        return np.where(past_the_end, np.nan, p)
 
     def clicks_per_session(self, relevance: npt.ArrayLike, *, weights: npt.ArrayLike | None = None) -> float:
         """Expected clicks in a session whose list is drawn uniformly, or in proportion to `weights`."""
@@ -92,24 +125,53 @@ class User(ABC):
         goal = Goal.of(sessions=sessions, clicks=clicks)
         if goal.unit == "clicks":
             self._check_clicks_happen(relevance, weights)
-        a = self.attraction(relevance)
-        return simulate_chunks(self._draw, a, goal=goal, chances=list_chances(weights, lists=len(a)), rng=rng)
+        traits = self.traits(relevance)
+        chances = list_chances(weights, lists=traits.shape[1])
+        return simulate_chunks(self._draw, traits, goal=goal, chances=chances, rng=rng)
+
+    def simulate_counts(
+        self,
+        relevance: npt.ArrayLike,
+        *,
+        sessions: int | None = None,
+        clicks: int | None = None,
+        weights: npt.ArrayLike | None = None,
+        rng: np.random.Generator,
+    ) -> ListCounts:
+        """What `simulate(...).counts()` gives, in bounded memory."""
+        chunks = self.simulate_chunks(relevance, sessions=sessions, clicks=clicks, weights=weights, rng=rng)
+        total = next(chunks).counts()
+        for chunk in chunks:
+            total = total + chunk.counts()
+        return total
 
     def _check_clicks_happen(self, relevance: npt.ArrayLike, weights: npt.ArrayLike | None) -> None:
         if self.clicks_per_session(relevance, weights=weights) == 0:
             raise SettingError("This user never clicks on these lists, so no number of clicks is ever reached.")
 
     @abstractmethod
-    def _marginal(self, a: Floats) -> Floats:
-        """P(click) for attraction a (lists, positions)."""
+    def _marginal(self, traits: Floats) -> Floats:
+        """P(click) (lists, positions), for traits (traits, lists, positions)."""
 
     @abstractmethod
-    def _conditional(self, a: Floats, clicks: Booleans) -> Floats:
-        """P(click | clicks above) for attraction a and clicks, both (sessions, positions)."""
+    def _conditional(self, traits: Floats, clicks: Booleans) -> Floats:
+        """P(click | clicks above) (sessions, positions), for traits (traits, sessions, positions)."""
 
     @abstractmethod
-    def _draw(self, attraction: Floats, seen: Ints, rng: np.random.Generator) -> Booleans:
-        """Clicks (positions, sessions) of sessions that see these lists, for attraction (positions, lists)."""
+    def _draw(self, traits: Floats, seen: Ints, rng: np.random.Generator) -> Booleans:
+        """Clicks (positions, sessions) of sessions that see these lists, for traits (traits, positions, lists)."""
+
+
+TOP = Option("top", "Length of the result lists; 20 for pbm, 10 for the others.", int)  # every user takes it
+
+
+def check_known(name: str, *, top: int, known: int) -> None:
+    """Refuse lists that go below the positions whose parameters are known."""
+    if top > known:
+        raise SettingError(
+            f"The user {name} is known down to position {known}, found lists of {top}. Cut the lists to {known} "
+            "results, or fit a user to longer ones."
+        )
 
 
 def check_relevance(relevance: Floats) -> None:

@@ -1,19 +1,45 @@
-"""Task: the smallest piece of work whose result is kept, and what it needs of others.   study -> tasks -> results"""
+"""Task: the smallest piece of work whose result is kept, and the scenario it is about.   Request -> tasks -> results"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from clickmix.lab.experiments.study import Setting
+from clickmix.features import Split
+from clickmix.lab.simulate import Relevance
 
 Kind = Literal["lists", "estimate", "ranking", "picture", "timing"]
-Result = dict[str, Any]  # as it stands in JSON
+Result = dict[str, Any]  # as JSON has it
 Results = dict[str, Result]  # by the task's key
+
+MEASURE, LABEL_ERROR = "ndcg@10", "label error"  # what a ranking's result holds
+PAPER_CLICKS, PAPER_QUERIES = 8_000_000, 18_919  # clicks grow with the training queries
 
 # How long a task takes beside training one LambdaMART; only the estimate of the time left depends on it.
 COSTS: dict[str, float] = {"lists": 1.0, "estimate": 10.0, "ranking": 1.0, "picture": 0.2, "timing": 10.0}
 DNN_COST = 3.0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Who clicks (as `preset` names users), on what, and how often on as many queries as the paper's."""
+
+    user: str = "pbm-eta1"
+    relevance: Relevance = "binarized"
+    clicks: int = PAPER_CLICKS
+
+    @property
+    def name(self) -> str:
+        """In one word, as results have it.
+
+        >>> Scenario(user="pbm-eta2", relevance="graded").name
+        'pbm-eta2-graded-8000000'
+        """
+        return f"{self.user}-{self.relevance}-{self.clicks}"
+
+    def clicks_on(self, split: Split) -> int:
+        """How many clicks these queries get: the paper's number in proportion."""
+        return max(1, round(self.clicks * split.queries / PAPER_QUERIES))
 
 
 @dataclass(frozen=True)
@@ -22,7 +48,7 @@ class Task:
 
     kind: Kind
     run: int
-    setting: Setting
+    scenario: Scenario
     labels: str = ""
     ranker: str = ""
     regression: str = ""
@@ -32,7 +58,7 @@ class Task:
     @property
     def key(self) -> str:
         """The task in one line of text, by which its result is found again."""
-        parts = [self.kind, f"run {self.run}", "" if self.kind == "lists" else self.setting.name]
+        parts = [self.kind, f"run {self.run}", "" if self.kind == "lists" else self.scenario.name]
         parts += [self.regression, f"iteration {self.iteration}" if self.iteration else ""]
         parts += [f"position {self.position}" if self.position else "", self.labels, self.ranker]
         return ", ".join(part for part in parts if part)
@@ -52,7 +78,7 @@ class Task:
         """The tasks that must be finished before."""
         if self.kind == "lists":
             return ()
-        lists = Task("lists", self.run, Setting(user=self.setting.user))
+        lists = Task("lists", self.run, Scenario(user=self.scenario.user))
         if self.kind in ("ranking", "picture") and self.regression:
-            return lists, Task("estimate", self.run, self.setting, regression=self.regression)
+            return lists, Task("estimate", self.run, self.scenario, regression=self.regression)
         return (lists,)

@@ -9,39 +9,89 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, xlogy
 
 import oracles_clicks as oracle
 from clickmix.errors import InputError
-from clickmix.lab.users import DependentClick, Fit, PositionBased, Sessions, Trust, User, UserBrowsing
+from clickmix.lab.users import (
+    Cascade,
+    DependentClick,
+    DynamicBayesian,
+    Fit,
+    PositionBased,
+    Sessions,
+    SimplifiedDynamicBayesian,
+    Trust,
+    User,
+    UserBrowsing,
+)
 from clickmix.lab.users.products import CellCounts
+from clickmix.lab.users.sessions import last_click_above
 from clickmix.types import Floats, Ints
 from users_clicks import MODELS, user_of
 
-CLASSES: dict[str, Any] = {"pbm": PositionBased, "dcm": DependentClick, "ubm": UserBrowsing}
-FREE = {"pbm": 3, "dcm": 3, "ubm": 9}  # parameters beside attraction for lists of four, position 1 being examined
+CLASSES: dict[str, Any] = {
+    "pbm": PositionBased,
+    "dcm": DependentClick,
+    "ubm": UserBrowsing,
+    "cascade": Cascade,
+    "sdbn": SimplifiedDynamicBayesian,
+    "dbn": DynamicBayesian,
+}
+SATISFYING = ("sdbn", "dbn")  # models in which a document has a satisfaction, too
 LISTS = np.array([[0, 1, 2, 3], [3, 0, 4, 1], [5, 4, 0, 2], [2, 5, 1, 4], [1, 3, 5, 0]])
 DOCUMENTS = 6
 
 
+def free_count(model: str, *, positions: int, documents: int) -> int:
+    """How many parameters there are beside attraction, position 1 being examined."""
+    K = positions
+    triangle = K * (K + 1) // 2
+    counts = {"pbm": K - 1, "dcm": K - 1, "ubm": triangle - 1, "cascade": 0, "sdbn": documents, "dbn": documents + 1}
+    return counts[model]
+
+
 def user_with(model: str, free: Floats, K: int = 4) -> User:
-    parameters = free if model == "dcm" else np.r_[1.0, free]
-    return user_of(model, parameters, Trust.perfect(K))
+    """A user with these parameters; satisfaction is not a user's, but a document's."""
+    trust = Trust.perfect(K)
+    if model == "sdbn":
+        return SimplifiedDynamicBayesian(trust=trust)
+    if model == "dbn":
+        return DynamicBayesian(continuation=float(free[-1]), trust=trust)
+    return user_of(model, free if model == "dcm" else np.r_[1.0, free], trust)
 
 
-def free_parameters(model: str, user: Any) -> Floats:
+def of_documents(model: str, theta: Floats, documents: int = DOCUMENTS) -> Floats:
+    """Attraction by document; with satisfaction, where the model has it."""
+    if model in SATISFYING:
+        return np.reshape(theta[: 2 * documents], (2, documents))
+    return theta[:documents]
+
+
+def free_parameters(model: str, fit: Fit) -> Floats:
+    user: Any = fit.user
     if model == "pbm":
         return np.asarray(user.examination[1:])
-    return np.asarray(user.going_on if model == "dcm" else user.examination[np.tril_indices(4)][1:])
+    if model == "dcm":
+        return np.asarray(user.going_on)
+    if model == "ubm":
+        return np.asarray(user.examination[np.tril_indices(4)][1:])
+    if fit.satisfaction is None:
+        return np.zeros(0)
+    continuation = [user.continuation] if model == "dbn" else []
+    return np.concatenate([fit.satisfaction, continuation])
 
 
 def pattern_probabilities(model: str, theta: Floats, lists: Ints) -> Floats:
     """(lists, patterns) for attraction and free parameters put one after the other."""
-    user = user_with(model, theta[DOCUMENTS:])
-    every = oracle.patterns(lists.shape[1])
-    return np.array(
-        [[oracle.pattern_probability(user, list(theta[row]), pattern) for pattern in every] for row in lists]
-    )
+    user, every = user_with(model, theta[DOCUMENTS:]), oracle.patterns(lists.shape[1])
+    attraction, *satisfaction = np.atleast_2d(of_documents(model, theta))
+
+    def probability(row: Ints, pattern: oracle.Pattern) -> float:
+        satisfying = list(satisfaction[0][row]) if satisfaction else None
+        return oracle.pattern_probability(user, list(attraction[row]), pattern, satisfying=satisfying)
+
+    return np.array([[probability(row, pattern) for pattern in every] for row in lists])
 
 
 def pattern_counts(sessions: Sessions) -> Floats:
@@ -53,16 +103,21 @@ def pattern_counts(sessions: Sessions) -> Floats:
 
 def simulated(model: str, theta: Floats, *, sessions: int, seed: int, lists: Ints = LISTS) -> Sessions:
     user = user_with(model, theta[DOCUMENTS:])
-    return replace(user.simulate(theta[lists], sessions=sessions, rng=np.random.default_rng(seed)), lists=lists)
+    return replace(
+        user.simulate(of_documents(model, theta)[..., lists], sessions=sessions, rng=np.random.default_rng(seed)),
+        lists=lists,
+    )
 
 
 def truth(model: str, seed: int) -> Floats:
     rng = np.random.default_rng(seed)
-    return np.concatenate([rng.uniform(0.1, 0.6, DOCUMENTS), rng.uniform(0.3, 0.9, FREE[model])])
+    return np.concatenate(
+        [rng.uniform(0.1, 0.6, DOCUMENTS), rng.uniform(0.3, 0.9, free_count(model, positions=4, documents=DOCUMENTS))]
+    )
 
 
 def estimate(model: str, fit: Fit) -> Floats:
-    return np.concatenate([fit.attraction, free_parameters(model, fit.user)])
+    return np.concatenate([fit.attraction, free_parameters(model, fit)])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -86,7 +141,7 @@ def test_log_likelihood_is_that_of_the_sessions_and_flat_at_its_top(model: str) 
     counts, theta = pattern_counts(sessions), estimate(model, fit)
 
     def log_likelihood(t: Floats) -> float:
-        return float((counts * np.log(pattern_probabilities(model, t, LISTS))).sum())
+        return float(xlogy(counts, pattern_probabilities(model, t, LISTS)).sum())
 
     steps = 1e-4 * np.eye(len(theta))
     slopes = [(log_likelihood(theta + h) - log_likelihood(theta - h)) / 2e-4 / len(sessions) for h in steps]
@@ -105,6 +160,8 @@ def test_likelihood_never_falls_and_no_other_start_climbs_higher(model: str, dat
     bits = data.draw(st.lists(st.booleans(), min_size=K * len(seen), max_size=K * len(seen)))
     clicks = np.array(bits).reshape(-1, K)
     clicks[-1, 0] = True
+    if model == "cascade":
+        clicks &= last_click_above(clicks) == 0  # more clicks are impossible to it
     sessions = Sessions(lists=lists, seen=seen, clicks=clicks)
     fit = CLASSES[model].fit(sessions)
     trace = np.array(fit.log_likelihoods)
@@ -113,11 +170,12 @@ def test_likelihood_never_falls_and_no_other_start_climbs_higher(model: str, dat
     def minus_log_likelihood(x: Floats) -> float:
         p = expit(x)
         user = user_with(model, p[K:], K)
-        q = np.clip(user.click_probabilities(p[:K][lists[seen]], clicks=clicks), 1e-12, 1 - 1e-12)
+        q = user.click_probabilities(of_documents(model, p, K)[..., lists[seen]], clicks=clicks)
+        q = np.clip(q, 1e-12, 1 - 1e-12)
         return -float(np.where(clicks, np.log(q), np.log1p(-q)).sum())
 
     rng = np.random.default_rng(0)
-    size = K + {"pbm": K - 1, "dcm": K - 1, "ubm": K * (K + 1) // 2 - 1}[model]
+    size = K + free_count(model, positions=K, documents=K)
     other = minimize(minus_log_likelihood, rng.normal(size=size), method="L-BFGS-B")
     assert trace[-1] >= -other.fun - 1e-4
 
@@ -130,7 +188,9 @@ def test_order_of_sessions_and_names_of_documents_do_not_matter(model: str) -> N
     shuffled = sessions.take(np.random.default_rng(0).permutation(len(sessions)))
     other = CLASSES[model].fit(replace(shuffled, lists=renamed[sessions.lists]))
     np.testing.assert_allclose(other.attraction[renamed], fit.attraction, atol=1e-9)
-    np.testing.assert_allclose(free_parameters(model, other.user), free_parameters(model, fit.user), atol=1e-9)
+    if fit.satisfaction is not None and other.satisfaction is not None:
+        other = replace(other, satisfaction=other.satisfaction[renamed])
+    np.testing.assert_allclose(free_parameters(model, other), free_parameters(model, fit), atol=1e-9)
 
 
 def test_position_based_fit_needs_only_counts() -> None:
@@ -171,7 +231,41 @@ def test_dependent_click_in_closed_form() -> None:
     np.testing.assert_allclose(fit.user.going_on, [1.0], atol=1e-5)
 
 
-@pytest.mark.parametrize("model", MODELS)
+def test_cascade_is_fitted_down_to_the_first_click() -> None:
+    clicks = np.array([[1, 1]] * 30 + [[0, 1]] * 10 + [[0, 0]] * 40, dtype=bool)
+    fit = Cascade.fit(Sessions(lists=np.array([[0, 1]]), seen=np.zeros(80, dtype=int), clicks=clicks))
+    np.testing.assert_allclose(fit.attraction, [30 / 80, 10 / 50])
+    assert fit.examined.tolist() == [80, 50]
+
+
+def test_a_second_click_is_impossible_to_a_cascade_user() -> None:
+    sessions = Sessions(lists=np.array([[0, 1]]), seen=np.zeros(2, dtype=int), clicks=np.array([[1, 1], [0, 0]]) > 0)
+    assert Cascade.fit(sessions).score(sessions).log_likelihood == -np.inf
+
+
+@pytest.mark.parametrize("model", SATISFYING)
+def test_satisfaction_that_no_click_tells_is_not_made_up(model: str) -> None:
+    """Document 1 is clicked only where nothing follows, document 2 never."""
+    lists = np.array([[0, 1], [0, 2]])
+    clicks = np.array([[1, 1], [1, 0], [0, 1], [1, 0], [0, 0]], dtype=bool)
+    fit = CLASSES[model].fit(Sessions(lists=lists, seen=np.array([0, 0, 0, 1, 1]), clicks=clicks))
+    assert np.isnan(fit.satisfaction).tolist() == [False, True, True]
+
+
+def test_continuation_that_no_session_shows_is_named() -> None:
+    sessions = Sessions(lists=np.array([[0], [1]]), seen=np.array([0, 0, 1]), clicks=np.array([[1], [0], [0]]) > 0)
+    assert DynamicBayesian.fit(sessions).unidentified == ("continuation",)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_dynamic_bayesian_fit_is_at_least_as_likely_as_the_simplified_one(seed: int) -> None:
+    """The simplified model is the same with continuation 1."""
+    sessions = simulated("dbn", truth("dbn", seed), sessions=3_000, seed=seed)
+    simple, whole = SimplifiedDynamicBayesian.fit(sessions), DynamicBayesian.fit(sessions)
+    assert whole.log_likelihoods[-1] > simple.log_likelihoods[-1]
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if model != "cascade"])  # which needs no steps
 def test_max_steps_is_kept_and_not_having_converged_is_said(model: str) -> None:
     sessions = simulated(model, truth(model, 3), sessions=5_000, seed=3)
     fit = CLASSES[model].fit(sessions, max_steps=3)
@@ -193,10 +287,19 @@ def test_score_is_the_conditional_log_likelihood_by_position(model: str) -> None
     fit = CLASSES[model].fit(sessions.take(slice(1_000)))
     held_out = sessions.take(slice(1_000, 1_050))
     score = fit.score(held_out)
-    rows = zip(held_out.documents, held_out.clicks.astype(int), strict=True)
+    satisfaction = fit.predicted_satisfaction
     given = [
-        [oracle.conditional(fit.predictor, list(fit.predicted_attraction[d]), tuple(c), k) for k in range(4)]
-        for d, c in rows
+        [
+            oracle.conditional(
+                fit.predictor,
+                list(fit.predicted_attraction[d]),
+                tuple(c),
+                k,
+                satisfying=None if satisfaction is None else list(satisfaction[d]),
+            )
+            for k in range(4)
+        ]
+        for d, c in zip(held_out.documents, held_out.clicks.astype(int), strict=True)
     ]
     expected = np.log(np.where(held_out.clicks, given, 1 - np.array(given))).sum(axis=0)
     np.testing.assert_allclose(score.log_likelihoods, expected, rtol=1e-9)

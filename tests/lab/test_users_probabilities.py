@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import oracles_clicks as oracle
 from clickmix.errors import InputError, SettingError
-from clickmix.lab.users import DependentClick, PositionBased, Trust, User, UserBrowsing, preset
+from clickmix.lab.users import DependentClick, DynamicBayesian, PositionBased, Trust, User, UserBrowsing, preset
 from users_clicks import MODELS, random_user, user_of
 
 NAN = float("nan")
@@ -44,6 +44,31 @@ def test_conditional_is_the_ratio_of_sums_over_click_patterns(case: tuple[User, 
     expected = [[oracle.conditional(user, relevance, p, k) for k in range(len(relevance))] for p in possible]
     found = user.click_probabilities([relevance] * len(possible), clicks=possible)
     np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@given(st.integers(0, 10**6))
+def test_how_relevant_results_look_and_are_may_differ(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    user, (looks, actual) = random_user("dbn", 4, seed), rng.random((2, 4)).tolist()
+    every = oracle.patterns(4)
+    expected = [[oracle.conditional(user, looks, p, k, satisfying=actual) for k in range(4)] for p in every]
+    found = user.click_probabilities(np.repeat([[looks], [actual]], len(every), axis=1), clicks=every)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_relevance_is_given_once_or_twice() -> None:
+    message = (
+        "relevance has shape (3, 1, 2), expected (lists, positions), or (2, lists, positions): how relevant results "
+        "look, and how relevant they are."
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        preset("sdbn").click_probabilities(np.zeros((3, 1, 2)))
+
+
+@pytest.mark.parametrize("name", ["dcm", "ubm", "cascade", "sdbn", "dbn"])
+def test_only_position_based_users_have_alpha_and_beta(name: str) -> None:
+    with pytest.raises(SettingError, match="has no alpha and beta: its click rate at a position depends on the"):
+        _ = preset(name).beta
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -86,7 +111,9 @@ def test_papers_user_browsing_user() -> None:
     assert after_third[0, 9] == pytest.approx(0.0352 * 0.065)
 
 
-@pytest.mark.parametrize(("name", "positions"), [("pbm-eta1", 20), ("pbm-eta2", 20), ("dcm", 10), ("ubm", 10)])
+@pytest.mark.parametrize(
+    ("name", "positions"), [("pbm-eta1", 20), ("pbm-eta2", 20), ("dcm", 10), ("ubm", 10), ("sdbn", 10)]
+)
 def test_presets_have_the_papers_list_length_and_can_be_shorter(name: str, positions: int) -> None:
     assert preset(name).positions == positions
     shorter = preset(name, positions=3).click_probabilities([[0.5, 0.5, 0.5]])
@@ -106,7 +133,16 @@ def test_a_preset_does_not_go_past_its_list_length(name: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: preset("pbm"), "There is no user named 'pbm'. Choose one of pbm-eta1, pbm-eta2, dcm, ubm."),
+        (lambda: preset("cm"), "user 'cm': expected one of pbm, cascade, dbn, dcm, sdbn, ubm."),
+        (
+            lambda: preset("dcm-eta1"),
+            "user 'dcm-eta1', 'eta1': expected an option of dcm with a number, such as eta1.",
+        ),
+        (lambda: preset("dbn-continuation1.5"), "continuation=1.5: expected a probability from 0 to 1."),
+        (
+            lambda: DynamicBayesian(continuation=1.0, satisfied_relevant=-0.1, trust=Trust.perfect(2)),
+            "satisfied_relevant=-0.1: expected a probability from 0 to 1.",
+        ),
         (lambda: preset("dcm", positions=0), "Lists of 0 positions: expected a whole number from 1."),
         (
             lambda: PositionBased.with_eta(1, positions=2.5),  # type: ignore[arg-type]

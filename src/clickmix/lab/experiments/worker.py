@@ -1,4 +1,4 @@
-"""Work: one task in, its result out; in a process of its own that sees one thread.   Task -> Result"""
+"""Worker: does one task, in a process of its own that sees one thread.   Task -> Result"""
 
 from __future__ import annotations
 
@@ -10,60 +10,57 @@ import numpy as np
 
 from clickmix.evaluate import evaluate
 from clickmix.features import Collection, Examples, Split, make_examples
-from clickmix.lab.experiments.estimates import at_iteration, estimate, time_correction
+from clickmix.lab.experiments.bias_estimates import at_iteration, estimate, time_correction
+from clickmix.lab.experiments.figure1 import picture
 from clickmix.lab.experiments.labels import Labelled, label, label_error
-from clickmix.lab.experiments.pictures import picture
-from clickmix.lab.experiments.study import lambdamart
-from clickmix.lab.experiments.tasks import Result, Results, Task
-from clickmix.lab.experiments.world import Log, Shown, World
+from clickmix.lab.experiments.request import lambdamart
+from clickmix.lab.experiments.simulator import Log, Shown, Simulator
+from clickmix.lab.experiments.task import LABEL_ERROR, MEASURE, Result, Results, Task
 from clickmix.rankers import Ranker
 from clickmix.rankers.lambdamart import STEPS
 from clickmix.types import Floats
 
-MEASURE = "ndcg@10"
-LABEL_ERROR = "label error"
 
-
-def work(world: World, task: Task, found: Results) -> Result:
+def do_task(simulator: Simulator, task: Task, found: Results) -> Result:
     """The result of a task; `found` holds those of the tasks that it needs."""
-    return _KINDS[task.kind](world, task, found)
+    return _KINDS[task.kind](simulator, task, found)
 
 
-def _lists(world: World, task: Task, found: Results) -> Result:
-    world.make_lists(task.setting, task.run)
+def _lists(simulator: Simulator, task: Task, found: Results) -> Result:
+    simulator.make_lists(task.scenario, task.run)
     return {}
 
 
-def _ranking(world: World, task: Task, found: Results) -> Result:
+def _ranking(simulator: Simulator, task: Task, found: Results) -> Result:
     """nDCG@10 on the graded test queries of a ranker trained on the task's labels."""
-    log, estimated = world.log(task.setting, task.run), _estimated(task, found)
+    log, estimated = simulator.log(task.scenario, task.run), _estimated(task, found)
     if task.iteration and estimated is None:
         return {MEASURE: None}  # regression EM had stopped before
     labelled = label(task.labels, log, estimate=estimated)
-    test = world.collection.test
+    test = simulator.collection.test
     if teaches(labelled.train):
-        ranker = train(task.ranker, labelled, log, world.collection, seed=task.run)
+        ranker = train(task.ranker, labelled, log, simulator.collection, seed=task.run)
         scores = ranker.score(test.features)
     else:
         scores = np.zeros(test.documents)  # any order is as good: ties are averaged
     return {MEASURE: measure(scores, test), LABEL_ERROR: label_error(labelled, log)}
 
 
-def _picture(world: World, task: Task, found: Results) -> Result:
-    return picture(task, world.log(task.setting, task.run), _estimated(task, found))
+def _picture(simulator: Simulator, task: Task, found: Results) -> Result:
+    return picture(task, simulator.log(task.scenario, task.run), _estimated(task, found))
 
 
-def _estimate(world: World, task: Task, found: Results) -> Result:
+def _estimate(simulator: Simulator, task: Task, found: Results) -> Result:
     _one_thread(task.regression)
-    return estimate(task, world.log(task.setting, task.run))
+    return estimate(task, simulator.log(task.scenario, task.run))
 
 
-def _timing(world: World, task: Task, found: Results) -> Result:
+def _timing(simulator: Simulator, task: Task, found: Results) -> Result:
     _one_thread(task.regression)
-    return time_correction(task, world.log(task.setting, task.run))
+    return time_correction(task, simulator.log(task.scenario, task.run))
 
 
-_KINDS: dict[str, Callable[[World, Task, Results], Result]] = {
+_KINDS: dict[str, Callable[[Simulator, Task, Results], Result]] = {
     "lists": _lists,
     "ranking": _ranking,
     "picture": _picture,

@@ -1,4 +1,4 @@
-"""Study and Setting: what is reproduced, on which collection, with which users.   command -> study -> tasks"""
+"""Request: which experiment was asked for, on which collection, how large.   command -> Request -> tasks"""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from typing import Any
 from clickmix.errors import SettingError
 from clickmix.features import Collection, Split
 from clickmix.lab.collections import load_collection
-from clickmix.lab.simulate import LISTS, Relevance, UserName, open_collection
-from clickmix.lab.users import PositionBased, User, preset
+from clickmix.lab.simulate import open_collection
 from clickmix.rankers import LambdaMART
 from clickmix.rankers.dnn import DNN
 
-PAPER_CLICKS, PAPER_QUERIES = 8_000_000, 18_919  # clicks grow with the training queries
 SYNTHETIC_QUERIES = 4_000  # training queries of the synthetic collection at scale 1
 COLLECTION_SEED = 0  # the collection is one and the same in all runs, as a published one would be
 SMALLEST = 20  # training queries: the production ranker learns from so many
@@ -24,37 +22,7 @@ RANKERS: dict[str, str] = {"lambdamart": "LambdaMART", "dnn": "DNN"}
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Users: how they click, on what, and how often. `clicks` is the number for as many queries as the paper's."""
-
-    user: UserName = "pbm"
-    relevance: Relevance = "binarized"
-    eta: float = 1.0
-    clicks: int = PAPER_CLICKS
-
-    @property
-    def name(self) -> str:
-        """In one word, as it stands in results.
-
-        >>> Setting(eta=2, relevance="graded").name
-        'pbm-eta2-graded-8000000'
-        """
-        return f"{self.user}{f'-eta{self.eta:g}' if self.user == 'pbm' else ''}-{self.relevance}-{self.clicks}"
-
-    def person(self, top: int | None) -> User:
-        """The user model, for result lists of the paper's length or of length `top`."""
-        positions = LISTS[self.user] if top is None else top
-        if self.user == "pbm":
-            return PositionBased.with_eta(self.eta, positions=positions)
-        return preset(self.user, positions=positions)
-
-    def clicks_on(self, split: Split) -> int:
-        """How many clicks these queries get: the paper's number in proportion."""
-        return max(1, round(self.clicks * split.queries / PAPER_QUERIES))
-
-
-@dataclass(frozen=True)
-class Study:
+class Request:
     """One experiment as it was asked for: the collection, its size, the number of runs and the rankers.
 
     `scale` is the share of the collection's queries that is used; the synthetic collection has 4,000 training queries
@@ -81,10 +49,10 @@ class Study:
     def command(self) -> str:
         """The command that asks for it, with the folder's name alone; rankers may have been asked for one by one.
 
-        >>> Study("table1", runs=3, scale=0.1).command
+        >>> Request("table1", runs=3, scale=0.1).command
         'clickmix reproduce table1 --scale 0.1 --runs 3'
         """
-        usual = Study(self.experiment)
+        usual = Request(self.experiment)
         changed = (name for name in ("data", "scale", "top", "runs") if getattr(self, name) != getattr(usual, name))
         words = (f"--{name} {Path(str(self.data)).name if name == 'data' else getattr(self, name)}" for name in changed)
         return " ".join(["clickmix reproduce", self.experiment, *words])
@@ -105,18 +73,18 @@ def _first(found: Collection, share: float) -> Collection:
     return Collection(found.name, *splits, found.largest_grade, found.notes)
 
 
-def describe(study: Study, collection: Collection) -> dict[str, Any]:
-    """The settings that results depend on: those of the study but for runs and rankers, which only add results."""
+def describe(request: Request, collection: Collection) -> dict[str, Any]:
+    """The settings that results depend on: those of the request but for runs and rankers, which only add results."""
     sizes = {name: [split.queries, split.documents] for name, split in _splits(collection).items()}
     return {
-        "experiment": study.experiment,
+        "experiment": request.experiment,
         "collection": collection.name,
         "queries_and_documents": sizes,
         "features": collection.train.features.shape[1],
         "largest_grade": collection.largest_grade,
         "grades": _fingerprint(collection),
-        "scale": study.scale,
-        "top": study.top,
+        "scale": request.scale,
+        "top": request.top,
         "rankers": {"lambdamart": asdict(lambdamart(collection)), "dnn": asdict(DNN())},
     }
 

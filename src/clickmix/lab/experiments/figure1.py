@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.lab.experiments.configs import Pictures
+from clickmix.features import Collection
 from clickmix.lab.experiments.labels import TITLES, label
-from clickmix.lab.experiments.study import Study
-from clickmix.lab.experiments.tasks import Result, Results, Task
-from clickmix.lab.experiments.world import Log
+from clickmix.lab.experiments.ranking_tables import REGRESSION
+from clickmix.lab.experiments.request import Request
+from clickmix.lab.experiments.simulator import Log
+from clickmix.lab.experiments.task import Result, Results, Scenario, Task
 from clickmix.report import Axis, Bars, Figure, Line, Page, Panel, Section
 from clickmix.types import Floats
 
@@ -27,7 +30,8 @@ def picture(task: Task, log: Log, estimate: Result | None) -> Result:
     k = task.position - 1
     rates, truth = log.train.rates[:, k], log.train.relevance[:, k]
     known = np.isfinite(rates)
-    edges = np.linspace(*_span(rates[known]), BINS + 1)
+    low, high = float(rates[known].min()), float(rates[known].max())
+    edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
     bins = np.clip(np.searchsorted(edges, rates[known], side="right") - 1, 0, BINS - 1)
     result: Result = {
         "edges": edges.tolist(),
@@ -37,11 +41,6 @@ def picture(task: Task, log: Log, estimate: Result | None) -> Result:
     for name in task.labels.split("+"):
         result[name] = _summary(bins, label(name, log, estimate=estimate, clipped=False).train[known, k])
     return result
-
-
-def _span(rates: Floats) -> tuple[float, float]:
-    low, high = float(rates.min()), float(rates.max())
-    return (low, high) if high > low else (low, low + 1)
 
 
 def _summary(bins: NDArray[np.intp], values: Floats) -> dict[str, list[float | None]]:
@@ -57,23 +56,45 @@ def _summary(bins: NDArray[np.intp], values: Floats) -> dict[str, list[float | N
     }
 
 
-def pictures_page(config: Pictures, study: Study, results: Results) -> Page:
-    """One figure per position: labels above, documents below."""
-    figures = [_figure(task, results[task.key], config) for task in config.tasks(study)]
-    prose = [
-        "What a document's click-through rate makes of its label, for users with normal bias (eta 1) and binarized "
-        "relevance. Affine correction is a straight line; the mixture decides between two rates, the surer the more "
-        "impressions there are."
-    ]
-    return Page(config.title, prose=prose, sections=[Section("Labels by click-through rate", figures=figures)])
+@dataclass(frozen=True)
+class Pictures:
+    """What labels say of the documents at some positions, in one run."""
+
+    name: str
+    title: str
+    scenario: Scenario
+    positions: tuple[int, ...]
+    labels: tuple[str, ...]
+
+    by_ranker: ClassVar[bool] = False
+    measures_rankings: ClassVar[bool] = False
+    timed: ClassVar[bool] = False
+
+    def tasks(self, request: Request) -> list[Task]:
+        """One task per position."""
+        regression = REGRESSION if "ac" in self.labels else ""
+        return [
+            Task("picture", 0, self.scenario, "+".join(self.labels), regression=regression, position=position)
+            for position in self.positions
+        ]
+
+    def page(self, request: Request, collection: Collection, results: Results) -> Page:
+        """One figure per position: labels above, documents below."""
+        figures = [_figure(task, results[task.key], self) for task in self.tasks(request)]
+        prose = [
+            "What a document's click-through rate makes of its label, for users with normal bias (eta 1) and binarized "
+            "relevance. Affine correction is a straight line; the mixture decides between two rates, the surer the "
+            "more impressions there are."
+        ]
+        return Page(self.title, prose=prose, sections=[Section("Labels by click-through rate", figures=figures)])
 
 
-def _figure(task: Task, found: Result, config: Pictures) -> Figure:
+def _figure(task: Task, found: Result, pictures: Pictures) -> Figure:
     edges = found["edges"]
     middles = tuple((a + b) / 2 for a, b in itertools.pairwise(edges))
     lines = [
         Line(TITLES[name], middles, _numbers(of["mean"]), low=_numbers(of["low"]), high=_numbers(of["high"]))
-        for name, of in ((name, found[name]) for name in config.labels)
+        for name, of in ((name, found[name]) for name in pictures.labels)
     ]
     bars = [Bars("not relevant", edges, found["not relevant"]), Bars("relevant", edges, found["relevant"], "sky")]
     return Figure(

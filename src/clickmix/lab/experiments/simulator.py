@@ -1,6 +1,6 @@
-"""World: what tasks share: the collection, the lists of the production ranker, the users' log.   study -> logs
+"""Simulator: the collection, the lists of the production ranker, the clicks of users on them.   Request -> logs
 
-Everything here follows from the study and the number of the run, so that no worker need tell another. Only the lists
+Everything here follows from the request and the number of the run, so that no worker need tell another. Only the lists
 take long; they are put into a scratch folder.
 """
 
@@ -11,7 +11,6 @@ import zlib
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -20,8 +19,9 @@ from clickmix.counts.counts import Counts, count
 from clickmix.engines.choose import embedded
 from clickmix.features import Collection, Split, binarized, graded
 from clickmix.lab.collections import production_ranker
-from clickmix.lab.experiments.study import Setting, Study
-from clickmix.lab.users import ListCounts, PositionBased, User
+from clickmix.lab.experiments.request import Request
+from clickmix.lab.experiments.task import Scenario
+from clickmix.lab.users import ListCounts, User, preset
 from clickmix.storage.files import write_atomically
 from clickmix.types import Floats, Ints
 
@@ -75,38 +75,38 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """What the users of one setting did in one run, on training and validation queries."""
+    """What the users of one scenario did in one run, on training and validation queries."""
 
-    setting: Setting
+    scenario: Scenario
     user: User
     train: Shown
     vali: Shown
 
 
 @dataclass(frozen=True)
-class World:
-    """A study and the folder where its lists are kept while it runs."""
+class Simulator:
+    """A request and the folder where its lists are kept while it runs."""
 
-    study: Study
+    request: Request
     scratch: str
 
     @property
     def collection(self) -> Collection:
         """The collection, made or opened once in every process."""
-        return _collection(self.study)
+        return _collection(self.request)
 
-    def make_lists(self, setting: Setting, run: int) -> None:
+    def make_lists(self, scenario: Scenario, run: int) -> None:
         """Have the production ranker of a run rank training and validation queries."""
-        collection, top = self.collection, setting.person(self.study.top).positions
+        collection, top = self.collection, preset(scenario.user, positions=self.request.top).positions
         ranker = production_ranker(collection.train, rng=np.random.default_rng([PRODUCTION, run]))
         lists = {name: ranker.top(getattr(collection, name), length=top) for name in ("train", "vali")}
         packed = io.BytesIO()
         np.savez(packed, allow_pickle=False, **lists)
         write_atomically(self._lists_file(run), packed.getvalue())
 
-    def log(self, setting: Setting, run: int) -> Log:
+    def log(self, scenario: Scenario, run: int) -> Log:
         """The users' clicks in a run."""
-        return _log(self, setting, run)
+        return _log(self, scenario, run)
 
     def lists(self, run: int) -> dict[str, Ints]:
         """The lists that `make_lists` made: `train` and `vali`."""
@@ -118,36 +118,34 @@ class World:
 
 
 @lru_cache(maxsize=1)
-def _collection(study: Study) -> Collection:
-    return study.collection()
+def _collection(request: Request) -> Collection:
+    return request.collection()
 
 
 @lru_cache(maxsize=2)
-def _log(world: World, setting: Setting, run: int) -> Log:
-    user, lists = setting.person(world.study.top), world.lists(run)
+def _log(simulator: Simulator, scenario: Scenario, run: int) -> Log:
+    user, lists = preset(scenario.user, positions=simulator.request.top), simulator.lists(run)
     train, vali = (
-        _shown(world.collection, split, lists[name], setting, user, rng=_rng(stage, run, setting))
+        _shown(
+            simulator.collection,
+            split,
+            lists[name],
+            scenario,
+            user,
+            rng=np.random.default_rng([stage, run, zlib.crc32(scenario.name.encode())]),
+        )
         for name, split, stage in (
-            ("train", world.collection.train, TRAIN_CLICKS),
-            ("vali", world.collection.vali, VALI_CLICKS),
+            ("train", simulator.collection.train, TRAIN_CLICKS),
+            ("vali", simulator.collection.vali, VALI_CLICKS),
         )
     )
-    return Log(setting, user, train, vali)
-
-
-def _rng(stage: int, run: int, setting: Setting) -> np.random.Generator:
-    return np.random.default_rng([stage, run, zlib.crc32(setting.name.encode())])
+    return Log(scenario, user, train, vali)
 
 
 def _shown(
-    collection: Collection, split: Split, rows: Ints, setting: Setting, user: User, *, rng: np.random.Generator
+    collection: Collection, split: Split, rows: Ints, scenario: Scenario, user: User, *, rng: np.random.Generator
 ) -> Shown:
-    kind = binarized if setting.relevance == "binarized" else graded
+    kind = binarized if scenario.relevance == "binarized" else graded
     relevance = np.where(rows >= 0, kind(split.grade, largest_grade=collection.largest_grade)[rows], np.nan)
-    goal: dict[str, Any] = {"clicks": setting.clicks_on(split), "rng": rng}
-    if isinstance(user, PositionBased):
-        return Shown(split, rows, relevance, user.simulate_counts(relevance, **goal))
-    seen = ListCounts(impressions=np.zeros(len(rows), np.int64), clicks=np.zeros(rows.shape, np.int64))
-    for chunk in user.simulate_chunks(relevance, **goal):
-        seen = seen + chunk.counts()
+    seen = user.simulate_counts(relevance, clicks=scenario.clicks_on(split), rng=rng)
     return Shown(split, rows, relevance, seen)

@@ -17,8 +17,9 @@ def write_outputs(page: Page, folder: Path, name: str, results: dict[str, Any]) 
     """Write NAME.json, NAME.md, NAME.html, for tables NAME.tex and for each figure NAME.svg; the same page, the same
     bytes."""
     figures = [figure for section in page.sections for figure in section.figures]
-    pictures = {_picture_name(name, i): figure for i, figure in enumerate(figures)}
-    texts = {f"{name}.json": _json(results), f"{name}.md": markdown(page, pictures)}
+    pictures = {f"{name}-{i}.svg" if i > 1 else f"{name}.svg": figure for i, figure in enumerate(figures, start=1)}
+    data = json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    texts = {f"{name}.json": data, f"{name}.md": markdown(page, pictures)}
     if any(isinstance(table, Table) for section in page.sections for table in section.tables):
         texts[f"{name}.tex"] = latex(page)
     texts |= {file: figure_svg(figure, standalone=True) for file, figure in pictures.items()}
@@ -62,10 +63,6 @@ def latex(page: Page) -> str:
     )
 
 
-def _picture_name(name: str, i: int) -> str:
-    return f"{name}.svg" if i == 0 else f"{name}-{i + 1}.svg"
-
-
 def _paragraphs(texts: Sequence[str]) -> list[str]:
     return [line for text in texts if text for line in (escape_markdown(text), "")]
 
@@ -73,16 +70,14 @@ def _paragraphs(texts: Sequence[str]) -> list[str]:
 def _listing_text(listing: Listing) -> str:
     rows = [listing.head, *listing.rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(listing.head))]
-    head, *body = [
-        "  ".join(cell.rjust(w) if i in listing.numbers else cell.ljust(w) for i, (cell, w) in _cells(row, widths))
-        for row in rows
-    ]
+
+    def line(row: Sequence[str]) -> str:
+        cells = enumerate(zip(row, widths, strict=True))
+        return "  ".join(cell.rjust(w) if i in listing.numbers else cell.ljust(w) for i, (cell, w) in cells)
+
+    head, *body = map(line, rows)
     lines = [head, "-" * len(head), *body, *(["", *listing.notes] if listing.notes else [])]
     return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def _cells(row: Sequence[str], widths: Sequence[int]) -> list[tuple[int, tuple[str, int]]]:
-    return list(enumerate(zip(row, widths, strict=True)))
 
 
 def _listing_markdown(listing: Listing) -> str:
@@ -91,7 +86,3 @@ def _listing_markdown(listing: Listing) -> str:
     rows = ["| " + " | ".join(row) + " |" for row in (texts[0], rule, *texts[1:])]
     caption = [f"{listing.caption}:", ""] if listing.caption else []
     return "\n".join([*caption, *rows, "", *_paragraphs(listing.notes)])
-
-
-def _json(results: dict[str, Any]) -> str:
-    return json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

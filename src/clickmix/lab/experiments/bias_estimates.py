@@ -7,8 +7,8 @@ from typing import Any
 
 from clickmix.corrections.regression_em import RegressionEM
 from clickmix.lab.experiments.labels import mixture_correction
-from clickmix.lab.experiments.tasks import Result, Task
-from clickmix.lab.experiments.world import Log
+from clickmix.lab.experiments.simulator import Log
+from clickmix.lab.experiments.task import Result, Task
 from clickmix.lab.regressions import choose_regression
 
 ITERATIONS = 50  # at most; the paper goes up to 100 and calls 30 the least

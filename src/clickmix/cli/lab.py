@@ -1,0 +1,100 @@
+"""Commands of the lab: simulate, demo and reproduce. Parse, call, print; `command` takes them in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from clickmix.cli.members import given, member_option
+from clickmix.cli.terminal import print_fit, progress_bar, say, stages
+from clickmix.lab.families import USERS
+from clickmix.registry import Option
+
+
+def user_options() -> list[Option]:
+    """What `simulate` takes: the name of a user model, and whatever some model takes."""
+    return [member_option(USERS, "user", default="pbm"), *USERS.options()]
+
+
+def simulate(
+    given_options: typer.Context,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")],
+    clicks: Annotated[int, typer.Option(help="How many clicks.")] = 1_000_000,
+    relevance: Annotated[
+        Literal["binarized", "graded"], typer.Option(help="How grades become relevance.")
+    ] = "binarized",
+    data: Annotated[Path | None, typer.Option(help="A LETOR collection; a synthetic one if not given.")] = None,
+    queries: Annotated[
+        int | None, typer.Option(help="Training queries of the synthetic collection; 2000 if not given.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+) -> None:
+    """Simulate users on a collection: a log, its truth, and the features."""
+    from clickmix.lab.simulate import Simulation, check_inputs_stay, open_collection, write_simulation
+
+    options = given(given_options)
+    person = USERS.make(options.pop("user", "pbm"), **options)
+    settings = Simulation(clicks=clicks, user=person, relevance=relevance, seed=seed)
+    if data is not None:
+        check_inputs_stay(data, output)
+    with stages() as stage:
+        stage("reading the collection" if data else "making the collection")
+        collection = open_collection(data, queries=queries, seed=seed)
+        for note in collection.notes:
+            say(note)
+        rows = write_simulation(collection, output, settings, stage=stage)
+    say(f"{rows:,} impressions on {collection.train.queries:,} queries in {output / 'log.parquet'}, truth beside it.")
+
+
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
+) -> None:
+    """See it work: simulated users, labels from their clicks, rankers trained on them, the truth beside, a report."""
+    from clickmix.lab.demo import run_demo
+
+    with stages() as stage:
+        done = run_demo(output, say=say, stage=stage)
+    say("")
+    print_fit(done.fit)
+    say("")
+    say("Labels, compared with the truth:")
+    for known in done.known:
+        say(str(known))
+    if done.rankers is not None:
+        say("")
+        for line in str(done.rankers).splitlines():
+            say(line)
+    if done.report is not None:
+        say("")
+        say(f"The report, for a browser: {done.report}")
+
+
+def reproduce(
+    experiment: Annotated[
+        Literal["table1", "table2", "figure1", "figure2", "figure3", "efficiency"],
+        typer.Argument(help="Of the paper.", show_default=False),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to, and to go on from.")],
+    data: Annotated[Path | None, typer.Option(help="A LETOR collection; a synthetic one if not given.")] = None,
+    runs: Annotated[int, typer.Option(help="Independent runs; more of them later add to these.")] = 8,
+    scale: Annotated[float, typer.Option(help="Share of the queries to use, for a quick look.")] = 1.0,
+    top: Annotated[int | None, typer.Option(help="Length of result lists; the paper's if not given.")] = None,
+    ranker: Annotated[Literal["lambdamart", "dnn"] | None, typer.Option(help="One ranker only.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes, of one thread each; one per core.")] = None,
+) -> None:
+    """Make a table or figure of the paper again; after an interruption, the same command goes on."""
+    from clickmix.lab.experiments import Request
+    from clickmix.lab.experiments import reproduce as make
+    from clickmix.lab.experiments.request import RANKERS
+
+    rankers = tuple(RANKERS) if ranker is None else (ranker,)
+    request = Request(experiment, None if data is None else str(data), scale, top, runs, rankers)
+    with progress_bar(experiment, left=True) as progress:
+        made = make(request, output, workers=workers, progress=progress)
+    for line in made.text.splitlines():
+        say(line)
+    costs = ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in made.seconds.items())
+    say(f"{made.tasks} results; the usual time of a task: {costs}.")
+    say(f"Written: {', '.join(str(file) for file in made.files)}.")

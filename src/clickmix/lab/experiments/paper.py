@@ -1,0 +1,84 @@
+"""The paper's tables and figures as data: which users, labels and rankers.   name -> Experiment"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol, get_args
+
+from clickmix.errors import SettingError
+from clickmix.features import Collection
+from clickmix.lab.experiments.bias_estimates import SHOWN_ITERATIONS
+from clickmix.lab.experiments.figure1 import Pictures
+from clickmix.lab.experiments.ranking_tables import ClickCurves, RankingTable
+from clickmix.lab.experiments.regression_figures import Iterations, Timings
+from clickmix.lab.experiments.request import Request
+from clickmix.lab.experiments.task import Results, Scenario, Task
+from clickmix.lab.regressions import REGRESSIONS
+from clickmix.lab.simulate import Relevance
+from clickmix.report import Page
+
+
+class Experiment(Protocol):
+    """A table or figure: which tasks it takes, and the page that its results make."""
+
+    by_ranker: ClassVar[bool]  # made ranker by ranker: one alone can be asked for
+    measures_rankings: ClassVar[bool]  # on test queries, which must be many enough
+    timed: ClassVar[bool]  # measures seconds: no other worker may run beside
+
+    @property
+    def name(self) -> str:
+        """As the command calls it."""
+
+    def tasks(self, request: Request) -> list[Task]:
+        """All tasks, run by run."""
+
+    def page(self, request: Request, collection: Collection, results: Results) -> Page:
+        """What the results say."""
+
+
+def _both_relevances(*users: str) -> tuple[Scenario, ...]:
+    return tuple(Scenario(user, relevance) for user in users for relevance in get_args(Relevance))
+
+
+TABLE1 = RankingTable(
+    "table1",
+    "Ranking quality by correction and severity of bias",
+    _both_relevances("pbm-eta1", "pbm-eta2"),
+    ("none", "ac", "mbc", "auto", "auto-flat", "ideal-ac", "limit", "truth"),
+)
+TABLE2 = RankingTable(
+    "table2",
+    "Ranking quality when people click otherwise than the corrections assume",
+    _both_relevances("dcm", "ubm"),
+    ("none", "ac", "mbc", "auto", "matching", "truth"),
+)
+FIGURE1 = Pictures(
+    "figure1", "What a label is made of", Scenario(relevance="binarized"), (1, 9), ("mbc", "ac", "ideal-ac")
+)
+FIGURE2 = ClickCurves(
+    "figure2",
+    "Ranking quality by number of clicks",
+    tuple(Scenario(clicks=clicks) for clicks in (20_000, 50_000, 100_000, 200_000, 500_000, 2_000_000, 8_000_000)),
+    ("none", "gaussian", "mbc", "auto", "limit", "truth"),
+    ("lambdamart",),
+)
+
+FIGURE3 = Iterations(
+    "figure3",
+    "Regression EM by iteration",
+    Scenario(),
+    REGRESSIONS,
+    SHOWN_ITERATIONS,
+    ("none", "ideal-ac", "mbc"),
+)
+EFFICIENCY = Timings("efficiency", "What a correction costs", Scenario(), ("mbc", "auto"), REGRESSIONS)
+
+EXPERIMENTS: dict[str, Experiment] = {
+    each.name: each for each in (TABLE1, TABLE2, FIGURE1, FIGURE2, FIGURE3, EFFICIENCY)
+}
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of this name."""
+    if name not in EXPERIMENTS:
+        raise SettingError(f"There is no experiment named {name!r}. Choose one of {', '.join(EXPERIMENTS)}.")
+    return EXPERIMENTS[name]
