@@ -89,7 +89,7 @@ def debias(
     opened, read = _open(engine, memory), [path for path in (parameters, features) if path]
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_since(since, opened)
-    with loading("clickmix.pipeline", "clickmix.judging.changes", "clickmix.report.summary", "rich.console"):
+    with loading("clickmix.pipeline", "clickmix.judging.changes", "clickmix.report.results"):
         counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
     with progress_bar("fitting") as progress:
         fit = (chosen or choose()).fit(counts, progress=progress)

@@ -1,9 +1,12 @@
-"""What the command shows: lines, progress while it works, the table of a fit. rich is imported when it is needed."""
+"""What the command shows: lines, progress while it works, the table of a fit. rich is imported for progress only."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -12,19 +15,41 @@ import typer
 from clickmix.errors import printable
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from clickmix.corrections.fitted import MixtureFit
 
-WIDEST_TABLE = 1000
+_drawn: list[Progress] = []  # what moves on the terminal now
 
 
 def say(text: str) -> None:
-    """A line on standard output; what a log put into it cannot paint the screen."""
-    typer.echo(printable(text))
+    """Print a line on standard output; what a log put into it cannot paint the screen.
+
+    A bar or spinner is cleared first. When nobody reads on, as after `| head`, the command works on in silence.
+    """
+    for bar in _drawn:
+        bar.stop()
+    try:
+        typer.echo(printable(text))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for bar in _drawn:
+        bar.start()
+
+
+@contextlib.contextmanager
+def _drawing(bar: Progress) -> Iterator[None]:
+    with bar:
+        _drawn.append(bar)
+        try:
+            yield
+        finally:
+            _drawn.remove(bar)
 
 
 @contextlib.contextmanager
 def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """A bar on the terminal for work over two seconds, nothing elsewhere; `left` adds an estimate of the time left."""
+    """Draw a bar on the terminal, nothing elsewhere; `left` adds an estimate of the time left."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -41,14 +66,15 @@ def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float]
     columns = [TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()]
     if left:
         columns += [TextColumn("left"), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=3600) as bar:
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=3600)
+    with _drawing(bar):
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 
 @contextlib.contextmanager
 def stages() -> Iterator[Callable[[str], None]]:
-    """What is being done, and for how long, on the terminal; nothing elsewhere."""
+    """Say on the terminal what is being done, and for how long; nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda title: None
         return
@@ -56,22 +82,20 @@ def stages() -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    with _drawing(bar):
         task = bar.add_task("", total=None)
         yield lambda title: bar.update(task, description=title)
 
 
 def print_fit(fitted: MixtureFit) -> None:
-    """The table of a fit, and what to think of it."""
-    from rich.console import Console
+    """Print the table of a fit, the verdict and what it means; the table fits the terminal, or 80 columns."""
+    from clickmix.report.results import fit_results
+    from clickmix.report.text_table import text_lines
 
-    from clickmix.report.summary import NEEDED, fit_sentences, fit_table, verdict_sentences
-
-    console, table = Console(highlight=False), fit_table(fitted)
-    needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
-    width = console.width
-    console.width = max(width, needed)  # a cut table says less than one that runs over
-    console.print(table)
-    console.width = width if console.is_terminal else max(width, needed)
-    for sentence in (*verdict_sentences(fitted), *fit_sentences(fitted), NEEDED):
-        console.print(printable(sentence), markup=False)
+    results, width = fit_results(fitted), shutil.get_terminal_size().columns
+    for line in text_lines(results.places, width=width):
+        say(line)
+    for sentence in (results.verdict.sentence, *results.verdict.evidence, *results.notes):
+        for line in textwrap.wrap(printable(sentence), width) if sys.stdout.isatty() else [sentence]:
+            say(line)

@@ -1,9 +1,18 @@
-"""Pages: titled sections of prose, figures and tables in, one HTML file that needs neither network nor script out."""
+"""Pages: titled sections of prose, figures and tables in, one HTML file that needs no network out.
+
+The file can be read without script. Its own script adds search, sorting and folding, and is the only one its policy
+lets run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,15 +21,20 @@ import clickmix
 from clickmix.errors import InputError, printable
 from clickmix.evaluate import Table
 from clickmix.report.figures import Figure
+from clickmix.report.query_list import QueryList
+from clickmix.report.results import Tone
+from clickmix.report.rows import Column, Rows
 from clickmix.report.svg import figure_svg, style_sheet
 from clickmix.storage.files import write_atomically
+
+PRINTED_RANK = 6  # columns of a higher rank are left out on paper
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Rows of texts under a head; columns of numbers, given by their index, stand right; notes stand below.
+    """A table of ready texts under a head; columns of numbers, given by their index, stand right; notes stand below.
 
-    On a narrow screen a table is moved sideways; with `cards` each row becomes a card of its own instead.
+    For results use `Rows`, which keep their values. On a phone a row is a card where `cards` says so.
     """
 
     head: Sequence[str]
@@ -33,23 +47,54 @@ class Listing:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page, shown in this order: title, paragraphs, facts (name, value), points, figures, tables."""
+    """A part of a page, in this order: title, paragraphs, facts (name, value), points, queries, figures, tables, terms.
+
+    `folded` shows the title only, until the reader opens it. `terms` are (word, meaning).
+    """
 
     title: str
     prose: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
     points: Sequence[str] = ()
     figures: Sequence[Figure] = ()
-    tables: Sequence[Listing | Table] = ()
+    tables: Sequence[Listing | Rows | Table] = ()
+    queries: QueryList | None = None
+    terms: Sequence[tuple[str, str]] = ()
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Banner:
+    """What the top of a page says at a glance: a verdict with its colour, a few numbers, what to do next."""
+
+    verdict: str
+    tone: Tone
+    facts: Sequence[tuple[str, str]] = ()
+    next: str = ""
+    points: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report: a title, what it is about, and its sections."""
+    """A whole report: a title, what it is about, its sections; a banner, how it was made, and words explained in it."""
 
     title: str
     prose: Sequence[str] = ()
     sections: Sequence[Section] = ()
+    banner: Banner | None = None
+    made: Sequence[tuple[str, str]] = ()
+    glossary: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A table as the template draws it: columns with the text, help and class of each head; rows of texts."""
+
+    columns: Sequence[tuple[str, str, str]]
+    rows: Sequence[Sequence[str]]
+    caption: str
+    notes: Sequence[str]
+    cards: bool
 
 
 def check_report_extra() -> None:
@@ -58,7 +103,7 @@ def check_report_extra() -> None:
 
 
 def page_html(page: Page) -> str:
-    """The page as HTML: every text escaped and without control characters, the same page always the same text."""
+    """The page as HTML: every text escaped and without control characters; the same page is always the same text."""
     jinja = _jinja()
     environment = jinja.Environment(
         autoescape=True,
@@ -70,24 +115,76 @@ def page_html(page: Page) -> str:
     safe = environment.filters["safe"]
     environment.filters |= {
         "shown": printable,
+        "explained": lambda text: safe(_explained(text, page.glossary)),
         "svg": lambda figure: safe(figure_svg(figure)),
-        "listing": lambda table: _listing(table) if isinstance(table, Table) else table,
+        "drawn": _drawn,
+        "embedded": lambda queries: safe(_embedded(queries)),
+        "anchor": lambda text: "term-" + re.sub(r"\W+", "-", text),
     }
-    template = environment.from_string((files("clickmix.report") / "page.html").read_text(encoding="utf-8"))
-    style = safe(style_sheet("figure.css") + style_sheet("page.css"))
-    html: str = template.render(page=page, style=style, version=clickmix.__version__)
+    template = environment.from_string(_file("page.html"))
+    script = _file("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    html: str = template.render(
+        page=page,
+        style=safe(style_sheet("figure.css") + style_sheet("page.css")),
+        script=safe(script),
+        policy=f"script-src 'sha256-{digest}'",
+        version=clickmix.__version__,
+    )
     return html
 
 
 def write_page(page: Page, path: str | Path) -> None:
-    """Write a page as one file, whole or not at all."""
+    """Write a page as one HTML file, whole or not at all."""
     write_atomically(path, page_html(page).encode())
 
 
-def _listing(table: Table) -> Listing:
-    """A table of an evaluation: all but its first column are numbers."""
-    head, *rows = table.strings()
-    return Listing(head, rows, notes=table.notes, numbers=frozenset(range(1, len(head))))
+def _drawn(table: Listing | Rows | Table) -> _Drawn:
+    if isinstance(table, Rows):
+        return _Drawn(list(map(_head, table.columns)), table.texts(), table.caption, table.notes, table.cards)
+    if isinstance(table, Table):  # of an evaluation: all but its first column are numbers
+        head, *rows = table.strings()
+        table = Listing(head, rows, notes=table.notes, numbers=frozenset(range(1, len(head))))
+    columns = [(text, "", "number" if i in table.numbers else "") for i, text in enumerate(table.head)]
+    return _Drawn(columns, table.rows, table.caption, table.notes, table.cards)
+
+
+def _head(column: Column) -> tuple[str, str, str]:
+    classes = [
+        *(["number"] if column.numeric else []),
+        *(["outcome"] if column.kind == "outcome" else []),
+        *(["spare"] if column.rank > PRINTED_RANK else []),
+    ]
+    return column.heading, column.help, " ".join(classes)
+
+
+def _explained(text: str, glossary: Mapping[str, str]) -> str:
+    """A text as HTML, the first mention of each glossary word linked to its meaning."""
+    html = escape(printable(text))
+    if not glossary:
+        return html
+    left = dict(glossary)
+
+    def link(found: re.Match[str]) -> str:
+        word = found[0].lower().removesuffix("s") if found[0].lower() not in left else found[0].lower()
+        meaning = left.pop(word, None)
+        if meaning is None:
+            return found[0]
+        anchor = "term-" + re.sub(r"\W+", "-", word)
+        return f'<a class="term" href="#{anchor}" title="{escape(meaning)}">{found[0]}</a>'
+
+    words = "|".join(re.escape(escape(word)) for word in sorted(glossary, key=lambda word: (-len(word), word)))
+    return re.sub(rf"\b(?:{words})s?\b", link, html, flags=re.IGNORECASE)
+
+
+def _embedded(queries: QueryList) -> str:
+    """Data for the script: JSON in which nothing can end the element it stands in."""
+    text = json.dumps(queries.json(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e").replace("\u2028", r"\u2028")
+
+
+def _file(name: str) -> str:
+    return (files("clickmix.report") / name).read_text(encoding="utf-8")
 
 
 def _jinja() -> Any:

@@ -1,0 +1,38 @@
+"""Queries: those that sorting by labels would help most, each with its result list and its evidence."""
+
+from __future__ import annotations
+
+from clickmix.report.pages import Section
+from clickmix.report.query_list import QueryList
+from clickmix.report.query_numbers import DEPTH, read_queries
+from clickmix.report.results import usual_rates
+from clickmix.report.section import SECTIONS, LogReport
+from clickmix.report.words import several
+
+
+@SECTIONS.register("queries", help="Queries that would gain most, with their result lists.")
+class Queries:
+    """As many queries as fit into the file, the largest gain first."""
+
+    order = 20
+
+    def section(self, report: LogReport) -> Section:
+        """A list of queries, and how many are not in it."""
+        table, queries = report.queries, read_queries(report.queries)
+        usual = usual_rates(report.mixture) if report.mixture else {}
+        left = table.queries - table.hidden - len(queries)
+        prose = [
+            "Where the order people saw and the order of the labels differ most: the gain in DCG@10 if results were "
+            "sorted by label, the largest first. Open a query to see its results in the order shown, what label each "
+            "got, and where it was shown and clicked.",
+            f"This file holds {len(queries):,} of {several(table.queries, 'query', 'queries')}."
+            + (f" {left:,} with smaller gains did not fit." if left else "")
+            + (
+                f" {table.hidden:,} are left out because their documents were shown fewer than {table.min_sessions} "
+                "times on average: rare queries can be personal (--report-min-sessions)."
+                if table.hidden
+                else ""
+            ),
+            f"Of each query it holds the documents among the first {DEPTH}, as shown or by label.",
+        ]
+        return Section("Queries", prose, queries=QueryList(queries, usual) if queries else None)
