@@ -1,7 +1,7 @@
 "use strict";
 // Makes the page better where script runs: search, filter, sort and open queries; fold sections; say what scrolls.
 (() => {
-  const PAGE = 50;
+  const PAGE = 20;
   const element = (tag, options = {}, ...children) => {
     const made = document.createElement(tag);
     for (const [name, value] of Object.entries(options)) {
@@ -51,14 +51,19 @@
   const results = (query, usual) => {
     const head = element("tr", {}, ...HEADS.map(([text, number]) =>
       element("th", { scope: "col", text, ...(number ? { class: "number" } : {}) })));
-    const rows = query[6].map(([doc, value, low, high, shown, clicks, mean, rank, positions]) => element("tr", {},
-      element("td", { class: "number", text: mean.toFixed(1) }),
-      element("td", { class: "number", text: count(rank) }),
-      element("td", { text: doc }),
-      labelCell(value, low, high),
-      element("td", { class: "number", text: `${count(clicks)} of ${count(shown)}` }),
-      element("td", { class: "evidence" }, ...positions.map((each) => element("span", { text: evidence(each, usual) })))));
-    const table = element("table", { class: "results" }, element("thead", {}, head), element("tbody", {}, ...rows));
+    const rows = query[6].map(([doc, value, low, high, shown, clicks, mean, rank, positions]) => {
+      const cells = [
+        element("td", { class: "number", text: mean.toFixed(1) }),
+        element("td", { class: "number", text: count(rank) }),
+        element("td", { text: doc }),
+        labelCell(value, low, high),
+        element("td", { class: "number", text: `${count(clicks)} of ${count(shown)}` }),
+        element("td", { class: "evidence" }, ...positions.map((each) => element("span", { text: evidence(each, usual) }))),
+      ];
+      cells.forEach((cell, i) => cell.setAttribute("data-name", HEADS[i][0]));
+      return element("tr", {}, ...cells);
+    });
+    const table = element("table", { class: "results cards" }, element("thead", {}, head), element("tbody", {}, ...rows));
     const box = element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `Results of ${query[0]}` }, table);
     const more = query[3] - query[6].length;
     if (more > 0) box.append(element("p", { class: "note", text: `${count(more)} more, further down in both orders.` }));

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ import clickmix
 from clickmix.errors import InputError, printable
 from clickmix.evaluate import Table
 from clickmix.report.figures import Figure
-from clickmix.report.query_list import QueryList
+from clickmix.report.query_list import QueryList, json_line
 from clickmix.report.results import Tone
 from clickmix.report.rows import Column, Rows
 from clickmix.report.svg import figure_svg, style_sheet
@@ -49,7 +48,8 @@ class Listing:
 class Section:
     """A part of a page, in this order: title, paragraphs, facts (name, value), points, queries, figures, tables, terms.
 
-    `folded` shows the title only, until the reader opens it. `terms` are (word, meaning).
+    `rows` are tables of results, `tables` ready ones. `folded` shows the title only, until the reader opens it.
+    `terms` are (word, meaning).
     """
 
     title: str
@@ -57,7 +57,8 @@ class Section:
     facts: Sequence[tuple[str, str]] = ()
     points: Sequence[str] = ()
     figures: Sequence[Figure] = ()
-    tables: Sequence[Listing | Rows | Table] = ()
+    tables: Sequence[Listing | Table] = ()
+    rows: Sequence[Rows] = ()
     queries: QueryList | None = None
     terms: Sequence[tuple[str, str]] = ()
     folded: bool = False
@@ -115,20 +116,21 @@ def page_html(page: Page) -> str:
     safe = environment.filters["safe"]
     environment.filters |= {
         "shown": printable,
-        "explained": lambda text: safe(_explained(text, page.glossary)),
+        "explained": lambda text, terms: safe(_explained(text, terms)),
         "svg": lambda figure: safe(figure_svg(figure)),
         "drawn": _drawn,
-        "embedded": lambda queries: safe(_embedded(queries)),
-        "anchor": lambda text: "term-" + re.sub(r"\W+", "-", text),
+        "embedded": lambda queries: safe(json_line(queries.json())),
+        "anchor": _anchor,
     }
     template = environment.from_string(_file("page.html"))
     script = _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     html: str = template.render(
         page=page,
+        unseen=lambda: {word.lower(): meaning for word, meaning in page.glossary.items()},
         style=safe(style_sheet("figure.css") + style_sheet("page.css")),
         script=safe(script),
-        policy=f"script-src 'sha256-{digest}'",
+        digest=digest,
         version=clickmix.__version__,
     )
     return html
@@ -158,29 +160,27 @@ def _head(column: Column) -> tuple[str, str, str]:
     return column.heading, column.help, " ".join(classes)
 
 
-def _explained(text: str, glossary: Mapping[str, str]) -> str:
-    """A text as HTML, the first mention of each glossary word linked to its meaning."""
+def _explained(text: str, terms: dict[str, str]) -> str:
+    """A text as HTML: the first mention of each term is linked to its meaning and leaves `terms`; options are code."""
     html = escape(printable(text))
-    if not glossary:
+    if not terms:
         return html
-    left = dict(glossary)
 
-    def link(found: re.Match[str]) -> str:
-        word = found[0].lower().removesuffix("s") if found[0].lower() not in left else found[0].lower()
-        meaning = left.pop(word, None)
-        if meaning is None:
+    def mark(found: re.Match[str]) -> str:
+        if found[0].startswith("--"):
+            return f"<code>{found[0]}</code>"
+        word = found[0].lower()
+        word = word if word in terms else word.removesuffix("s")
+        if word not in terms:
             return found[0]
-        anchor = "term-" + re.sub(r"\W+", "-", word)
-        return f'<a class="term" href="#{anchor}" title="{escape(meaning)}">{found[0]}</a>'
+        return f'<a class="term" href="#{_anchor(word)}" title="{escape(terms.pop(word))}">{found[0]}</a>'
 
-    words = "|".join(re.escape(escape(word)) for word in sorted(glossary, key=lambda word: (-len(word), word)))
-    return re.sub(rf"\b(?:{words})s?\b", link, html, flags=re.IGNORECASE)
+    words = "|".join(re.escape(word) for word in sorted(terms, key=lambda word: (-len(word), word)))
+    return re.sub(rf"--[a-z][a-z-]+|(?<![-\w])(?:{words})s?(?!\w)", mark, html, flags=re.IGNORECASE)
 
 
-def _embedded(queries: QueryList) -> str:
-    """Data for the script: JSON in which nothing can end the element it stands in."""
-    text = json.dumps(queries.json(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e").replace("\u2028", r"\u2028")
+def _anchor(word: str) -> str:
+    return "term-" + re.sub(r"\W+", "-", word.lower())
 
 
 def _file(name: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from clickmix.errors import printable
@@ -34,6 +36,12 @@ class QueryList:
             "usual": {str(at): [round(low, 5), round(high, 5)] for at, (low, high) in sorted(self.usual.items())},
             "queries": [_query_values(query) for query in self.queries],
         }
+
+    def within(self, most_bytes: int) -> QueryList:
+        """The first queries, as many as take at most so many bytes in the file."""
+        sizes = (len(json_line(_query_values(query)).encode()) + 1 for query in self.queries)
+        fitting = sum(upto <= most_bytes for upto in accumulate(sizes))
+        return replace(self, queries=self.queries[:fitting])
 
     def _texts(self, query: ShownQuery) -> dict[str, Any]:
         return {
@@ -68,6 +76,12 @@ class QueryList:
             return seen
         low, high = self.usual[position]
         return f"{seen}; usual there {percent(low)} if not relevant, {percent(high)} if relevant"
+
+
+def json_line(document: Any) -> str:
+    """JSON in one line, in which nothing can end the element of a page it stands in."""
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e").replace("\u2028", r"\u2028")
 
 
 def _ends(result: ShownDocument) -> tuple[float, float]:

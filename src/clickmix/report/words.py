@@ -24,8 +24,8 @@ def cut(value: object) -> str:
 def percent(share: float) -> str:
     """Write a share in percent: two digits, or whole from 10 % on.
 
-    >>> percent(0.98123), percent(0.0123), percent(0), percent(1), percent(0.9999), percent(6.5e-103)
-    ('98%', '1.2%', '0%', '100%', '>99%', '<0.0001%')
+    >>> percent(0.98123), percent(0.0123), percent(0.02), percent(0), percent(1), percent(0.9999), percent(6.5e-103)
+    ('98%', '1.2%', '2%', '0%', '100%', '>99%', '<0.0001%')
     """
     if share in (0, 1):
         return f"{share:.0%}"
@@ -33,7 +33,9 @@ def percent(share: float) -> str:
         return ">99%"
     if 0 < 100 * share < LEAST_PERCENT:
         return f"<{LEAST_PERCENT:.4f}%"
-    return f"{100 * share:.0f}%" if abs(share) >= 0.0995 else f"{float(f'{100 * share:.2g}'):.6f}".rstrip("0") + "%"
+    if abs(share) >= 0.0995:
+        return f"{100 * share:.0f}%"
+    return f"{float(f'{100 * share:.2g}'):.6f}".rstrip("0").rstrip(".") + "%"
 
 
 def count_text(count: float) -> str:
@@ -46,15 +48,15 @@ def count_text(count: float) -> str:
 
 
 def number_text(value: float) -> str:
-    """Write a number with three decimals at most, and never with an exponent.
+    """Write a number with three decimals, fewer from 10 on, and never with an exponent.
 
-    >>> number_text(0.12345), number_text(1234.5), number_text(6.5e-103), number_text(0.0)
-    ('0.123', '1,234', '<0.001', '0')
+    >>> number_text(0.2), number_text(17.399), number_text(1234.5), number_text(6.5e-103), number_text(0)
+    ('0.200', '17.4', '1,234', '<0.001', '0')
     """
     if 0 < abs(value) < 0.001:
         return "<0.001" if value > 0 else ">-0.001"
-    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}".rstrip("0").rstrip(".")
-    return text or "0"
+    decimals = 0 if abs(value) >= 100 or value == 0 else 1 if abs(value) >= 10 else 3
+    return f"{value:,.{decimals}f}"
 
 
 def label_text(value: float) -> str:

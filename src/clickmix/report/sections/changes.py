@@ -32,4 +32,4 @@ class Changes:
             ("new documents", f"{changes.new:,}"),
             ("gone documents", f"{changes.gone:,}"),
         ]
-        return Section("What changed since the previous labels", [prose], facts, tables=[table] if rows else [])
+        return Section("What changed since the previous labels", [prose], facts, rows=[table] if rows else [])

@@ -28,4 +28,4 @@ class Checks:
             "sign is above the limit, which logs that keep the assumptions stay below; it is a note from half the "
             "limit on."
         )
-        return Section("Checks", [prose], tables=[checks])
+        return Section("Checks", [prose], rows=[checks])

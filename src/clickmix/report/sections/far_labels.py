@@ -38,7 +38,7 @@ class FarLabels:
             if tables
             else "No label is far from its document's click-through rate."
         )
-        return Section("Labels furthest from click-through rates", [prose], tables=tables, folded=True)
+        return Section("Labels furthest from click-through rates", [prose], rows=tables, folded=True)
 
 
 def _row(far: FarLabel, report: LogReport) -> tuple[str | None, ...]:

@@ -25,4 +25,4 @@ class Places:
         left = len(places.rows) - MOST_ROWS
         notes = [f"{several(left, 'more place')} {'is' if left == 1 else 'are'} in the model file."] if left > 0 else []
         table = replace(places, rows=places.rows[:MOST_ROWS], notes=notes)
-        return Section("All places", points=report.results.notes, tables=[table], folded=True)
+        return Section("All places", points=report.results.notes, rows=[table], folded=True)

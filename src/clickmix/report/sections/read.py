@@ -46,4 +46,4 @@ class WhatWasRead:
         rows = tuple((kind.reason, kind.rows, text) for kind, text in zip(counts.refused, examples, strict=True))
         table = Rows(REFUSED, rows, "Rows that were left out", cards=True)
         prose = [f"From {read}."] if read else []
-        return Section("What was read", prose, facts, tables=[table] if rows else [], folded=True)
+        return Section("What was read", prose, facts, rows=[table] if rows else [], folded=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
 import sys
 from pathlib import Path
@@ -11,9 +14,26 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clickmix.errors import InputError
+from clickmix.errors import InputError, printable
 from clickmix.evaluate import tabulate
-from clickmix.report import Axis, Figure, Line, Listing, Page, Panel, Section, check_report_extra, page_html, write_page
+from clickmix.report import (
+    Axis,
+    Banner,
+    Column,
+    Figure,
+    Line,
+    Listing,
+    Page,
+    Panel,
+    Rows,
+    Section,
+    check_report_extra,
+    page_html,
+    write_page,
+)
+from clickmix.report.query_list import QueryList
+from clickmix.report.query_numbers import ShownDocument, ShownQuery
+from clickmix.report.words import cut
 from oracles_report import Tags, tags, text
 
 ATTACKS = [
@@ -30,10 +50,16 @@ ATTACKS = [
 
 def page_with(word: str) -> Page:
     """A page that shows a text wherever a text can stand."""
+    document = ShownDocument(word, 0.5, 0.25, 0.75, 10, 5, 1.0, 1, ((1, 10, 5),))
+    queries = QueryList([ShownQuery(word, 10, 5, 1, 0.5, 0.1, (document,))], {1: (0.1, 0.9)})
+    rows = Rows((Column("name", "text", word, word), Column("outcome", "outcome")), ((word, "pass"),), word, [word])
     figure = Figure(word, Axis(word), [Panel(Axis(word), [Line(word, [1, 2], [1, 2])])], note=word)
     listing = Listing([word, word], [[word, word]], word, [word], frozenset({1}), cards=True)
-    section = Section(word, [word], [(word, word)], [word], [figure], [listing])
-    return Page(word, [word], [section])
+    section = Section(
+        word, [word], [(word, word)], [word], [figure], [listing], [rows], queries, [(word, word)], folded=True
+    )
+    banner = Banner(word, "note", [(word, word)], word, [word])
+    return Page(word, [word], [section] * 3, banner, [(word, word)])
 
 
 HARMLESS = tags(page_html(page_with("x")))
@@ -55,14 +81,48 @@ def test_any_text_gives_the_tags_of_a_harmless_one(word: str) -> None:
 
 def test_a_text_is_shown_as_it_is_but_for_control_characters() -> None:
     shown = text(page_html(Page("<b>&amp;\x1b[31m\u202eabc")))
-    assert shown.startswith(r"<b>&amp;\x1b[31m\u202eabc")
+    assert shown.startswith(r"Skip to the content <b>&amp;\x1b[31m\u202eabc")
 
 
-def test_a_page_loads_nothing_and_runs_nothing() -> None:
+def test_a_page_loads_nothing() -> None:
     html = page_html(page_with("x"))
     assert set(re.findall(r"https?://[^\"'\s<]+", html)) == {"http://www.w3.org/2000/svg"}
-    assert not re.search(r"<script|\son\w+=|@import|url\(|<iframe|<object|<link(?! rel=\"icon\" href=\"data:,\")", html)
-    assert "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'" in html
+    assert not re.search(
+        r"<script [^t]|\son\w+=|@import|url\(|<iframe|<object|<link(?! rel=\"icon\" href=\"data:,\")", html
+    )
+
+
+def test_the_policy_lets_only_the_pages_own_script_run() -> None:
+    html = page_html(page_with("x"))
+    (script,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert (
+        f"content=\"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'\""
+    ) in html
+    assert not re.search(r"\beval\b|innerHTML|Function\(|document\.write|fetch\(|XMLHttpRequest", script)
+
+
+@given(st.text(max_size=40))
+@settings(max_examples=50, deadline=None)
+@example("</script><script>alert(1)</script>")
+@example("<!--<script>")
+def test_embedded_data_comes_back_as_it_was_and_cannot_end_its_element(word: str) -> None:
+    html = page_html(page_with(word))
+    data = re.findall(r'<script type="application/json">(.*?)</script>', html, flags=re.DOTALL)[0]
+    assert not set("<>&") & set(data)
+    (query,) = json.loads(data)["queries"]
+    shown = printable(cut(word))
+    assert query == [shown, 10, 5, 1, 0.5, 0.1, [[shown, 0.5, 0.25, 0.75, 10, 5, 1.0, 1, [[1, 10, 5]]]]]
+
+
+def test_terms_are_explained_once_a_section_and_options_are_code() -> None:
+    section = Section("s", ["A gain in DCG@10 beats another gain in DCG@10; use --mixture or --gain."])
+    page = Page("t", sections=[section, section], glossary={"gain in DCG@10": 'More "relevance" <b>', "mixture": "m"})
+    html = page_html(page)
+    link = '<a class="term" href="#term-gain-in-dcg-10" title="More &quot;relevance&quot; &lt;b&gt;">gain in DCG@10</a>'
+    once = f"<p>A {link} beats another gain in DCG@10; use <code>--mixture</code> or <code>--gain</code>.</p>"
+    assert html.count(once) == 2
 
 
 def test_the_same_page_is_the_same_text() -> None:
