@@ -23,9 +23,9 @@ from clickmix.report.words import LONGEST_ID
 DEPTH = 10  # of DCG, and of the result lists that are shown
 MOST_POSITIONS = 5  # of a document, those where it was shown most
 MOST_QUERIES = 20_000  # no more fit into a file
-MOST_BYTES = 3_900_000  # of embedded queries: the whole file stays below 5 MB
+MOST_BYTES = 4_000_000  # of embedded queries: the whole file stays below 5 MB
 # About how many bytes the numbers of a query, a document and a position take in the file.
-QUERY_BYTES, DOCUMENT_BYTES, POSITION_BYTES = 50, 60, 12
+QUERY_BYTES, DOCUMENT_BYTES, POSITION_BYTES = 50, 42, 12
 
 
 @dataclass(frozen=True)
@@ -155,28 +155,27 @@ def _exact_sum(expression: str) -> str:
 
 def _numbers_query(counts: Counts, labels: LabelTable) -> str:
     unsure = f"{_exact_sum('high - low')} / count(*)" if labels.intervals else "CAST(NULL AS DOUBLE)"
-    width = ", low, high" if labels.intervals else ""
     longest = f"max(least(length(CAST(doc_id AS VARCHAR)), {LONGEST_ID}))"
     by_label = _exact_sum(f"relevance * {_discount('place')}")
     dcg = _exact_sum(f"cells.impressions * relevance * {_discount('position')}")
     gain = "by_label - dcg / greatest(most_at_position, most_of_document)"
     return (
-        f"WITH sorted AS (SELECT query_id, doc_id, relevance, impressions, clicks{width}, row_number() OVER "
-        f"(PARTITION BY query_id ORDER BY relevance DESC) AS place FROM {labels.name}), "
-        "by_query AS (SELECT query_id, count(*) AS documents, CAST(sum(impressions) AS BIGINT) AS impressions, "
+        "WITH sums AS (SELECT query_id, count(*) AS documents, CAST(sum(impressions) AS BIGINT) AS impressions, "
         "CAST(sum(clicks) AS BIGINT) AS clicks, max(impressions) AS most_of_document, "
-        f"{longest} AS longest, {unsure} AS unsure, {by_label} AS by_label "
-        "FROM sorted GROUP BY query_id), "
+        f"{longest} AS longest, {unsure} AS unsure FROM {labels.name} GROUP BY query_id), "
+        "sorted AS (SELECT query_id, relevance, row_number() OVER (PARTITION BY query_id ORDER BY relevance DESC) "
+        f"AS place FROM {labels.name}), "
+        f"best AS (SELECT query_id, {by_label} AS by_label FROM sorted WHERE place <= {DEPTH} GROUP BY query_id), "
         "by_position AS (SELECT query_id, position, CAST(sum(cells.impressions) AS BIGINT) AS impressions, "
-        f"count(*) AS cells, {dcg} AS dcg "
-        f"FROM {counts.table} AS cells JOIN (SELECT query_id, doc_id, relevance FROM {labels.name}) AS labels "
+        f"count(*) AS cells, {dcg} AS dcg FROM {counts.table} AS cells "
+        f"JOIN (SELECT query_id, doc_id, relevance FROM {labels.name}) AS labels "
         "USING (query_id, doc_id) GROUP BY query_id, position), "
         "as_shown AS (SELECT query_id, max(impressions) AS most_at_position, CAST(sum(cells) AS BIGINT) AS cells, "
         f"{_exact_sum('dcg')} AS dcg FROM by_position GROUP BY query_id) "
         "SELECT query_id, documents, impressions, clicks, longest, cells, unsure, "
         "greatest(most_at_position, most_of_document) AS lists, "
         f"greatest(CAST(round(CAST({gain} AS DECIMAL(38, 12)), 6) AS DOUBLE), 0) AS gain "
-        "FROM by_query JOIN as_shown USING (query_id)"
+        "FROM sums JOIN best USING (query_id) JOIN as_shown USING (query_id)"
     )
 
 
@@ -184,8 +183,8 @@ def _chosen_query(table: QueryTable, most_bytes: int) -> str:
     """The queries that gain most, numbered, up to a number of bytes; of letters beyond ASCII some take more."""
     documents = f"least(documents, {2 * DEPTH})"
     size = (
-        f"{QUERY_BYTES} + 2 * least(length(CAST(query_id AS VARCHAR)), {LONGEST_ID}) "
-        f"+ {documents} * ({DOCUMENT_BYTES} + 2 * longest) "
+        f"{QUERY_BYTES} + least(length(CAST(query_id AS VARCHAR)), {LONGEST_ID}) "
+        f"+ {documents} * ({DOCUMENT_BYTES} + longest) "
         f"+ {POSITION_BYTES} * least(cells, {MOST_POSITIONS} * {documents})"
     )
     order = "gain DESC, impressions DESC, query_id"
