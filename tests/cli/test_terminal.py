@@ -33,9 +33,7 @@ class Terminal:
         return True
 
 
-def test_a_spinner_is_cleared_before_a_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_spinner_is_cleared_before_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[str] = []
 
     class Spinner:
@@ -61,7 +59,7 @@ def test_a_spinner_is_cleared_before_a_line(
 
     monkeypatch.setattr("rich.progress.Progress", Spinner)
     monkeypatch.setattr("typer.echo", lambda text: happened.append(text))
-    monkeypatch.setattr(terminal.sys, "stderr", Terminal())
+    monkeypatch.setattr("sys.stderr", Terminal())
     with terminal.stages():
         terminal.say("a line")
     assert happened == ["drawn", "cleared", "a line", "drawn", "cleared"]
