@@ -52,7 +52,7 @@ class Column:
         if value is None:
             return "-"
         if isinstance(value, Estimate):
-            margin = "" if value.margin is None else f" ±{self.text(value.margin)}"
+            margin = "" if value.margin is None else f" ±{self.text(float(f'{value.margin:.1g}'))}"
             return self.text(value.value) + margin
         return WRITERS[self.kind](value)
 
