@@ -211,7 +211,7 @@ def list_page(browser: Browser, folder: Path) -> Path:
     if not path.exists():
         rng = np.random.default_rng(0)
         position, query = np.tile(np.arange(1, 7), 60), np.repeat(np.arange(60), 6)
-        impressions = np.repeat(rng.integers(20, 900, 60), 6)
+        impressions = np.repeat(8 * rng.integers(3, 110, 60), 6)  # eighths: halves that can be rounded either way
         clicks = rng.binomial(impressions, np.where(rng.random(360) < 0.4, 0.9, 0.15) / position)
         names = np.array([f"{('red', 'Blue')[q % 2]} shoes {q}" for q in query])
         counts = cm.Counts.from_arrays(names, np.arange(360), position, impressions, clicks)

@@ -19,7 +19,7 @@ from clickmix import cli
 from clickmix.engines.choose import embedded
 from clickmix.groups.places import read_histogram
 from clickmix.judging.changes import Moved
-from clickmix.report import SECTIONS, LogReport, Section, log_page, page_html
+from clickmix.report import SECTIONS, Line, LogReport, Section, log_page, page_html
 from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_far_labels, read_label_bins, thinned
 from clickmix.report.mixture_figures import chosen_groups, expected_documents, group_figures, label_curve
 from clickmix.report.words import percent
@@ -73,6 +73,14 @@ def test_the_bars_are_the_documents_of_the_log(counts: cm.Counts, fit: cm.Mixtur
     for rate in rates:
         found[bin_of(rate, bars.edges)] += 1  # type: ignore[arg-type, union-attr]
     assert list(bars.heights) == found.tolist()  # type: ignore[union-attr]
+
+
+def test_the_fit_is_drawn_over_the_whole_range(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    panels = [figure.panels[0] for figure in group_figures(fit, read_histogram(counts))]
+    lines = [mark for panel in panels for mark in panel.marks if isinstance(mark, Line)]
+    assert len(lines) == 2 * len(panels)
+    assert np.isfinite([y for line in lines for y in line.y]).all()
+    assert min(y for line in lines for y in line.y) == panels[0].y.low
 
 
 @pytest.mark.parametrize("prior", ["position", "flat"])

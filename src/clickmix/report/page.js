@@ -15,7 +15,7 @@
   const label = (value) => value.toFixed(2);
   const percent = (share) => {
     if (share === 0 || share === 1) return `${100 * share}%`;
-    if (share > 0.995) return ">99%";
+    if (share >= 0.995) return ">99%";
     if (100 * share < 1e-4) return "<0.0001%";
     return share >= 0.0995 ? `${Math.round(100 * share)}%` : `${Number((100 * share).toPrecision(2))}%`;
   };

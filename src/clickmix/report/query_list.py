@@ -33,7 +33,7 @@ class QueryList:
         clicks, mean position, rank by label, positions. Position: position, impressions, clicks.
         """
         return {
-            "usual": {str(at): [round(low, 5), round(high, 5)] for at, (low, high) in sorted(self.usual.items())},
+            "usual": {str(at): rates for at, rates in sorted(self.usual.items())},
             "queries": [_query_values(query) for query in self.queries],
         }
 
@@ -95,10 +95,10 @@ def _query_values(query: ShownQuery) -> list[Any]:
     unsure = None if query.unsure is None else round(query.unsure, 3)
     results = [_result_values(result) for result in query.results]
     name = printable(cut(query.query_id))
-    return [name, query.impressions, query.clicks, query.documents, unsure, round(query.gain, 3), results]
+    return [name, query.impressions, query.clicks, query.documents, unsure, round(query.gain, 2), results]
 
 
 def _result_values(result: ShownDocument) -> list[Any]:
-    low, high = (None if end is None else round(end, 3) for end in (result.low, result.high))
+    low, high = (None if end is None else round(end, 2) for end in (result.low, result.high))
     numbers = [result.impressions, result.clicks, round(result.mean_position, 1), result.rank_by_label]
-    return [printable(cut(result.doc_id)), round(result.label, 3), low, high, *numbers, result.positions]
+    return [printable(cut(result.doc_id)), round(result.label, 2), low, high, *numbers, result.positions]

@@ -165,11 +165,14 @@ def change_results(moved: Moved) -> ChangeResults:
 
 
 def usual_rates(fitted: MixtureFit) -> dict[int, tuple[float, float]]:
-    """By position, the click rates of documents that are not relevant and most relevant; empty where context counts."""
+    """By position, the click rates of documents that are not relevant and most relevant, to four digits.
+
+    Empty where a place is more than a position.
+    """
     if fitted.context:
         return {}
     return {
-        seen.place.position: (group.mixture.rates[0], group.mixture.rates[-1])
+        seen.place.position: (float(f"{group.mixture.rates[0]:.4g}"), float(f"{group.mixture.rates[-1]:.4g}"))
         for group in fitted.groups
         for seen in group.places
         if group.mixture.informative

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 LONGEST_ID = 80  # letters
 LEAST_PERCENT = 1e-4  # smaller ones are only said to be smaller
@@ -29,13 +30,14 @@ def percent(share: float) -> str:
     """
     if share in (0, 1):
         return f"{share:.0%}"
-    if share > 0.995 and share < 1:
+    if 0.995 <= share < 1:
         return ">99%"
     if 0 < 100 * share < LEAST_PERCENT:
         return f"<{LEAST_PERCENT:.4f}%"
-    if abs(share) >= 0.0995:
-        return f"{100 * share:.0f}%"
-    return f"{float(f'{100 * share:.2g}'):.6f}".rstrip("0").rstrip(".") + "%"
+    exact = Decimal(100 * share)
+    step = Decimal(1).scaleb(min(0, exact.adjusted() - 1)) if abs(share) < 0.0995 else Decimal(1)
+    text = f"{exact.quantize(step, ROUND_HALF_UP):f}"  # as the script of a page rounds
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
 
 
 def count_text(count: float) -> str:
