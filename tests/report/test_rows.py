@@ -141,3 +141,9 @@ def test_numbers_are_written_without_exponents(value: float) -> None:
 def test_a_command_never_shows_a_folder(words: list[str]) -> None:
     assert "/" not in command_text([f"/secret/{word}" for word in words])
     assert "secret" not in command_text([f"--model=/secret/{word}/x" for word in words])
+
+
+def test_a_long_command_is_cut() -> None:
+    shown = command_text(["clickmix", "debias", *(f"/logs/day-{i:04}.parquet" for i in range(1000))])
+    assert shown.startswith("clickmix debias day-0000.parquet day-0001.parquet ")
+    assert (len(shown), shown[-1]) == (401, "…")

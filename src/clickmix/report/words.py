@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 LONGEST_ID = 80  # letters
+LONGEST_COMMAND = 400
 LEAST_PERCENT = 1e-4  # smaller ones are only said to be smaller
 MOST_COUNTED = 1_000_000  # infinite counts are above it
 
@@ -89,7 +90,7 @@ def file_name(path: str) -> str:
 
 
 def command_text(words: Sequence[str]) -> str:
-    """Write a command in one line, with file names only.
+    """Write a command in one line, with file names only, at most 400 letters: a shell's * can name thousands of files.
 
     >>> command_text(["clickmix", "debias", "/srv/my log.csv", "--engine=postgresql://u:p@host/shop"])
     "clickmix debias 'my log.csv' --engine=shop"
@@ -97,9 +98,10 @@ def command_text(words: Sequence[str]) -> str:
     shown = []
     for word in words:
         key, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        text = key + equals + file_name(value)
+        text = cut(key + equals + file_name(value))
         shown.append(f"'{text}'" if re.search(r"\s", text) or not text else text)
-    return " ".join(shown)
+    command = " ".join(shown)
+    return command if len(command) <= LONGEST_COMMAND else command[:LONGEST_COMMAND] + "…"
 
 
 # How a value of each kind is written. None is a dash, whatever its kind.
