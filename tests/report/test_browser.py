@@ -326,19 +326,34 @@ def test_without_script_the_first_queries_can_be_read(browser: Browser, list_pag
     )
 
 
-@pytest.mark.skipif(AXE is None, reason="no axe-core here: accessibility is not checked (see CLICKMIX_AXE)")
+needs_axe = pytest.mark.skipif(AXE is None, reason="no axe-core here: accessibility is not checked (CLICKMIX_AXE)")
+
+
+def accessibility_faults(browser: Browser) -> list[list[str]]:
+    """What axe-core finds in the page: the rule, the first element, and why."""
+    assert AXE is not None
+    browser.evaluate(AXE.read_text(encoding="utf-8"))
+    found: list[list[str]] = browser.evaluate(
+        "axe.run().then(done => done.violations.map(v => [v.id, v.nodes[0].html, v.nodes[0].failureSummary]))"
+    )
+    return found
+
+
+@needs_axe
+def test_the_accessibility_engine_notices_faults(browser: Browser, folder: Path) -> None:
+    bad = folder / "inaccessible.html"
+    bad.write_text('<html lang="en"><title>t</title><main><h1 style="color: #ccc">pale</h1><input></main>')
+    browser.open(bad, width=1400)
+    assert [rule for rule, _, _ in accessibility_faults(browser)] == ["color-contrast", "label"]
+
+
+@needs_axe
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_an_accessibility_engine_finds_nothing(browser: Browser, list_page: Path, width: int, dark: bool) -> None:
-    assert AXE is not None
     browser.open(list_page, width=width, dark=dark)
     browser.evaluate(UNFOLD)
-    browser.evaluate(AXE.read_text(encoding="utf-8"))
-    found = browser.evaluate(
-        "axe.run().then(done => done.violations.map(v => [v.id, v.nodes.length, v.nodes[0].html, "
-        "v.nodes[0].failureSummary]))"
-    )
-    assert found == []
+    assert accessibility_faults(browser) == []
 
 
 def test_text_on_a_phone_is_large_enough_to_read(browser: Browser, page: Path) -> None:

@@ -272,7 +272,7 @@ def test_every_section_has_a_help_and_a_place_of_its_own(member: Any) -> None:
 
 
 @pytest.mark.parametrize(("mixture", "grades"), [("graded", 3), ("graded", 5), ("nonparametric", 21)])
-def test_several_grades_are_told_as_such(counts: cm.Counts, mixture: str, grades: int) -> None:
+def test_several_grades_are_described_as_grades(counts: cm.Counts, mixture: str, grades: int) -> None:
     fitted = cm.MixtureCorrection(mixture, grades=min(grades, 5)).fit(counts)
     shown = text(report(counts, fitted))
     assert f"how often documents of each of {grades} grades of relevance are clicked there" in shown
@@ -379,7 +379,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("report_name", "message"), FAILURES)
-def test_a_report_that_cannot_be_written_is_told_before_any_work(
+def test_a_report_that_cannot_be_written_is_reported_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report_name: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -390,7 +390,7 @@ def test_a_report_that_cannot_be_written_is_told_before_any_work(
     assert not Path("labels.csv").exists()
 
 
-def test_a_missing_extra_is_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = run("debias", "no such log.csv", "-o", "labels.csv", "--report", "report.html")

@@ -1,4 +1,4 @@
-"""Pages: every text is shown as text, nothing is loaded, nothing runs; a missing extra is told before any work."""
+"""Pages: every text is shown as text, nothing is loaded, only its own script runs; a missing extra is reported."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_page_is_written_whole(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "report.html"]
 
 
-def test_a_missing_extra_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     message = "A report is made with jinja2, which is not installed. Install it with: pip install 'clickmix[report]'"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):

@@ -18,11 +18,11 @@ GLOSSARY: Mapping[str, str] = {
     "interval": "Where the true relevance lies with 95% probability, if the model holds.",
     "label": "How relevant a document is for a query, from 0 to 1, as far as clicks tell.",
     "place": "A position, in its context where there is one.",
-    "position bias": "People look at the top of a list more than further down, so what stands there is clicked more.",
+    "position bias": "People look at the top of a list more than further down, so what is there gets more clicks.",
     "prior": "The mean relevance of the documents at a place, before any click is looked at.",
     "separation": "The share of the uncertainty about relevance that clicks remove: 0% none, 100% all.",
     "sure label": "A label below 0.1 or from 0.9 on.",
-    "trust bias": "People click what stands at the top even if it is not relevant, because they trust the engine.",
+    "trust bias": "People click what is at the top even if it is not relevant, because they trust the engine.",
     "unsure": "Of a query: the mean width of its labels' intervals, from 0% to 100%.",
     "verdict": "How far to trust the labels of this log, or of one place.",
 }

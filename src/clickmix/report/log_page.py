@@ -18,7 +18,7 @@ from clickmix.report.section import LogReport, log_sections
 from clickmix.report.words import command_text, file_name, label_text, number_text, percent
 
 PROBLEM = (
-    "People click what stands at the top: they look there, and they trust the engine. So a click-through rate says as "
+    "People click what is at the top: they look there, and they trust the engine. So a click-through rate says as "
     "much about the position as about the document."
 )
 REMEDY = (
@@ -42,7 +42,7 @@ def log_page(
 ) -> Page:
     """Make the report on a log and its correction; write it with `write_page`.
 
-    `sources`: the log as the user named it. `correction`: its name, said where there is no verdict.
+    `sources`: the log as the user named it. `correction`: its name, shown where there is no verdict.
     `changes`: what `judging.changes.labels_moved` found against the previous labels; compare before you replace them.
     `command`: the words of the command (`sys.argv`). Of sources and command the page shows file names, not folders.
     `date`: shown as given. Without it the same input gives the same bytes.

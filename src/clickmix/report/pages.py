@@ -31,7 +31,7 @@ PRINTED_RANK = 6  # columns of a higher rank are left out on paper
 
 @dataclass(frozen=True)
 class Listing:
-    """A table of ready texts under a head; columns of numbers, given by their index, stand right; notes stand below.
+    """A table of ready texts under a head; columns of numbers, given by their index, are aligned right; notes go below.
 
     For results use `Rows`, which keep their values. On a phone a row is a card where `cards` says so.
     """

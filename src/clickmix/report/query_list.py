@@ -79,7 +79,7 @@ class QueryList:
 
 
 def json_line(document: Any) -> str:
-    """JSON in one line, in which nothing can end the element of a page it stands in."""
+    """JSON in one line, safe inside an element of a page: nothing in it can end that element."""
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e").replace("\u2028", r"\u2028")
 

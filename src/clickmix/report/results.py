@@ -206,7 +206,7 @@ def _verdict(fitted: MixtureFit) -> VerdictResult:
 
 
 def _place_rows(fitted: MixtureFit) -> Iterator[tuple[Value, ...]]:
-    """A row per place, context by context; with a cascade, whose context is what stands above, position by position."""
+    """A row per place, context by context; with a cascade, whose context is the list above, position by position."""
     groups: Sequence[Group] = fitted.groups
     if fitted.examination != "pbm":
         groups = sorted(groups, key=lambda group: group.places[0].place)

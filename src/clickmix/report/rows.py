@@ -39,12 +39,12 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """What stands above the column."""
+        """The text above the column."""
         return self.title or self.name.replace("_", " ")
 
     @property
     def numeric(self) -> bool:
-        """Whether values are numbers, which stand right."""
+        """Whether values are numbers, which are aligned right."""
         return self.kind not in ("text", "sentence", "outcome")
 
     def text(self, value: Value) -> str:

@@ -50,7 +50,7 @@ class LogReport:
 
 
 class LogSection(Protocol):
-    """A member of the family: where it stands in the report, and what makes it."""
+    """A member of the family: its place in the report, and what makes its section."""
 
     order: int
 

@@ -22,9 +22,9 @@ class Checks:
         if not checks.rows:
             return Section("Checks", ["The assumptions of the model were not checked on this log."])
         outcomes = Counter(str(row[0]) for row in checks.rows)
-        told = ", ".join(f"{outcomes[name]} {name}" for name in ("fail", "note", "pass") if outcomes[name])
+        summary = ", ".join(f"{outcomes[name]} {name}" for name in ("fail", "note", "pass") if outcomes[name])
         prose = (
-            f"What would make the labels wrong, looked for in this log: {told}. A check fails when the size of the "
+            f"What would make the labels wrong, looked for in this log: {summary}. A check fails when the size of the "
             "sign is above the limit, which logs that keep the assumptions stay below; it is a note from half the "
             "limit on."
         )

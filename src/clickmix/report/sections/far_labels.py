@@ -33,8 +33,8 @@ class FarLabels:
             if documents
         ]
         prose = (
-            "Where label and click-through rate disagree most. The first are clicked because of where they stand; the "
-            "others are clicked seldom because few people look there, yet more often than is usual there."
+            "Where label and click-through rate disagree most. The first are clicked because of where they are shown; "
+            "the others are clicked seldom because few people look there, yet more often than is usual there."
             if tables
             else "No label is far from its document's click-through rate."
         )

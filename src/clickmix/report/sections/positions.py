@@ -22,7 +22,7 @@ class Positions:
 
     def section(self, report: LogReport) -> Section:
         """Figures by position."""
-        prose = ["How often people click depends on where a document stands, not only on how good it is."]
+        prose = ["How often people click depends on where a document is shown, not only on how good it is."]
         figures, fit = [_position_figure(report.histogram)], report.mixture
         if fit is not None:
             prose.append(
@@ -50,7 +50,7 @@ def _position_figure(histogram: Histogram) -> Figure:
         "Click-through rate by position",
         Axis("position", whole=True),
         [Panel(Axis("clicks per impression", low=0, percent=True), lines)],
-        note="How often people click what stands at a position. It falls with the position even where documents are "
+        note="How often people click what is at a position. It falls with the position even where documents are "
         "equally good, so it cannot be read as relevance." + (some if left > 0 else ""),
     )
 
