@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
     from clickmix.counts.counts import Counts
     from clickmix.engines.choose import Engines
+    from clickmix.judging.changes import Moved
     from clickmix.log.sources import Source
+    from clickmix.pipeline import Debiased
     from clickmix.registry import Option
 
 Log = Annotated[
@@ -36,7 +40,13 @@ Memory = Annotated[str | None, typer.Option(help="How much memory to use, for in
 Engine = Annotated[
     str, typer.Option(help="Who runs the SQL: duckdb, spark, a Spark master, or postgresql://user@host/database.")
 ]
-Since = Annotated[str | None, typer.Option(help="Labels written before; says how they moved. May be the output.")]
+Previous = Annotated[
+    str | None,
+    typer.Option("--previous", "--since", help="Labels written before; says what changed. May be the output."),
+]
+MinSessions = Annotated[
+    int, typer.Option(help="A report shows only queries whose documents were shown so often, on average.")
+]
 
 
 def correction_options() -> list[Option]:
@@ -61,7 +71,8 @@ def debias(
     max_contexts: MaxContexts = MOST_CONTEXTS,
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a report here: one HTML file.")] = None,
-    since: Since = None,
+    report_min_sessions: MinSessions = 10,
+    previous: Previous = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -80,16 +91,16 @@ def debias(
         check_report(report)
     opened, read = _open(engine, memory), [path for path in options.values() if isinstance(path, Path)]
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
-    before = _open_since(since, opened)
-    with loading("clickmix.judging.changes", "clickmix.report.summary", "rich.console"):
+    before = _open_previous(previous, opened)
+    with loading("clickmix.judging.changes", "clickmix.report.results"):
         counts = _count(log, opened, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
     done = fit_and_label(counts, correction, judging=True, watch=progress_bar)
-    _write_labels(done.labels, output, before)
+    changes = _write_labels(done.labels, output, before)
     if model is not None and isinstance(done.fit, Saved):
         done.fit.write(model)
     print_fit(done.fit)
     if report is not None:
-        _write_report(report, counts, done.fit, log, name)
+        _write_report(report, done, log, name, changes, report_min_sessions)
 
 
 def counts(
@@ -172,7 +183,7 @@ def label(
     fitted = MixtureFit.read(model)
     opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
     check_outputs(log, opened, table=output, read=[model])
-    before = _open_since(since, opened)
+    before = _open_previous(previous, opened)
     try:
         counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
     except InputError as error:
@@ -254,15 +265,15 @@ def _counted_before(counts: Path) -> tuple[int, int]:
     return impressions, clicks
 
 
-def _open_since(since: str | None, engine: Engines) -> Source | None:
-    if since is None:
+def _open_previous(previous: str | None, engine: Engines) -> Source | None:
+    if previous is None:
         return None
     from clickmix.judging.changes import open_labels
 
-    return open_labels(since, engine)
+    return open_labels(previous, engine)
 
 
-def _write_labels(labels: Labels, output: str, before: Source | None) -> None:
+def _write_labels(labels: Labels, output: str, before: Source | None) -> Moved | None:
     from clickmix.judging.changes import labels_moved
 
     moved = labels_moved(labels, before) if before else None  # before writing: it may be the file to be replaced
@@ -271,12 +282,25 @@ def _write_labels(labels: Labels, output: str, before: Source | None) -> None:
     say(f"{rows:,} labels in {output}.")
     for sentence in moved.sentences() if moved else ():
         say(sentence)
+    return moved
 
 
-def _write_report(path: Path, counted: Counts, fitted: Any, log: list[str], correction: str) -> None:
+def _write_report(
+    path: Path, done: Debiased, log: list[str], correction: str, changes: Moved | None, min_sessions: int
+) -> None:
     from clickmix.report import log_page, write_page
 
     with stages() as stage:
         stage("writing the report")
-        write_page(log_page(counted, fitted, sources=log, correction=correction), path)
+        page = log_page(
+            done.counts,
+            done.fit,
+            sources=log,
+            correction=correction,
+            changes=changes,
+            command=["clickmix", *sys.argv[1:]],
+            date=datetime.date.today().isoformat(),
+            min_sessions=min_sessions,
+        )
+        write_page(page, path)
     say(f"Report, for a browser: {path}")

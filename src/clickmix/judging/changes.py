@@ -13,7 +13,8 @@ from clickmix.errors import InputError
 from clickmix.log.open import find_sources
 from clickmix.log.sources import Source, kind_of, unreadable
 
-MOST_EXAMPLES = 3
+MOST_EXAMPLES = 20
+TOLD = 3  # in a sentence each
 FAR = 0.1
 
 
@@ -36,7 +37,7 @@ class Moved:
         ]
         return told + [
             f"Moved most: query {query!r}, document {document!r} from {before:.3f} to {after:.3f}."
-            for query, document, before, after in self.furthest
+            for query, document, before, after in self.furthest[:TOLD]
         ]
 
 
