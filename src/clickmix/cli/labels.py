@@ -170,7 +170,7 @@ def label(
     log: Log,
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
-    since: Since = None,
+    previous: Previous = None,
     max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
