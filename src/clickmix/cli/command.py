@@ -17,6 +17,7 @@ try:
 
     import clickmix
     from clickmix.cli import experiments as cli_experiments
+    from clickmix.cli import export as cli_export
     from clickmix.cli import labels as cli_labels
     from clickmix.cli import rankers as cli_rankers
     from clickmix.cli import sql as cli_sql
@@ -106,6 +107,7 @@ for _command in (
     cli_rankers.train,
     cli_rankers.evaluate,
     cli_rankers.score,
+    cli_export.export,
     cli_experiments.reproduce,
 ):
     app.command()(_command)
