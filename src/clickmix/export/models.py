@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +68,7 @@ def beside(output: Path, end: str) -> Path:
 
 def upload(method: str, path: str, file: Path) -> str:
     """The request that sends a file to an engine on this machine."""
-    return f"curl -X {method} '{path}' -H 'Content-Type: application/json' --data-binary @{file}"
+    return f"curl -X {method} {path} -H 'Content-Type: application/json' --data-binary @{shlex.quote(str(file))}"
 
 
 def json_bytes(value: Any) -> bytes:

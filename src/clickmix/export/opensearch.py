@@ -5,17 +5,20 @@ A judgment list is one document of an index. A document holds 10,000 objects, so
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from clickmix.errors import InputError, SettingError
-from clickmix.export.folders import new_folder
 from clickmix.export.judgments import LABEL_OPTIONS, ROWS, Judgments, JudgmentTarget, enclosed
 from clickmix.export.target import EXPORTS, TITLE, Exported
+from clickmix.storage.folders import new_folder
 
 MOST_OBJECTS = 9_999  # `index.mapping.nested_objects.limit` is 10,000: queries and ratings of a list together
 LONGEST_NAME = 2_000
-PATH = "_plugins/_search_relevance/judgments"
+SEND = "curl -X PUT localhost:9200/_plugins/_search_relevance/judgments -H 'Content-Type: application/json'"
 
 
 @EXPORTS.register(
@@ -51,10 +54,7 @@ class OpenSearch(JudgmentTarget):
         return Exported(
             tuple(output / file for file in files),
             self._notes(parts),
-            (
-                f"for list in {output}/*.json; do "
-                f"curl -X PUT localhost:9200/{PATH} -H 'Content-Type: application/json' -d @$list; done",
-            ),
+            (f"for list in {shlex.quote(str(output))}/*.json; do {SEND} -d @$list; done",),
         )
 
     def _notes(self, parts: int) -> tuple[str, ...]:
@@ -71,20 +71,20 @@ class OpenSearch(JudgmentTarget):
 def _parts(judgments: Judgments) -> tuple[int, Judgments]:
     """How many lists there are, and the judgments with the number of their list, from 0, as the column `part`."""
     engine = judgments.engine
-    sizes = engine.rows(f"SELECT count(*), any_value(query) FROM {judgments.table} GROUP BY number ORDER BY number")
-    largest, query = max(sizes, key=lambda size: int(size[0]))
+    sizes = engine.fetch(f"SELECT count(*) AS size FROM {judgments.table} GROUP BY number ORDER BY number")["size"]
+    largest = int(sizes.max())
     if largest >= MOST_OBJECTS:
+        ((query,),) = engine.rows(f"SELECT any_value(query) FROM {judgments.table} WHERE number = {sizes.argmax() + 1}")
         raise InputError(
             f"Query {query!r} has {largest:,} judgments, and a list in OpenSearch holds {MOST_OBJECTS - 1:,}. "
             f"Keep the best with --top {MOST_OBJECTS - 1}. Nothing was written."
         )
-    starts, filled = [1], 0
-    for number, (size, _) in enumerate(sizes, start=1):
+    firsts, filled = [1], 0
+    for number, size in enumerate(sizes.tolist(), start=1):
         filled += size + 1
         if filled > MOST_OBJECTS:
-            starts.append(number)
+            firsts.append(number)
             filled = size + 1
-    begins = "[" + ", ".join(map(str, starts)) + "]"
-    part = f"len(list_filter({begins}, lambda start: start <= number)) - 1"
-    parted = engine.keep(f"SELECT *, {part} AS part FROM {judgments.table}")
-    return len(starts), replace(judgments, table=parted)
+    engine.register("lists", {"first": np.array(firsts), "part": np.arange(len(firsts))})
+    parted = engine.keep(f"SELECT * FROM {judgments.table} ASOF JOIN lists ON number >= first")
+    return len(firsts), replace(judgments, table=parted)

@@ -8,6 +8,7 @@ from pathlib import Path
 from clickmix.engines.sql import literal
 from clickmix.export.indexes import INDEX, needed_index
 from clickmix.export.judgments import LABEL_OPTIONS, ROWS, Judgments, JudgmentTarget, enclosed
+from clickmix.export.models import upload
 from clickmix.export.target import EXPORTS, Exported
 
 TEMPLATE = {"id": "clickmix", "template": {"source": {"query": {"multi_match": {"query": "{{query}}"}}}}}
@@ -39,5 +40,5 @@ class RankEval(JudgmentTarget):
         return Exported(
             (output,),
             ("The template searches all fields of the index: put your own query there.",),
-            (f"curl -X POST localhost:9200/{index}/_rank_eval -H 'Content-Type: application/json' -d @{output}",),
+            (upload("POST", f"localhost:9200/{index}/_rank_eval", output),),
         )

@@ -1,7 +1,8 @@
 """A ranker -> Solr's MultipleAdditiveTreesModel, every number as text.
 
 Solr goes left where x <= threshold + 1e-6, in single precision: the threshold written is the largest whose sum with
-1e-6 is LightGBM's, in single precision. Where there is none, as with thresholds far below 1e-3, the ranker is refused.
+1e-6 is LightGBM's, in single precision. Where there is none, as with many thresholds below 1e-3, the ranker is refused.
+Next to 0 that sum is coarse: values between -1e-13 and 1e-35 count as 0.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from clickmix.export.trees import Tree, Trees, floor32, read_trees
 
 SERVER = "localhost:8983/solr/COLLECTION/schema"
 SLACK = np.float32(1e-6)
-ZERO = np.float32(1e-35)  # LightGBM's threshold between 0 and what is above
+ZERO = np.float32(1e-35)  # LightGBM's thresholds below and above 0
 
 
 @EXPORTS.register("solr", help="a MultipleAdditiveTreesModel of Solr", options=MODEL_OPTIONS)
@@ -31,7 +32,7 @@ class Solr(ModelTarget):
 
     limits = (
         "Numeric splits only, at thresholds Solr can meet: it adds 1e-6 to each, so small features must be scaled up. "
-        "A value above 0 and up to 1e-35 counts as above 0."
+        "Values between -1e-13 and 1e-35 count as 0."
     )
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
@@ -94,7 +95,7 @@ def slack_threshold(threshold: float) -> np.float32 | None:
     while np.float32(np.nextafter(written, np.float32(np.inf)) + SLACK) <= most < np.inf:
         written = np.nextafter(written, np.float32(np.inf))
     met = np.float32(written + SLACK)
-    return written if met == most or (met == 0 and most <= ZERO) else None
+    return written if met == most or abs(most) <= ZERO else None
 
 
 def _node(tree: Tree, number: int, names: Sequence[str], *, directions: bool) -> dict[str, Any]:

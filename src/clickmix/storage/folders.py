@@ -1,4 +1,4 @@
-"""Folders of several files that appear whole or not at all."""
+"""Folders of several files: each appears whole, or not at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from clickmix.errors import InputError
+from clickmix.errors import InputError, written
 from clickmix.storage.files import check_writable
 
 
@@ -33,3 +33,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    finally:  # the files are gone, or have another name
+        for path in [path for path in written if Path(path).parent == temporary]:
+            written.remove(path)
+    written.append(str(folder))
