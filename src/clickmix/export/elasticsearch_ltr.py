@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from clickmix.export.models import MODEL_OPTIONS, ModelFiles, ModelTarget, beside, json_bytes, upload
 from clickmix.export.target import EXPORTS
-from clickmix.export.trees import LARGEST_FLOAT, Tree, Trees, floor32, read_trees
+from clickmix.export.trees import Tree, Trees, above32, floor32, read_trees
 
 SERVER = "localhost:9200"
 PLACEHOLDERS = "Each feature is a match on a field of its own name: put your own queries into {}."
@@ -102,13 +100,11 @@ def _node(tree: Tree, number: int, names: Sequence[str], depth: int = 0) -> dict
     node = tree[number]
     if node.is_leaf:
         return {"nodeid": number, "leaf": node.value}
-    # A threshold above all numbers separates the missing ones; JSON has no infinity.
-    above = min(float(np.nextafter(floor32(node.threshold), np.float32(np.inf))), LARGEST_FLOAT)
     return {
         "nodeid": number,
         "depth": depth,
         "split": names[node.feature],
-        "split_condition": above,
+        "split_condition": float(above32(floor32(node.threshold))),
         "yes": node.left,
         "no": node.right,
         "missing": node.left if node.missing_left else node.right,

@@ -17,7 +17,7 @@ from clickmix.errors import InputError
 from clickmix.rankers import Ranker, load_ranker
 from clickmix.rankers.lambdamart import lightgbm_module
 
-LARGEST_FLOAT = float(np.finfo(np.float32).max)
+LARGEST_FLOAT = np.finfo(np.float32).max
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,14 @@ def _flat(root: dict[str, Any], names: Sequence[str], target: str) -> Tree:
     return tuple(nodes)
 
 
+def above32(number: np.float32) -> np.float32:
+    """The next number above in single precision, or the largest itself: JSON has no infinity.
+
+    LightGBM tells missing values from all others by a threshold above all numbers.
+    """
+    return number if number == LARGEST_FLOAT else np.nextafter(number, np.float32(np.inf))
+
+
 def floor32(threshold: float) -> np.float32:
     """The largest single-precision number up to a threshold: in single precision, x <= both means the same.
 
@@ -121,4 +129,5 @@ def floor32(threshold: float) -> np.float32:
     """
     with np.errstate(over="ignore"):
         nearest = np.float32(threshold)
-    return nearest if nearest <= threshold else np.nextafter(nearest, np.float32(-np.inf))
+    # As Python numbers: numpy would round the threshold before it compares.
+    return nearest if float(nearest) <= threshold else np.float32(np.nextafter(nearest, np.float32(-np.inf)))
