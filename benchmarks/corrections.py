@@ -23,7 +23,7 @@ from clickmix.corrections.none import NoCorrection
 from clickmix.corrections.oracle import Oracle
 from clickmix.corrections.parameters import BiasParameters
 from clickmix.corrections.regression_em import RegressionEM, RegressionEMFit
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.features import binarized
 from clickmix.features.split import Split
 from clickmix.lab.affine_error import affine_error

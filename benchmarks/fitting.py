@@ -14,7 +14,8 @@ import numpy as np
 
 from clickmix import Counts
 from clickmix.corrections.mixture import MixtureCorrection
-from clickmix.mixtures import Observations, fit_group
+from clickmix.groups.observations import Observations
+from clickmix.mixtures.single import fit_group
 from measuring import least_seconds, write_result
 from simulation import simulated
 

@@ -10,7 +10,8 @@ import os
 from collections import Counter
 from typing import Any
 
-from clickmix.mixtures import Observations, fit_neighbours
+from clickmix.groups.observations import Observations
+from clickmix.mixtures.neighbours import fit_neighbours
 from measuring import write_result
 from simulation import simulated
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from clickmix.counts import count
+from clickmix.counts.counts import count
 from clickmix.groups.places import read_histogram
 from clickmix.lab.demo import Demo, run_demo
 from clickmix.lab.demo_page import calibration_figure

@@ -29,7 +29,7 @@ from clickmix.corrections.affine import AffineCorrection
 from clickmix.corrections.correction import Correction
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.parameters import BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.evaluate import evaluate
 from clickmix.features import Collection, Split, binarized, graded, make_examples
 from clickmix.lab.collections import load_collection, production_ranker

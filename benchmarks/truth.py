@@ -93,7 +93,7 @@ def _row(setting: tuple[int, int, str], found: list[tuple[dict[str, float], int]
 
 def _moving() -> dict[str, float]:
     """60,000 documents, 3 impressions at each of 5 neighbouring positions: RMSE over that of the limit."""
-    import clickmix.corrections.mixture as module
+    import clickmix.corrections.mixture_based.groups as module
 
     counts, relevant, limit = spread(0)
     best = rmse(limit, relevant)

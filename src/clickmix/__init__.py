@@ -13,29 +13,25 @@ if TYPE_CHECKING:
     from clickmix.corrections.affine import AffineCorrection
     from clickmix.corrections.check import Check, Violation
     from clickmix.corrections.coec import ClicksOverExpected
-    from clickmix.corrections.fitted import Explanation, MixtureFit
     from clickmix.corrections.ips import InversePropensity
     from clickmix.corrections.labels import Labels
     from clickmix.corrections.mixture import MixtureCorrection
+    from clickmix.corrections.mixture_based.fit import Explanation, MixtureFit
     from clickmix.corrections.none import NoCorrection
     from clickmix.corrections.oracle import Oracle
     from clickmix.corrections.parameters import BiasParameters
     from clickmix.corrections.plain_em import PlainEM, PlainEMFit
     from clickmix.corrections.regression_em import RegressionEM, RegressionEMFit
-    from clickmix.counts import Counts, count
+    from clickmix.counts.counts import Counts, count
     from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
+    from clickmix.groups.observations import Observations
     from clickmix.judging.verdict import Judgement, LogVerdict, judge
     from clickmix.lab.affine_error import affine_error, wrong_parameters
-    from clickmix.mixtures import (
-        Mixture,
-        Observations,
-        Verdict,
-        expected_error,
-        fit_group,
-        fit_jointly,
-        impressions_for,
-    )
     from clickmix.mixtures.group import Group
+    from clickmix.mixtures.impressions_needed import expected_error, impressions_for
+    from clickmix.mixtures.joint import fit_jointly
+    from clickmix.mixtures.mixture import Mixture, Verdict
+    from clickmix.mixtures.single import fit_group
     from clickmix.pipeline import debias
 
 __version__ = "0.1.0"
@@ -43,19 +39,19 @@ __version__ = "0.1.0"
 # The public names in the order of the walk, each with its module: imported when first asked for, so that the command
 # answers at once.
 _MODULES = {
-    "count": "clickmix.counts",
-    "Counts": "clickmix.counts",
+    "count": "clickmix.counts.counts",
+    "Counts": "clickmix.counts.counts",
     "Observations": "clickmix.groups.observations",
-    "fit_group": "clickmix.mixtures",
-    "fit_jointly": "clickmix.mixtures",
-    "Mixture": "clickmix.mixtures",
-    "Verdict": "clickmix.mixtures",
-    "expected_error": "clickmix.mixtures",
-    "impressions_for": "clickmix.mixtures",
+    "fit_group": "clickmix.mixtures.single",
+    "fit_jointly": "clickmix.mixtures.joint",
+    "Mixture": "clickmix.mixtures.mixture",
+    "Verdict": "clickmix.mixtures.mixture",
+    "expected_error": "clickmix.mixtures.impressions_needed",
+    "impressions_for": "clickmix.mixtures.impressions_needed",
     "MixtureCorrection": "clickmix.corrections.mixture",
-    "MixtureFit": "clickmix.corrections.fitted",
+    "MixtureFit": "clickmix.corrections.mixture_based.fit",
     "Group": "clickmix.mixtures.group",
-    "Explanation": "clickmix.corrections.fitted",
+    "Explanation": "clickmix.corrections.mixture_based.fit",
     "NoCorrection": "clickmix.corrections.none",
     "BiasParameters": "clickmix.corrections.parameters",
     "AffineCorrection": "clickmix.corrections.affine",

@@ -1,61 +1,103 @@
-"""From a click log to labels in one call: count, fit, label."""
+"""The walk on one page: read and count a log, fit a correction, label, judge. The command and Python both call it.
+
+log -> counts -> fit -> labels
+                  fit -> verdict
+"""
 
 from __future__ import annotations
 
-import os
-import reprlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
-from clickmix.corrections.affine import AffineCorrection
-from clickmix.corrections.clipping import Clip
-from clickmix.corrections.coec import ClicksOverExpected
-from clickmix.corrections.correction import Correction
-from clickmix.corrections.ips import InversePropensity
-from clickmix.corrections.mixture import MixtureCorrection
-from clickmix.corrections.none import NoCorrection
-from clickmix.corrections.options import CORRECTIONS, Options, needs_lists
-from clickmix.corrections.parameters import BiasParameters
-from clickmix.corrections.plain_em import PlainEM
-from clickmix.corrections.regression_em import RegressionEM
-from clickmix.counts import Counts, count
-from clickmix.counts.counts import BadRows
+from clickmix.corrections.correction import CORRECTIONS, Correction, Fitted, needs_lists
+from clickmix.counts.contexts import MOST_CONTEXTS
+from clickmix.counts.counts import BadRows, Counts, count
 from clickmix.errors import SettingError
 from clickmix.log.paths import are_paths
-from clickmix.mixtures.problem import Prior
+from clickmix.types import Progress
+
+if TYPE_CHECKING:
+    from clickmix.corrections.labels import Labels
+
+
+class Watch(Protocol):
+    """Whoever wants to know which stage is at work; what it gives is told the share that is done."""
+
+    def __call__(self, stage: str, /) -> AbstractContextManager[Progress | None]: ...
+
+
+def unwatched(stage: str) -> AbstractContextManager[Progress | None]:
+    """Nobody looks."""
+    return nullcontext()
+
+
+@dataclass(frozen=True)
+class Debiased:
+    """What became of a log: its counts, what was fitted to them, and the labels, which are computed when asked for."""
+
+    counts: Counts
+    fit: Fitted
+    labels: Labels
 
 
 def debias(
     log: Any,
     *,
-    correction: str = "mixture",
-    mixture: str = "auto",
-    prior: Prior = "position",
-    examination: str = "pbm",
-    parameters: Any = None,
-    clip: Clip | None = None,
-    features: Any = None,
-    regression: str | None = None,
-    trust: bool | None = None,
-    iterations: int | None = None,
-    seed: int | None = None,
+    correction: str | Correction = "mixture",
     context: Sequence[str] = (),
+    max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
     memory: str | None = None,
     engine: object = None,
+    **options: Any,
 ) -> Any:
-    """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame."""
-    options = Options(mixture, prior, examination, parameters, clip, features, regression, trust, iterations, seed)
-    chosen = choose_correction(correction, options)
+    """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame.
+
+    `correction` is a name, with its own `options` (`mixture="binomial"`, `parameters="ab.json"`, ...), or any object
+    with `fit(counts)`.
+    """
+    chosen = choose_correction(correction, **options)
     if isinstance(log, Counts):
         _check_counted(context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine)
-        return chosen.fit(log).label(log)
-    lists = needs_lists(correction, examination)
-    counts = count(log, columns=columns, context=context, bad_rows=bad_rows, memory=memory, engine=engine, lists=lists)
-    labels = chosen.fit(counts).label(counts)
+        return fit_and_label(log, chosen).labels
+    counts = count(
+        log,
+        columns=columns,
+        context=context,
+        max_contexts=max_contexts,
+        bad_rows=bad_rows,
+        memory=memory,
+        engine=engine,
+        lists=needs_lists(chosen),
+    )
+    labels = fit_and_label(counts, chosen).labels
     return labels if are_paths(log) else labels.like(log)
+
+
+def fit_and_label(
+    counts: Counts, correction: Correction, *, judging: bool = False, watch: Watch = unwatched
+) -> Debiased:
+    """Fit a correction to counts and label them; with `judging`, also look whether the log keeps its assumptions."""
+    with watch("fitting") as progress:
+        fit = correction.fit(counts, progress=progress)
+    if judging:
+        from clickmix.judging.checks import checked  # late: who wants labels alone needs no checks
+
+        fit = checked(fit, counts)
+    return Debiased(counts, fit, fit.label(counts))
+
+
+def choose_correction(correction: str | Correction, **options: Any) -> Correction:
+    """The correction of that name with its options; a correction is taken as it is."""
+    if isinstance(correction, str):
+        return CORRECTIONS.make(correction, **options)
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise SettingError(f"{given[0]}: the correction is an object that has its settings. Leave {given[0]} out.")
+    return correction
 
 
 def _check_counted(**settings: Any) -> None:
@@ -63,69 +105,3 @@ def _check_counted(**settings: Any) -> None:
     for name, value in settings.items():
         if value and (name, value) != ("bad_rows", "fail"):
             raise SettingError(f"{name}: these are counts, made without it. Give it to clickmix.count.")
-
-
-def choose_correction(correction: str, options: Options) -> Correction:
-    """The correction of that name."""
-    if correction not in CORRECTIONS:
-        raise SettingError(f"correction {correction!r}: expected one of {', '.join(CORRECTIONS)}.")
-    options.check(correction)
-    if correction == "mixture":
-        return MixtureCorrection(options.mixture, options.prior, examination=options.examination)
-    return NoCorrection() if correction == "none" else _compared(correction, options)
-
-
-def _compared(correction: str, options: Options) -> Correction:
-    """One of those the paper compares with."""
-    clip = options.given("clip")
-    if correction == "affine":
-        given = _needed(options.parameters, "parameters", correction, "alpha and beta of every position")
-        return AffineCorrection(_bias(given), **clip)
-    if correction == "ips":
-        given = _needed(options.parameters, "parameters", correction, "theta of every position")
-        return InversePropensity(_examination(given), **clip)
-    if correction == "plain-em":
-        return PlainEM(**options.given("trust"), **clip)
-    if correction == "regression-em":
-        return _regression_em(options)
-    return ClicksOverExpected("best-position" if correction == "coec-best-position" else "positions", **clip)
-
-
-def _bias(given: Any) -> BiasParameters:
-    if isinstance(given, BiasParameters):
-        return given
-    if isinstance(given, (str, os.PathLike)):
-        return BiasParameters.read(Path(given))
-    raise SettingError(
-        f"parameters={reprlib.repr(given)}: affine needs alpha and beta of every position. Give "
-        "clickmix.BiasParameters(alpha, beta), or the path of a parameters file."
-    )
-
-
-def _examination(given: Any) -> Any:
-    if isinstance(given, (str, os.PathLike)):
-        return BiasParameters.read_examination(Path(given)).alpha
-    if not isinstance(given, BiasParameters):
-        return given
-    if given.beta.any():
-        k = int((given.beta > 0).argmax())
-        raise SettingError(
-            f"parameters: beta at position {k + 1} is {given.beta[k]:g}, and ips knows position bias alone, beta 0. "
-            "Give clickmix.BiasParameters.of_examination(theta), or choose affine."
-        )
-    return given.alpha
-
-
-def _regression_em(options: Options) -> Correction:
-    from clickmix.lab.regressions import choose_regression  # late: rankers are not needed by the others
-
-    features = _needed(options.features, "features", "regression-em", "the features of every document of the log")
-    name: Any = options.regression or "dnn-sigmoid"  # the paper's choice
-    regression = choose_regression(name, features, **options.given("seed"))
-    return RegressionEM(regression, **options.given("trust", "iterations", "clip"))
-
-
-def _needed(value: Any, name: str, correction: str, what: str) -> Any:
-    if value is None:
-        raise SettingError(f"{correction} needs {what}: give --{name} FILE (in Python {name}=...).")
-    return value

@@ -1,6 +1,6 @@
 """Families: what can be chosen by name. A member is one file that registers itself.
 
-A family imports the modules of its package the first time somebody asks for a name, and nothing before. Packages
+A family imports its modules, packages with all they hold, the first time somebody asks for a name. Packages
 installed beside clickmix add members through the entry point group `clickmix`: each entry names a module that registers
 its members when it is imported.
 """
@@ -12,12 +12,12 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from clickmix.errors import SettingError
 
 T = TypeVar("T")
+Make = TypeVar("Make", bound=Callable[..., Any])
 ENTRY_POINTS = "clickmix"
 
 
@@ -25,13 +25,18 @@ ENTRY_POINTS = "clickmix"
 class Option:
     """A setting that some members take: on the command line `--name`, in Python a keyword.
 
-    `type` is str, int, float, bool or Path; `choices` is the closed list of texts, where there is one.
+    `type` is str, int, float, bool or Path; `choices` is the closed list of texts, or the family they name.
     """
 
     name: str
     help: str
     type: type = str
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] | Family[Any] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The texts to choose from; none where any will do."""
+        return self.choices if isinstance(self.choices, tuple) else self.choices.names()
 
 
 @dataclass(frozen=True)
@@ -45,21 +50,19 @@ class Member(Generic[T]):
 
 
 class Family(Generic[T]):
-    """Members by name, in the order of their files; the `first` one leads."""
+    """Members by name, in alphabetical order after the `first` one."""
 
-    def __init__(self, noun: str, *packages: str, first: str = "") -> None:
+    def __init__(self, noun: str, *modules: str, first: str = "") -> None:
         self.noun = noun
-        self._packages = packages
+        self._modules = modules
         self._first = first
         self._members: dict[str, Member[T]] = {}
         self._loaded = False
 
-    def register(
-        self, name: str, *, help: str, options: tuple[Option, ...] = ()
-    ) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    def register(self, name: str, *, help: str, options: tuple[Option, ...] = ()) -> Callable[[Make], Make]:
         """Decorate what makes the member: a class, or a function with the options as keywords."""
 
-        def add(make: Callable[..., T]) -> Callable[..., T]:
+        def add(make: Make) -> Make:
             self._members[name] = Member(name, help, make, options)
             return make
 
@@ -77,7 +80,7 @@ class Family(Generic[T]):
 
     def __iter__(self) -> Iterator[Member[T]]:
         self._load()
-        return iter(sorted(self._members.values(), key=lambda member: member.name != self._first))
+        return iter(sorted(self._members.values(), key=lambda member: (member.name != self._first, member.name)))
 
     def names(self) -> tuple[str, ...]:
         """The names to choose from."""
@@ -102,9 +105,8 @@ class Family(Generic[T]):
         if self._loaded:
             return
         self._loaded = True
-        for package in self._packages:
-            folder = importlib.import_module(package).__file__
-            for module in pkgutil.iter_modules([str(Path(str(folder)).parent)]):
-                importlib.import_module(f"{package}.{module.name}")
+        for name in self._modules:
+            for module in pkgutil.iter_modules(getattr(importlib.import_module(name), "__path__", [])):
+                importlib.import_module(f"{name}.{module.name}")
         for entry in entry_points(group=ENTRY_POINTS):
             entry.load()

@@ -69,6 +69,52 @@ def test_a_log_without_the_context_of_the_model_is_told(
     )
 
 
+def write_contexts(path: Path, contexts: int) -> None:
+    rows = (f"q,{i % 40},{1 + i % 2},{i % 3 // 2},s{i // 2}\n" for i in range(2 * contexts))
+    path.write_text("query_id,doc_id,position,clicked,session_id\n" + "".join(rows))
+
+
+@pytest.mark.parametrize("command", ["debias", "counts", "fit"])
+def test_too_many_contexts_are_told_and_nothing_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    write_contexts(folder / "log.csv", 21)
+    options = ["log.csv", "-o", "out.json" if command == "fit" else "out.csv", "--context", "session_id"]
+    assert failure(capsys, monkeypatch, command, *options, "--max-contexts", "20") == (
+        "clickmix: context: session_id has 21 values, more than 20. A context is something like device: each of its "
+        "values is fitted by itself. Leave it out, or allow so many with --max-contexts 21 (in Python "
+        "max_contexts=21).\n"
+    )
+    assert not list(folder.glob("out.*"))
+    assert run(command, *options, "--max-contexts", "21").exit_code == 0
+
+
+def test_a_model_of_many_contexts_labels_with_the_same_bound(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_contexts(folder / "log.csv", 21)
+    run("fit", "log.csv", "-o", "fit.json", "--context", "session_id")
+    options = ["log.csv", "--model", "fit.json", "-o", "out.csv", "--max-contexts"]
+    assert "session_id has 21 values, more than 20" in failure(capsys, monkeypatch, "label", *options, "20")
+    assert run("label", *options, "21").exit_code == 0
+
+
+def test_hundreds_of_contexts_are_told_and_the_table_of_places_ends(folder: Path) -> None:
+    write_contexts(folder / "log.csv", 300)
+    result = run("fit", "log.csv", "-o", "fit.json", "--context", "session_id")
+    assert (
+        "session_id has 300 values, and each is fitted by itself; a context is something like device. That takes time, "
+        "and few documents are left for each.\n"
+    ) in result.stdout
+    assert sum(line.startswith("position ") for line in result.stdout.splitlines()) == 100
+    assert "Shown are 100 of 600 places; the model file (--model) has all of them.\n" in result.stdout
+    write_contexts(folder / "log.csv", 50)
+    result = run("fit", "log.csv", "-o", "fit.json", "--context", "session_id")
+    assert sum(line.startswith("position ") for line in result.stdout.splitlines()) == 100
+    assert "session_id has" not in result.stdout
+    assert "Shown are" not in result.stdout
+
+
 def test_settings_of_counting_are_not_for_counts() -> None:
     counts = cm.Counts.from_arrays(["q"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
     given: dict[str, Any]

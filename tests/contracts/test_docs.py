@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def example(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:

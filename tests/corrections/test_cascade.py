@@ -17,8 +17,14 @@ import clickmix as cm
 import clickmix.engines.choose
 from cascades import cascade
 from clickmix import cli
-from clickmix.corrections.cascade_patterns import SCORE_ONE, Step, expected_clicks, form_step, pattern_score
-from clickmix.corrections.cascade_walk import rule_from, walk, walked_positions
+from clickmix.corrections.mixture_based.cascade_patterns import (
+    SCORE_ONE,
+    Step,
+    expected_clicks,
+    form_step,
+    pattern_score,
+)
+from clickmix.corrections.mixture_based.cascade_walk import rule_from, walk, walked_positions
 from clickmix.engines.duckdb import DuckDB
 from clickmix.lab.users import preset, write_sessions
 from logs import Table, write
@@ -32,7 +38,7 @@ def digit(document: int, position: int) -> int:
 
 
 def walked(table: Table, folder: Path, *, smallest: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Step]]:
-    monkeypatch.setattr("clickmix.corrections.cascade_walk.SMALLEST_PATTERN", smallest)
+    monkeypatch.setattr("clickmix.corrections.mixture_based.cascade_walk.SMALLEST_PATTERN", smallest)
     counts = cm.count(write(folder / "log.parquet", table), lists=True)
     labels = "SELECT DISTINCT query_id, doc_id, ((doc_id * 7 + {}) % 5) / 4.0 AS relevance FROM {}"
     grouped, steps = walk(
@@ -215,7 +221,7 @@ def test_counts_without_lists_are_refused(examination: str) -> None:
 
 def test_an_unknown_examination_is_refused() -> None:
     with pytest.raises(cm.SettingError) as caught:
-        cm.MixtureCorrection(examination="cascade")
+        cm.MixtureCorrection(examination="cascade")  # type: ignore[arg-type]
     assert str(caught.value) == "examination 'cascade': expected one of pbm, dcm, ubm."
 
 
@@ -257,7 +263,7 @@ def test_on_the_command_line(sessions: Path, tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_a_model_that_cannot_be_is_refused(dcm: Any, tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
-    from clickmix.corrections.model import MODEL_KIND, MODEL_VERSION
+    from clickmix.corrections.mixture_based.model_file import MODEL_KIND, MODEL_VERSION
     from clickmix.storage.files import write_document
 
     _, _, fit = dcm

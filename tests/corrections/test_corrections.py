@@ -16,15 +16,15 @@ from scipy.special import softmax
 from clickmix.corrections.affine import AffineCorrection
 from clickmix.corrections.coec import ClicksOverExpected
 from clickmix.corrections.correction import Correction
-from clickmix.corrections.fitted import MixtureFit
 from clickmix.corrections.ips import InversePropensity
 from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
 from clickmix.corrections.plain_em import PlainEM
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place
-from clickmix.mixtures import Verdict
+from clickmix.mixtures.mixture import Verdict
 from moving_logs import BIAS, moving_counts
 from simulation import simulated, spread
 
@@ -205,11 +205,11 @@ class TestMixture:
             MixtureCorrection().fit(counts).explain(counts, "x", 1)
 
     @pytest.mark.parametrize(("settings_", "message"), [
-        ({"mixture": "poisson"}, "mixture 'poisson': expected one of auto, binomial, graded, gaussian, nonparametric."),
+        ({"mixture": "poisson"}, "mixture 'poisson': expected one of auto, binomial, gaussian, graded, nonparametric."),
         ({"grades": 9}, "grades 9: expected a whole number from 2 to 7."),
         ({"grades": 2.5}, "grades 2.5: expected a whole number from 2 to 7."),
         ({"grades": "3"}, "grades '3': expected a whole number from 2 to 7."),
-        ({"prior": "steep"}, "prior 'steep': expected 'position' or 'flat'."),
+        ({"prior": "steep"}, "prior 'steep': expected one of position, flat."),
     ])  # fmt: skip
     def test_unknown_settings_are_refused(self, settings_: dict[str, Any], message: str) -> None:
         with pytest.raises(SettingError) as error:

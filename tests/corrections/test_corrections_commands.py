@@ -214,10 +214,13 @@ def test_options_of_others_are_refused_in_python(option: dict[str, Any]) -> None
         cm.debias(moving_counts(queries=5), correction="coec", **option)
 
 
-def test_what_was_not_asked_for_may_be_named() -> None:
+def test_a_correction_of_the_users_own_is_taken_as_it_is() -> None:
     counts = moving_counts(queries=5)
-    named = cm.debias(counts, correction="coec", mixture="auto", prior="position", examination="pbm")
-    assert named.relevance.tolist() == cm.debias(counts, correction="coec").relevance.tolist()
+    own = cm.debias(counts, correction=cm.ClicksOverExpected())
+    assert own.relevance.tolist() == cm.debias(counts, correction="coec").relevance.tolist()
+    message = "clip: the correction is an object that has its settings. Leave clip out."
+    with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
+        cm.debias(counts, correction=cm.ClicksOverExpected(), clip="one")
 
 
 def test_parameters_of_too_few_positions(
@@ -233,7 +236,7 @@ def test_parameters_of_too_few_positions(
 
 def test_an_unknown_correction() -> None:
     message = (
-        "correction 'magic': expected one of mixture, none, affine, ips, coec, coec-best-position, plain-em, "
+        "correction 'magic': expected one of mixture, affine, coec, coec-best-position, ips, none, plain-em, "
         "regression-em."
     )
     with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):

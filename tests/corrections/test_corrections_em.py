@@ -18,7 +18,7 @@ from clickmix.corrections.affine_em import e_step, log_likelihood, m_step, read_
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.corrections.plain_em import PlainEM, PlainEMFit
 from clickmix.corrections.regression_em import Iteration, RegressionEM, RegressionEMFit, Stop
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.lab.users import PositionBased, Trust
 from oracles_corrections import enumerated_em

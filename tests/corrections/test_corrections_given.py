@@ -17,7 +17,7 @@ from clickmix.corrections.ips import InversePropensity
 from clickmix.corrections.none import NoCorrection
 from clickmix.corrections.oracle import Oracle
 from clickmix.corrections.parameters import BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import ClickmixError, InputError, SettingError
 from clickmix.lab.users import PositionBased, Trust
 from moving_logs import BIAS, moving_counts

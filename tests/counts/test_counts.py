@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import clickmix as cm
 import clickmix.engines.choose
 from clickmix.engines.duckdb import DuckDB
-from logs import cells, count_slowly, part, small_log, write
+from logs import cells, count_slowly, counted, part, small_log, write, write_lying, write_lying_about_missing
 
 LOG = small_log(rows=900)
 DAYS = [part(LOG, 0, 300), part(LOG, 300, 500), part(LOG, 500)]
@@ -175,6 +175,96 @@ def test_one_bad_row_is_found_whatever_the_statistics_of_a_file_tell(
     counts = cm.count(file, bad_rows="skip")
     assert cells(counts) == count_slowly({key: values[:450] + values[451:] for key, values in LOG.items()})
     assert [(refused.rows, refused.examples[0].row) for refused in counts.refused] == [(1, 451)]
+
+
+def log_of_contexts(number: int) -> dict[str, list[Any]]:
+    """A log in which every session is one row, and every other one is on a phone."""
+    return {
+        "query_id": ["q"] * number,
+        "doc_id": list(range(number)),
+        "position": [1] * number,
+        "clicked": [0] * number,
+        "session_id": [f"s{i}" for i in range(number)],
+        "device": ["phone" if i % 2 else "desk" for i in range(number)],
+    }
+
+
+def test_too_many_contexts_are_refused_by_name(tmp_path: Path) -> None:
+    file = write(tmp_path / "log.parquet", log_of_contexts(1_200))
+    with pytest.raises(cm.InputError) as caught:
+        cm.debias(file, context=["session_id"])
+    assert str(caught.value) == (
+        "context: session_id has 1,200 values, more than 1,000. A context is something like device: each of its values "
+        "is fitted by itself. Leave it out, or allow so many with --max-contexts 1200 (in Python max_contexts=1200)."
+    )
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(file, context=["device", "session_id"], max_contexts=1_100)
+    assert str(caught.value) == (
+        "context: device,session_id has 1,200 combinations, more than 1,100; device has 2 values, session_id has 1,200 "
+        "values. A context is something like device: each of its values is fitted by itself. Leave it out, or allow so "
+        "many with --max-contexts 1200 (in Python max_contexts=1200)."
+    )
+    assert cm.count(file, context=["session_id"], max_contexts=1_200).contexts == 1_200
+    assert cm.count(file, context=["device"]).contexts == 2
+    assert cm.count(file).contexts == 1
+
+
+def test_contexts_of_bad_rows_do_not_count(tmp_path: Path) -> None:
+    table = log_of_contexts(4) | {"position": [1, 1, 0, 0]}
+    file = write(tmp_path / "log.parquet", table)
+    assert cm.count(file, context=["session_id"], bad_rows="skip", max_contexts=2).contexts == 2
+
+
+def test_a_bound_of_contexts_below_1_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "log.parquet", LOG)
+    with pytest.raises(cm.SettingError) as caught:
+        cm.count(file, context=["device"], max_contexts=0)
+    assert str(caught.value) == "max_contexts 0: expected a whole number from 1 on."
+
+
+RAW_ROWS = {**{key: LOG[key] for key in ("query_id", "doc_id", "position")}, "clicked": LOG["clicked"]}
+COUNTED_ROWS = counted(LOG)
+COUNTED_ROWS["impressions"] = [impressions + 100 for impressions in COUNTED_ROWS["impressions"]]
+LIES = [
+    ("clicked", 2, RAW_ROWS, "'2': clicked is neither 0 nor 1"),
+    ("clicked", -1, RAW_ROWS, "'-1': clicked is neither 0 nor 1"),
+    ("position", 0, RAW_ROWS, "'0': position is not a whole number from 1 on"),
+    ("position", -7, COUNTED_ROWS, "'-7': position is not a whole number from 1 on"),
+    ("impressions", -5, COUNTED_ROWS, "'-5': impressions is not a whole number from 0 on"),
+    ("clicks", 2**40, COUNTED_ROWS, "'1099511627776': clicks are more than impressions"),
+]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "table", "found"), LIES, ids=[f"{column} {value}" for column, value, _, _ in LIES]
+)
+def test_a_bad_value_that_the_statistics_do_not_know_is_found(
+    tmp_path: Path, column: str, value: int, table: dict[str, list[Any]], found: str
+) -> None:
+    file = write_lying(tmp_path / "log.parquet", table, column, 20, value)
+    with pytest.raises(cm.InputError) as caught:
+        cm.debias(file)
+    assert f"log.parquet, row 21, column {column!r}: {found}." in str(caught.value)
+    counts = cm.count(file, bad_rows="skip")
+    honest = write(tmp_path / "honest.parquet", {key: [*v[:20], *v[21:]] for key, v in table.items()})
+    assert cells(counts) == cells(cm.count(honest))
+    assert [(refused.rows, refused.examples[0].row) for refused in counts.refused] == [(1, 21)]
+
+
+@pytest.mark.parametrize("type", [pa.int8(), pa.int16(), pa.int32(), pa.bool_()], ids=str)
+def test_clicks_that_are_missing_unknown_to_the_statistics_are_found(tmp_path: Path, type: pa.DataType) -> None:
+    table = part(RAW_ROWS, 0, 50)
+    clicked = pa.array(table["clicked"]).cast(type)
+    file = write_lying_about_missing(tmp_path / "log.parquet", table | {"clicked": clicked}, "clicked")
+    with pytest.raises(cm.InputError, match=r"row 1, column 'clicked': nothing: clicked is neither 0 nor 1\. 50"):
+        cm.count(file)
+
+
+@pytest.mark.parametrize("position", [300, 40_000, 2**40])
+def test_a_good_value_that_the_statistics_do_not_know_is_read_as_it_is(tmp_path: Path, position: int) -> None:
+    file = write_lying(tmp_path / "log.parquet", RAW_ROWS, "position", 20, position)
+    expected = {**RAW_ROWS, "position": [*LOG["position"][:20], position, *LOG["position"][21:]]}
+    assert cells(cm.count(file)) == count_slowly(expected)
 
 
 rows = st.tuples(st.sampled_from("ab"), st.integers(0, 3), st.integers(1, 3), st.integers(0, 1))

@@ -119,6 +119,16 @@ def test_every_engine_gives_the_same_report(load: Load, tmp_path: Path) -> None:
     assert report(*load(LOGS["staying"])) == expected
 
 
+def test_too_many_contexts_are_refused_before_any_of_them_crosses(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = staying_log()
+    name, engine = load(table | {"session_id": [f"s{i}" for i in range(len(table["query_id"]))]})
+    chosen = choose_engine(engine)
+    monkeypatch.setattr(chosen, "fetch", lambda query: pytest.fail(f"crosses: {query}"))
+    with pytest.raises(cm.InputError) as caught:
+        cm.debias(name, engine=chosen, context=["session_id"])
+    assert str(caught.value).startswith("context: session_id has 4,000 values, more than 1,000. ")
+
+
 @pytest.mark.parametrize("correction", ["plain-em", "oracle"])
 def test_what_needs_all_counts_here_says_so(load: Load, correction: str) -> None:
     name, engine = load(LOGS["staying"])

@@ -292,3 +292,18 @@ def test_a_type_that_no_log_has(database: Database) -> None:
     assert str(caught.value) == (
         "table clicks, column 'position': found OTHER values, expected whole numbers for position."
     )
+
+
+LONG = "a" * 63
+
+
+def test_a_table_whose_name_would_be_cut_is_refused(loaded: Database) -> None:
+    loaded.create(LONG, LOG)
+    message = (
+        f"{LONG}b: the name '{LONG}b' is too long for PostgreSQL, which would cut it. Choose one of at most 63 bytes."
+    )
+    with pytest.raises(cm.InputError) as written:
+        labels(loaded.address).write(f"{LONG}b")
+    with pytest.raises(cm.InputError) as read:
+        cm.count(f"{LONG}b", engine=loaded.address)
+    assert [str(written.value), str(read.value)] == [message, message]

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 import clickmix as cm
 from clickmix import cli
-from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.engines.dialects import DIALECTS
 from clickmix.groups.places import Place
-from clickmix.mixtures import Mixture, Verdict
 from clickmix.mixtures.group import Group, PlaceCounts
+from clickmix.mixtures.mixture import Mixture, Verdict
 from commands import failure
 from logs import Table, count_slowly, csv_text, small_log, write
 

@@ -71,6 +71,37 @@ def write(path: Path, table: Mapping[str, Any]) -> Path:
     return path
 
 
+def write_lying(path: Path, table: Mapping[str, Any], column: str, row: int, value: int) -> Path:
+    """Write a Parquet file whose statistics do not know one of its values, as bit rot or a faulty writer leaves it."""
+    honest = pa.table(dict(table))
+    type = honest.schema.field(column).type
+    stored = pa.int64() if type.bit_width == 64 else pa.int32()  # Parquet has no shorter integers
+    page = honest[column].cast(stored).to_numpy().tobytes()
+    pq.write_table(honest, path, use_dictionary=False, compression="none")
+    data = bytearray(path.read_bytes())
+    assert data.count(page) == 1, "the page of the column cannot be told from others"
+    at = data.index(page) + row * stored.bit_width // 8
+    data[at : at + stored.bit_width // 8] = value.to_bytes(stored.bit_width // 8, "little", signed=True)
+    path.write_bytes(data)
+    assert pq.ParquetFile(path).read()[column].to_pylist()[row] == value
+    return path
+
+
+def write_lying_about_missing(path: Path, table: Mapping[str, Any], column: str) -> Path:
+    """Write a Parquet file in which all values of a column are missing, and whose statistics say that none is."""
+    honest = pa.table(dict(table))
+    rows = honest.num_rows
+    assert rows < 64, "the run of definition levels has a longer header"
+    present, missing = (b"\x02\x00\x00\x00" + bytes([rows << 1, level]) for level in (1, 0))
+    at = honest.schema.get_field_index(column)
+    pq.write_table(honest, path, use_dictionary=False, compression="none")
+    parts = path.read_bytes().split(present)
+    assert len(parts) == honest.num_columns + 1, "the pages of the columns cannot be told apart"
+    path.write_bytes(present.join(parts[: at + 1]) + missing + present.join(parts[at + 1 :]))
+    assert pq.ParquetFile(path).read()[column].null_count == rows
+    return path
+
+
 def csv_text(table: Mapping[str, Sequence[Any]], *, delimiter: str = ",") -> str:
     """A table as CSV."""
     text = io.StringIO()

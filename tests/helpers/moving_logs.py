@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from clickmix.corrections.parameters import BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 
 BIAS = BiasParameters(0.5 / np.arange(1, 7), 0.1 / np.arange(1, 7))
 

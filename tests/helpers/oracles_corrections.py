@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clickmix.corrections.parameters import BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 
 Cell = tuple[int, int, int]  # position, impressions, clicks
 

@@ -10,7 +10,7 @@ import scipy.optimize
 from scipy.special import expit, softmax
 from scipy.stats import binom
 
-from clickmix.mixtures import Observations
+from clickmix.groups.observations import Observations
 
 
 def expected_squared_error(weights: Sequence[float], rates: Sequence[float], impressions: int) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.lab.users import Trust
 
 POSITION = 4

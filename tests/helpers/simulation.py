@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.lab.users import PositionBased
 
 # P(relevant) at positions 1 to 20, binarized, of a collection like MSLR-WEB30K

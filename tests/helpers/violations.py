@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from clickmix.corrections.labels import Labels
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.lab.users import PositionBased
 from clickmix.lab.users.presets import preset
 from simulation import PRIORS

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clickmix.corrections.affine import AffineCorrection
 from clickmix.corrections.parameters import BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.lab.affine_error import affine_error, wrong_parameters
 from clickmix.lab.users import PositionBased

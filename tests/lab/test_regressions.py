@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from clickmix.corrections.regression_em import RegressionEM
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.lab.regressions import REGRESSIONS, NetworkRegression, TreeRegression, choose_regression
 from clickmix.lab.regressions.documents import find_features

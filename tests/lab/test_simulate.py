@@ -209,6 +209,14 @@ def test_a_full_disk_is_told_in_one_line(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("secrets.token_hex", lambda size: "full")
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / ".train.parquet.full.tmp").symlink_to("/dev/full")
+    usual = Path.mkdir
+
+    def mkdir(folder: Path, *arguments: Any, **named: Any) -> None:
+        usual(folder, *arguments, **named)
+        if folder.name == ".full.tmp":  # where the files are before they take their places
+            (folder / ".train.parquet.full.tmp").symlink_to("/dev/full")
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
     text = failure("simulate -o out --queries 20", capsys, monkeypatch)
     assert text == "clickmix: out/train.parquet: No space left on device. Nothing was written.\n"
+    assert list((tmp_path / "out").iterdir()) == []

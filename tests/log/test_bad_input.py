@@ -90,6 +90,29 @@ def test_a_line_that_cannot_be_cut(folder: Path, line: bytes, found: str) -> Non
     assert cells(cm.count("log.csv", bad_rows="skip")) == [("q", "d", 1, 2, 1)]
 
 
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz"])
+@pytest.mark.parametrize(
+    ("line", "after"),
+    [
+        (b"\x00" * 40_000_000, b""),
+        (b"q" * 40_000_000 + b",d,1,1\n", b""),
+        (b"q" * 40_000_000 + b",d,1,1\n", b"q,d,1,0\nq,d,1,1\n"),
+        (b"q" * 40_000_000 + b",d,1,1\r", b"q,d,1,0\rq,d,1,1\r"),
+        (b'q,"' + b"d" * 40_000_000 + b'",1,1\n', b"q,d,1,0\nq,d,1,1\n"),
+    ],
+    ids=["zeros at the end", "at the end", "in the middle", "CR only", "quoted"],
+)
+def test_a_line_longer_than_the_reader_can_hold(folder: Path, name: str, line: bytes, after: bytes) -> None:
+    end = b"\r" if line.endswith(b"\r") else b"\n"
+    data = RAW.encode().replace(b"\n", end) + b"q,d,1,1" + end + line + after
+    (folder / name).write_bytes(gzip.compress(data, 1) if name.endswith("gz") else data)
+    text = line[:200].decode()
+    assert message(name) == f"{name}, row 2: {text!r}: the line is longer than 2,000,000 bytes.{HINT}"
+    counts = cm.count(name, bad_rows="skip")
+    assert cells(counts) == [("q", "d", 1, 3, 2) if after else ("q", "d", 1, 1, 1)]
+    assert [(r.reason, r.rows) for r in counts.refused] == [("the line is longer than 2,000,000 bytes", 1)]
+
+
 @pytest.mark.parametrize("mode", ["fail", "skip"])
 @pytest.mark.parametrize("after", [3, 200_000, 1_500_000], ids=["short", "long", "read by several threads"])
 @pytest.mark.parametrize("end", ["", '"q",d,1,0\n'], ids=["never closed", "closed far below"])
@@ -300,6 +323,22 @@ def test_types_that_cannot_be(folder: Path, column: str, values: Any, expected: 
     table = {"query_id": ["q"], "doc_id": ["d"], "position": [1], "clicked": [1]}
     write(folder / "log.parquet", table | {column: values})
     assert message("log.parquet") == expected
+
+
+@pytest.mark.parametrize("other", [1.0, 2.0])
+@pytest.mark.parametrize("column", ["position", "impressions", "clicks"])
+def test_a_number_of_parquet_that_is_not_a_number(folder: Path, column: str, other: float) -> None:
+    table = {"query_id": ["q"] * 3, "doc_id": ["d"] * 3, "position": [1.0] * 3, "impressions": [2.0] * 3}
+    table |= {"clicks": [1.0] * 3}
+    table[column] = [other, float("nan"), other]
+    write(folder / "log.parquet", table)
+    from_what = 1 if column == "position" else 0
+    assert message("log.parquet") == (
+        f"log.parquet, row 2, column {column!r}: 'nan': {column} is not a whole number from {from_what} on.{HINT}"
+    )
+    counts = cm.count("log.parquet", bad_rows="skip")
+    assert [(r.rows, r.examples[0].row) for r in counts.refused] == [(1, 2)]
+    assert [cell[:2] for cell in cells(counts)] == [("q", "d")]
 
 
 JSON_ROW = '{"query_id":"q","doc_id":"d","position":1,"clicked":1}\n'

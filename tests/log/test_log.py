@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,67 @@ def test_a_folder_is_a_log_and_what_tools_leave_there_is_not(tmp_path: Path) -> 
         file.parent.mkdir(exist_ok=True)
         file.write_text("nothing of use")
     assert cells(cm.count(tmp_path / "log")) == CELLS
+
+
+def test_linked_folders_and_files_of_a_folder_are_read(tmp_path: Path) -> None:
+    write(tmp_path / "log" / "1.csv", part(LOG, 0, 100))
+    write(tmp_path / "elsewhere" / "deep" / "2.csv", part(LOG, 100, 200))
+    write(tmp_path / "3.csv", part(LOG, 200))
+    (tmp_path / "log" / "linked").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "log" / "3.csv").symlink_to(tmp_path / "3.csv")
+    assert cells(cm.count(tmp_path / "log")) == CELLS
+
+
+def test_a_folder_that_cannot_be_opened_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "1.csv", part(LOG, 0, 100))
+    write(tmp_path / "locked" / "2.csv", part(LOG, 100))
+    scandir = os.scandir
+
+    def refusing(path: Any = ".") -> Any:
+        if Path(path).name == "locked":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'locked'}: cannot be read: Permission denied. It may hold a part of the log; make it readable, "
+        "or name the files of the log."
+    )
+
+
+@pytest.mark.parametrize("name", ["2.csv", "day2"])
+@pytest.mark.parametrize("given", ["", "*"], ids=["folder", "glob"])
+def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path, name: str, given: str) -> None:
+    write(tmp_path / "1.csv", LOG)
+    (tmp_path / name).symlink_to(tmp_path / "gone")
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(str(tmp_path / given))
+    assert str(caught.value) == (
+        f"{tmp_path / name}: a link that leads nowhere. It may have been a part of the log; remove it, or restore "
+        f"{tmp_path / 'gone'}."
+    )
+
+
+@pytest.mark.parametrize("name", ["a", "z"])
+@pytest.mark.parametrize("target", [".", "day"], ids=["the folder itself", "a folder beside"])
+def test_a_link_to_a_folder_that_is_read_anyway_is_an_error(tmp_path: Path, name: str, target: str) -> None:
+    write(tmp_path / "day" / "1.csv", LOG)
+    (tmp_path / name).symlink_to(tmp_path / target)
+    first, second = (tmp_path, tmp_path / name) if target == "." else sorted([tmp_path / "day", tmp_path / name])
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(tmp_path)
+    assert str(caught.value) == (
+        f"{second}: the same folder as {first}. Its clicks would be counted twice; remove the link."
+    )
+
+
+def test_hidden_links_and_folders_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path / "log.csv", LOG)
+    (tmp_path / ".lock").symlink_to("nowhere")
+    (tmp_path / "_old").symlink_to(tmp_path)
+    assert cells(cm.count(tmp_path)) == CELLS
 
 
 def test_a_glob_is_a_log(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clickmix.mixtures import Observations, Verdict, fit_examined, fit_group
-from clickmix.mixtures.examination import _expect, _maximise, _Point, _pooled
+from clickmix.groups.observations import Observations
+from clickmix.mixtures.examination import _expect, _maximise, _Point, _pooled, fit_examined
+from clickmix.mixtures.mixture import Verdict
+from clickmix.mixtures.single import fit_group
 
 EXAMINATION = np.array([1.0, 0.6, 0.3])
 GRADED = np.array([0.2, 0.35, 0.5, 0.65, 0.8])

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import binom, norm
 
-from clickmix.mixtures import Observations, Verdict, em, fit_group, fit_jointly
+from clickmix.groups.observations import Observations
+from clickmix.mixtures import em
 from clickmix.mixtures.families import Binomial, Family, Gaussian, family_of
-from clickmix.mixtures.joint import losses_of_tying
+from clickmix.mixtures.joint import fit_jointly, losses_of_tying
+from clickmix.mixtures.mixture import Verdict
 from clickmix.mixtures.problem import Problem, fit_mixture
+from clickmix.mixtures.single import fit_group
 from oracles_mixtures import enumerated
 from simulation import PRIORS, simulated
 

@@ -13,10 +13,13 @@ from scipy.special import logit
 from scipy.stats import binom
 
 from clickmix.corrections.mixture import MixtureCorrection
-from clickmix.mixtures import Observations, Verdict, em, fit_neighbours, neighbours, sharing
+from clickmix.groups.observations import Observations
+from clickmix.mixtures import em, neighbours, sharing
 from clickmix.mixtures.curvature import group_surfaces, in_blocks
 from clickmix.mixtures.families import Binomial
 from clickmix.mixtures.information import observed_information
+from clickmix.mixtures.mixture import Verdict
+from clickmix.mixtures.neighbours import fit_neighbours
 from clickmix.mixtures.nonparametric import _weights, fit_nonparametric
 from clickmix.mixtures.problem import Problem
 from clickmix.mixtures.sharing import Walk, _phi, fit_shared

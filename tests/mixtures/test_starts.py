@@ -11,8 +11,9 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 import clickmix as cm
+from clickmix.groups.observations import Observations
 from clickmix.lab.users import PositionBased
-from clickmix.mixtures import Observations, fit_jointly
+from clickmix.mixtures.joint import fit_jointly
 
 Array = np.ndarray[Any, Any]
 MSLR = (0.515, 0.325, 0.134, 0.018, 0.008)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clickmix.corrections.mixture import MOVING_FROM, MixtureCorrection
+from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.mixture_based.groups import MOVING_FROM
 from simulation import Simulated, rmse, simulated, spread
 
 SEEDS = range(5)
@@ -65,7 +66,7 @@ def test_documents_that_move_are_fitted_jointly_and_come_near_the_limit(monkeypa
     assert fit.jointly
     assert fit.moving > MOVING_FROM
     ratio = rmse(fit.label(counts).relevance, relevant) / rmse(limit, relevant)
-    monkeypatch.setattr("clickmix.corrections.mixture.MOVING_FROM", 2.0)
+    monkeypatch.setattr("clickmix.corrections.mixture_based.groups.MOVING_FROM", 2.0)
     separate = MixtureCorrection().fit(counts)
     assert not separate.jointly
     worse = rmse(separate.label(counts).relevance, relevant) / rmse(limit, relevant)

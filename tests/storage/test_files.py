@@ -219,7 +219,7 @@ def test_a_full_temporary_folder_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(cm.EngineError, match=re.escape(expected)):
         engine.keep("SELECT i, hash(i) AS h FROM range(5000000) AS t(i) ORDER BY h")
     (tmp_path / "log.csv.gz").write_bytes(gzip.compress(b"query_id"))
-    monkeypatch.setattr("shutil.copyfileobj", raising(OSError(errno.ENOSPC, "No space left on device")))
+    monkeypatch.setattr(Path, "open", raising(OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(cm.EngineError, match=re.escape(expected)):
         unpack(tmp_path / "log.csv.gz", engine.folder / "log.csv")
 

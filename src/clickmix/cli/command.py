@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import signal
 import sys
@@ -21,13 +20,17 @@ try:
     from clickmix.cli import labels as cli_labels
     from clickmix.cli import rankers as cli_rankers
     from clickmix.cli import sql as cli_sql
-    from clickmix.cli.terminal import print_fit, say, stages
+    from clickmix.cli.members import command_with
+    from clickmix.cli.terminal import print_fit, say, stages, steady_streams
     from clickmix.errors import NOTHING_WRITTEN, ClickmixError, printable, what_was_written, written
 except KeyboardInterrupt:  # a fifth of a second before `main` can hear it; there is nothing to clean up yet
     os._exit(128 + signal.SIGINT)
 
 # Ctrl-C, `kill`, and a terminal that is closed, which Windows does not tell.
 STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+
+# How Python and the system's loader tell that there is no memory for a thread or a library.
+NO_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
 
 app = typer.Typer(
     name="clickmix",
@@ -95,10 +98,10 @@ def demo(
         say(f"The report, for a browser: {done.report}")
 
 
+app.command(cls=command_with(cli_labels.correction_options))(cli_labels.debias)
+app.command()(cli_labels.counts)
+app.command(cls=command_with(cli_labels.mixture_options))(cli_labels.fit)
 for _command in (
-    cli_labels.debias,
-    cli_labels.counts,
-    cli_labels.fit,
     cli_labels.label,
     cli_labels.inspect,
     cli_sql.sql,
@@ -132,9 +135,7 @@ def main() -> NoReturn:
     """Run the command; what a user can put right is told in one line, without a stack trace."""
     # Our matrices are small: threads for them would only take time from the engine's.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a letter gets its code
-            stream.reconfigure(errors="backslashreplace")
+    steady_streams()
     written.clear()
     with _stoppable():
         try:
@@ -145,6 +146,10 @@ def main() -> NoReturn:
             _fail(f"{error.filename or 'file'}: {error.strerror or error}. {what_was_written()}")
         except MemoryError as error:
             _fail(f"out of memory: {error}. Give more with --memory, or free some.")
+        except (RuntimeError, ImportError) as error:
+            if not any(sign in str(error) for sign in NO_MEMORY):
+                raise
+            _fail(f"out of memory: the system gives no more to this process (see ulimit -v). {what_was_written()}")
     sys.exit(0)
 
 

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from clickmix.cli.loading import loading
+from clickmix.cli.members import given, member_option
 from clickmix.cli.option_text import pairs, words
 from clickmix.cli.outputs import check_outputs, check_report, counts_target
 from clickmix.cli.terminal import print_fit, progress_bar, say, stages
+from clickmix.counts.contexts import MOST_CONTEXTS, many_contexts
 from clickmix.errors import InputError, SettingError
 
 if TYPE_CHECKING:
-    from clickmix.corrections.correction import Correction
-    from clickmix.counts import Counts
+    from clickmix.corrections.labels import Labels
+    from clickmix.counts.counts import Counts
     from clickmix.engines.choose import Engines
     from clickmix.log.sources import Source
+    from clickmix.registry import Option
 
 Log = Annotated[
     list[str], typer.Argument(help="Files, folders or globs: Parquet, CSV, NDJSON, gzipped or not; or tables.")
@@ -27,42 +30,35 @@ Output = Annotated[str, typer.Option("-o", "--output", help="The file to write; 
 ModelOutput = Annotated[Path, typer.Option("-o", "--output", help="The model file to write.")]
 Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_term,doc_id=sku.")]
 Context = Annotated[str, typer.Option(help="Columns that change what is examined: device,layout.")]
+MaxContexts = Annotated[int, typer.Option(min=1, help="Refuse a log with more contexts: each is fitted by itself.")]
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
 Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
 Engine = Annotated[
     str, typer.Option(help="Who runs the SQL: duckdb, spark, a Spark master, or postgresql://user@host/database.")
 ]
 Since = Annotated[str | None, typer.Option(help="Labels written before; says how they moved. May be the output.")]
-CorrectionName = Literal["mixture", "none", "affine", "ips", "coec", "coec-best-position", "plain-em", "regression-em"]
-RegressionName = Literal["dnn-sigmoid", "dnn-soft-min-max", "lambdamart-sigmoid", "lambdamart-soft-min-max"]
-Mixture = Annotated[
-    Literal["auto", "binomial", "graded", "gaussian", "nonparametric"],
-    typer.Option(help="What is fitted to click rates; auto chooses the number of grades."),
-]
-Examination = Annotated[
-    Literal["pbm", "dcm", "ubm"],
-    typer.Option(help="What people look at: each position alike (pbm), or by what stands above (dcm, ubm)."),
-]
-Prior = Annotated[Literal["position", "flat"], typer.Option(help="Whether better positions hold better documents.")]
+
+
+def correction_options() -> list[Option]:
+    """What `debias` takes: the name of a correction, and whatever some correction takes."""
+    from clickmix.corrections.correction import CORRECTIONS
+
+    return [member_option(CORRECTIONS, "correction", default="mixture"), *CORRECTIONS.options()]
+
+
+def mixture_options() -> list[Option]:
+    """What `fit` takes."""
+    from clickmix.corrections.correction import CORRECTIONS
+
+    return list(CORRECTIONS["mixture"].options)
 
 
 def debias(
+    given_options: typer.Context,
     log: Log,
     output: Output,
-    correction: Annotated[CorrectionName, typer.Option(help="How clicks become relevance.")] = "mixture",
-    mixture: Mixture = "auto",
-    prior: Prior = "position",
-    examination: Examination = "pbm",
-    parameters: Annotated[Path | None, typer.Option(help="JSON: alpha and beta (affine), theta (ips).")] = None,
-    clip: Annotated[Literal["one", "twenty"] | None, typer.Option(help="How estimates become relevance.")] = None,
-    features: Annotated[Path | None, typer.Option(help="Of every document of the log (regression-em).")] = None,
-    regression: Annotated[RegressionName | None, typer.Option(help="What learns from them (regression-em).")] = None,
-    trust: Annotated[
-        bool | None, typer.Option("--trust/--no-trust", help="Whether others are clicked, too (the two EMs).")
-    ] = None,
-    iterations: Annotated[int | None, typer.Option(help="At most so many (regression-em).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the regression; the same seed, the same bytes.")] = None,
     context: Context = "",
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a report here: one HTML file.")] = None,
     since: Since = None,
@@ -72,43 +68,28 @@ def debias(
     engine: Engine = "duckdb",
 ) -> None:
     """From a click log to relevance labels: counts, fit and label in one."""
-    from clickmix.corrections.options import COMPARED, FITTING, Options, needs_lists
+    from clickmix.corrections.correction import Saved, needs_lists, saves_model
+    from clickmix.pipeline import choose_correction, fit_and_label
 
-    def choose() -> Correction:
-        from clickmix.pipeline import choose_correction
-
-        return choose_correction(correction, options)
-
-    options = Options(mixture, prior, examination, parameters, clip, features, regression, trust, iterations, seed)
-    options.check(correction)
-    chosen = choose() if correction in COMPARED else None  # these read files: complain before the log is read
-    if model is not None and correction not in FITTING:
-        raise SettingError(f"--model {model}: {correction} fits nothing that could be written. Leave it out.")
+    options = given(given_options)
+    name = options.pop("correction", "mixture")
+    correction = choose_correction(name, **options)
+    if model is not None and not saves_model(correction):
+        raise SettingError(f"--model {model}: {name} fits nothing that could be written. Leave it out.")
     if report is not None:
         check_report(report)
-    opened, read = _open(engine, memory), [path for path in (parameters, features) if path]
+    opened, read = _open(engine, memory), [path for path in options.values() if isinstance(path, Path)]
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_since(since, opened)
-    with loading("clickmix.pipeline", "clickmix.judging.changes", "clickmix.report.summary", "rich.console"):
-        counts = _count(log, opened, columns, context, bad_rows, lists=needs_lists(correction, examination))
-    with progress_bar("fitting") as progress:
-        fit = (chosen or choose()).fit(counts, progress=progress)
-    fit = _checked(fit, counts)
-    _write_labels(fit, counts, output, before)
-    from clickmix.corrections.fitted import MixtureFit
-    from clickmix.corrections.plain_em import PlainEMFit
-    from clickmix.corrections.regression_em import RegressionEMFit
-
-    if isinstance(fit, MixtureFit):
-        if model is not None:
-            fit.write(model)
-        print_fit(fit)
-    if isinstance(fit, (PlainEMFit, RegressionEMFit)):
-        if model is not None:
-            fit.parameters.write(model)
-        say(fit.summary)
+    with loading("clickmix.judging.changes", "clickmix.report.summary", "rich.console"):
+        counts = _count(log, opened, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
+    done = fit_and_label(counts, correction, judging=True, watch=progress_bar)
+    _write_labels(done.labels, output, before)
+    if model is not None and isinstance(done.fit, Saved):
+        done.fit.write(model)
+    print_fit(done.fit)
     if report is not None:
-        _write_report(report, counts, fit, log, correction)
+        _write_report(report, counts, done.fit, log, name)
 
 
 def counts(
@@ -119,6 +100,7 @@ def counts(
     ] = None,
     lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
     context: Context = "",
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
@@ -134,38 +116,38 @@ def counts(
     with alone:
         before = _counted_before(merge) if merge else None
         logs = [*([str(merge)] if merge else []), *log]
-        counted = _count(logs, opened, columns, context, bad_rows, lists=lists, before=before)
+        counted = _count(logs, opened, columns, context, max_contexts, bad_rows, lists=lists, before=before)
         rows = counted.write(target)
     say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
 
 
 def fit(
+    given_options: typer.Context,
     log: Log,
     output: ModelOutput,
-    mixture: Mixture = "auto",
-    prior: Prior = "position",
-    examination: Examination = "pbm",
     context: Context = "",
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
     engine: Engine = "duckdb",
 ) -> None:
     """Fit the correction to a log, or to a histogram made elsewhere, and write it as a model file."""
-    from clickmix.corrections.mixture import MOVING_FROM, MixtureCorrection
+    from clickmix.corrections.mixture import MixtureCorrection
+    from clickmix.corrections.mixture_based.groups import MOVING_FROM
     from clickmix.engines.duckdb import DuckDB
     from clickmix.groups.histogram_files import is_histogram, read_downloaded
     from clickmix.judging.checks import checked, checked_histogram
 
-    opened, correction = _open(engine, memory), MixtureCorrection(mixture, prior, examination=examination)
+    opened, correction = _open(engine, memory), MixtureCorrection(**given(given_options))
     check_outputs(log, opened, others=[output])
     if isinstance(opened, DuckDB) and not columns and is_histogram(log):
-        histogram, moving = read_downloaded(log, context=words(context))
+        histogram, moving = read_downloaded(log, context=words(context), max_contexts=max_contexts)
         fitted = checked_histogram(correction.fit_histogram(histogram, moving=moving), histogram)
         if moving >= MOVING_FROM:
             say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
     else:
-        counted = _count(log, opened, columns, context, bad_rows, lists=examination != "pbm")
+        counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=correction.needs_lists)
         with progress_bar("fitting") as progress:
             fitted = checked(correction.fit(counted, progress=progress), counted)
     fitted.write(output)
@@ -178,20 +160,21 @@ def label(
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
     since: Since = None,
+    max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
     engine: Engine = "duckdb",
 ) -> None:
     """Label a log with a model that was fitted before."""
-    from clickmix.corrections.fitted import MixtureFit
+    from clickmix.corrections.mixture_based.fit import MixtureFit
 
     fitted = MixtureFit.read(model)
     opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
     check_outputs(log, opened, table=output, read=[model])
     before = _open_since(since, opened)
     try:
-        counted = _count(log, opened, columns, context, bad_rows, lists=bool(fitted.steps))
+        counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
     except InputError as error:
         what, missing, found = str(error).partition(": no context column ")
         if not missing:
@@ -203,12 +186,12 @@ def label(
     unseen = fitted.unseen(counted)
     if unseen:
         say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
-    _write_labels(fitted, counted, output, before)
+    _write_labels(fitted.label(counted), output, before)
 
 
 def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> None:
     """Show a model: its groups, their rates and weights, and what to think of them."""
-    from clickmix.corrections.fitted import MixtureFit
+    from clickmix.corrections.mixture_based.fit import MixtureFit
 
     print_fit(MixtureFit.read(model))
 
@@ -224,18 +207,20 @@ def _count(
     engine: Engines,
     columns: str,
     context: str,
+    max_contexts: int,
     bad_rows: Literal["fail", "skip"],
     *,
     lists: bool = False,
     before: tuple[int, int] | None = None,
 ) -> Counts:
-    from clickmix.counts import count
+    from clickmix.counts.counts import count
 
     with progress_bar("reading") as progress:
         counted = count(
             log,
             columns=pairs(columns),
             context=words(context),
+            max_contexts=max_contexts,
             bad_rows=bad_rows,
             lists=lists,
             engine=engine,
@@ -248,24 +233,24 @@ def _count(
         say(f"With those counted before there are {impressions:,} impressions and {clicks:,} clicks.")
     for refused in counted.refused:
         say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
+    if many := many_contexts(context, counted.contexts):
+        say(many)
     return counted
-
-
-def _checked(fit: Any, counts: Counts) -> Any:
-    from clickmix.corrections.fitted import MixtureFit
-    from clickmix.judging.checks import checked
-
-    return checked(fit, counts) if isinstance(fit, MixtureFit) else fit
 
 
 def _counted_before(counts: Path) -> tuple[int, int]:
     """Impressions and clicks of a counts file."""
+    import duckdb
+
     from clickmix.engines.duckdb import DuckDB
-    from clickmix.log.sources import file_list
+    from clickmix.log.sources import file_list, unreadable
 
     sums = "CAST(coalesce(sum(impressions), 0) AS BIGINT), CAST(coalesce(sum(clicks), 0) AS BIGINT)"
     files = f"{file_list([str(counts)])}, hive_partitioning = false"
-    ((impressions, clicks),) = DuckDB().rows(f"SELECT {sums} FROM read_parquet({files})")
+    try:
+        ((impressions, clicks),) = DuckDB().rows(f"SELECT {sums} FROM read_parquet({files})")
+    except duckdb.Error as error:
+        raise unreadable(str(counts), error) from None
     return impressions, clicks
 
 
@@ -277,10 +262,9 @@ def _open_since(since: str | None, engine: Engines) -> Source | None:
     return open_labels(since, engine)
 
 
-def _write_labels(fitted: Any, counted: Counts, output: str, before: Source | None) -> None:
+def _write_labels(labels: Labels, output: str, before: Source | None) -> None:
     from clickmix.judging.changes import labels_moved
 
-    labels = fitted.label(counted)
     moved = labels_moved(labels, before) if before else None  # before writing: it may be the file to be replaced
     with progress_bar("labelling") as progress:
         rows = labels.write(output, progress=progress)

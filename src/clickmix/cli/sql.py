@@ -28,7 +28,7 @@ def sql(
     context: Context = "",
 ) -> None:
     """Print a statement to run in a warehouse, or to put into dbt."""
-    from clickmix.corrections.fitted import MixtureFit
+    from clickmix.corrections.mixture_based.fit import MixtureFit
     from clickmix.export import statements
 
     if (statement == "labels") != (model is not None):

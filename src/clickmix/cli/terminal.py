@@ -3,23 +3,63 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 
-from clickmix.errors import printable
-
-if TYPE_CHECKING:
-    from clickmix.corrections.fitted import MixtureFit
+from clickmix.errors import hide_secrets, printable
 
 WIDEST_TABLE = 1000
+MOST_PLACES = 100
+
+
+class _Steady(io.FileIO):
+    """A standard stream that drops what its reader, who has left, does not take: `| head -1` must not stop the work."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return len(data)
+
+
+class _Messages(io.TextIOWrapper):
+    """Standard error, without secrets."""
+
+    def write(self, text: str, /) -> int:
+        super().write(hide_secrets(text))
+        return len(text)
+
+
+def steady_streams() -> None:
+    """Standard streams that cannot stop the work: closed ones take nothing, letters they cannot show are escaped."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:  # closed (`2>&-`): the next file that is opened would get its number, and messages with it
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _steady(sys.stdout, 1, io.TextIOWrapper)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _steady(sys.stderr, 2, _Messages)
+
+
+def _steady(stream: Any, number: int, kind: type[io.TextIOWrapper]) -> io.TextIOWrapper:
+    """The stream of this number, in the encoding it had."""
+    raw = io.BufferedWriter(_Steady(number, "w", closefd=False))
+    encoding = stream.encoding if stream is not None else "utf-8"
+    # Messages come line by line, others where somebody watches.
+    lines = kind is _Messages or raw.isatty()
+    return kind(raw, encoding=encoding, errors="backslashreplace", line_buffering=lines)
 
 
 def say(text: str) -> None:
     """A line on standard output; what a log put into it cannot paint the screen."""
-    typer.echo(printable(text))
+    typer.echo(printable(hide_secrets(text)))
 
 
 @contextlib.contextmanager
@@ -61,17 +101,27 @@ def stages() -> Iterator[Callable[[str], None]]:
         yield lambda title: bar.update(task, description=title)
 
 
-def print_fit(fitted: MixtureFit) -> None:
-    """The table of a fit, and what to think of it."""
+def print_fit(fitted: object) -> None:
+    """The table of a mixture and what to think of it; of other fits a sentence, where they have one."""
+    from clickmix.corrections.correction import Described
+    from clickmix.corrections.mixture_based.fit import MixtureFit
+
+    if not isinstance(fitted, MixtureFit):
+        if isinstance(fitted, Described):
+            say(fitted.summary)
+        return
     from rich.console import Console
 
     from clickmix.report.summary import NEEDED, fit_sentences, fit_table, verdict_sentences
 
-    console, table = Console(highlight=False), fit_table(fitted)
+    console, table = Console(highlight=False), fit_table(fitted, most=MOST_PLACES)
     needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
     width = console.width
     console.width = max(width, needed)  # a cut table says less than one that runs over
     console.print(table)
     console.width = width if console.is_terminal else max(width, needed)
+    places = sum(len(group.places) for group in fitted.groups)
+    if places > MOST_PLACES:
+        console.print(f"Shown are {MOST_PLACES} of {places:,} places; the model file (--model) has all of them.")
     for sentence in (*verdict_sentences(fitted), *fit_sentences(fitted), NEEDED):
         console.print(printable(sentence), markup=False)

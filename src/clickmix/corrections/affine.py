@@ -8,11 +8,13 @@ wherever the document was shown, if the parameters are true; it may be below 0 a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from clickmix.corrections.clipping import Clip, checked_clip, clip_title, relevance_sql
+from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title, relevance_sql
+from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
-from clickmix.corrections.parameters import BiasParameters, check_fits
-from clickmix.counts import Counts
+from clickmix.corrections.parameters import PARAMETERS, BiasParameters, check_fits, given_bias
+from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.types import Progress
 
@@ -39,6 +41,13 @@ class AffineCorrection:
     def label(self, counts: Counts) -> Labels:
         """The estimate of every document, and relevance by clipping it."""
         return affine_labels(counts, self.parameters, clip=self.clip, correction="affine")
+
+
+@CORRECTIONS.register(
+    "affine", help="(click-through rate - beta) / alpha, with parameters you know.", options=(PARAMETERS, CLIP)
+)
+def _affine(*, parameters: Any = None, clip: Clip = "one") -> AffineCorrection:
+    return AffineCorrection(given_bias(parameters), clip)
 
 
 def affine_labels(counts: Counts, parameters: BiasParameters, *, clip: Clip, correction: str) -> Labels:

@@ -25,15 +25,17 @@ from numpy.typing import NDArray
 
 from clickmix.corrections.correction import check_positions_only
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.choose import embedded
 from clickmix.errors import InputError
+from clickmix.registry import Option
 from clickmix.types import Floats, Ints
 
 # Where the authors of the paper start, at every position.
 START_ALPHA, START_BETA = 1 - 1e-3, 1e-6
 CERTAIN = 1e-9  # no predicted relevance is nearer to 0 or 1
 LEAST_SKIPS, LEAST_CLICKS = 1e-16, 1e-300  # rates rounded to 1 and to 0 must not divide by 0 or have no logarithm
+TRUST = Option("trust", "Whether documents that are not relevant are clicked too (AC), or never (IPS).", type=bool)
 BLOCK = 16_384  # cells at a time: what is computed on the way stays near the processor, three times as fast
 
 

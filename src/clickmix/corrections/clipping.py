@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from clickmix.errors import SettingError
+from clickmix.registry import Option
 
 Clip = Literal["one", "twenty"]
 CLIPS: tuple[Clip, ...] = get_args(Clip)
 LARGEST: dict[Clip, int] = {"one": 1, "twenty": 20}
+CLIP = Option("clip", "How estimates become relevance: clipped to 1, or to 20 and divided by it.", choices=CLIPS)
 
 
 def checked_clip(clip: Clip) -> Clip:

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from clickmix.corrections.clipping import Clip, checked_clip, clip_title, relevance_sql
-from clickmix.corrections.correction import check_positions_only
+from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title, relevance_sql
+from clickmix.corrections.correction import CORRECTIONS, check_positions_only
 from clickmix.corrections.labels import Labels
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError, SettingError
 from clickmix.types import Progress
@@ -97,3 +97,15 @@ class FittedClicksOverExpected:
                 f"Position {unknown[0]} is not in the log that the click-through rates are from. "
                 "Fit coec on a log with every position that is to be labelled."
             )
+
+
+@CORRECTIONS.register("coec", help="Clicks over those of the average document there.", options=(CLIP,))
+def _coec(*, clip: Clip = "one") -> ClicksOverExpected:
+    return ClicksOverExpected("positions", clip)
+
+
+@CORRECTIONS.register(
+    "coec-best-position", help="The same with all impressions charged to the best position.", options=(CLIP,)
+)
+def _coec_best_position(*, clip: Clip = "one") -> ClicksOverExpected:
+    return ClicksOverExpected("best-position", clip)

@@ -1,13 +1,22 @@
-"""What every correction has in common: `fit(counts)`, and what that returns has `label(counts)`."""
+"""What every correction has in common: `fit(counts)`, and what that returns has `label(counts)`.
+
+A correction is one file that registers itself in `CORRECTIONS`; see `coec.py` for a short one. To answer the command's
+`--help` the family loads every member, so members import scipy and whatever is slower inside functions.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from clickmix.corrections.labels import Labels
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
+from clickmix.registry import Family
 from clickmix.types import Progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clickmix.corrections.labels import Labels
 
 
 class Fitted(Protocol):
@@ -18,10 +27,44 @@ class Fitted(Protocol):
 
 
 class Correction(Protocol):
-    """The settings of a correction."""
+    """The settings of a correction.
+
+    Two attributes are optional: `needs_lists` says that result lists must be kept apart, `saves_model` that what it
+    fits can be written to a file.
+    """
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> Fitted:
         """Learn from a log what the correction needs."""
+
+
+@runtime_checkable
+class Saved(Protocol):
+    """A fit that can be written to a file."""
+
+    def write(self, path: str | Path) -> None:
+        """Write it, whole or not at all."""
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A fit that says in a sentence how it went."""
+
+    summary: ClassVar[str]
+
+
+CORRECTIONS: Family[Correction] = Family(
+    "correction", "clickmix.corrections", "clickmix.lab.regression_em", first="mixture"
+)
+
+
+def needs_lists(correction: object) -> bool:
+    """Whether a correction must know what stood above a document."""
+    return bool(getattr(correction, "needs_lists", False))
+
+
+def saves_model(correction: object) -> bool:
+    """Whether what a correction fits can be written."""
+    return bool(getattr(correction, "saves_model", False))
 
 
 def check_positions_only(counts: Counts, *, correction: str) -> None:

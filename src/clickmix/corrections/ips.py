@@ -8,14 +8,16 @@ always clicked and others never; trust bias stays in it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from clickmix.corrections.affine import affine_labels
-from clickmix.corrections.clipping import Clip, checked_clip, clip_title
+from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
+from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
-from clickmix.corrections.parameters import BiasParameters
-from clickmix.counts import Counts
+from clickmix.corrections.parameters import PARAMETERS, BiasParameters, given_examination
+from clickmix.counts.counts import Counts
 from clickmix.types import Progress
 
 
@@ -42,3 +44,8 @@ class InversePropensity:
     def label(self, counts: Counts) -> Labels:
         """The estimate of every document, and relevance by clipping it."""
         return affine_labels(counts, self.parameters, clip=self.clip, correction="ips")
+
+
+@CORRECTIONS.register("ips", help="Clicks divided by examination theta, which you know.", options=(PARAMETERS, CLIP))
+def _ips(*, parameters: Any = None, clip: Clip = "one") -> InversePropensity:
+    return InversePropensity(given_examination(parameters), clip)

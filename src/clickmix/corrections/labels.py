@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.spark import Spark, is_spark_frame
 from clickmix.engines.sql import listed

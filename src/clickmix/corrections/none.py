@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.types import Progress
 
 
+@CORRECTIONS.register("none", help="The click-through rate as it is.")
 @dataclass(frozen=True)
 class NoCorrection:
     """relevance = clicks / impressions, all positions together: what a log says if nobody thinks about bias."""

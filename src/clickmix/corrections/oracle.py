@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clickmix.corrections.labels import Labels
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.choose import embedded
 from clickmix.errors import InputError
 from clickmix.log.sources import kind_of

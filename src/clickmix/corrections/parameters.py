@@ -8,6 +8,7 @@ number of each list is that of position 1.
 from __future__ import annotations
 
 import json
+import os
 import reprlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from clickmix.corrections.correction import check_positions_only, last_position
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
+from clickmix.registry import Option
 from clickmix.storage.files import strict_json, write_atomically
 from clickmix.types import Floats
 
@@ -26,6 +28,8 @@ LEAST_ALPHA = 1e-6  # below, an estimate is divided by next to nothing
 ROUNDING = 1e-9
 LARGEST_FILE = 16 * 1024 * 1024
 FIELDS = ("alpha", "beta", "theta")
+
+PARAMETERS = Option("parameters", "JSON file: alpha and beta (affine), theta (ips).", type=Path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +88,39 @@ class BiasParameters:
             return cls(*lists) if len(lists) == 2 else cls.of_examination(*lists)
         except SettingError as error:
             raise InputError(f"{path}: {error}") from None
+
+
+def given_bias(parameters: Any) -> BiasParameters:
+    """alpha and beta: as they are, or from a parameters file."""
+    if isinstance(parameters, BiasParameters):
+        return parameters
+    if isinstance(parameters, (str, os.PathLike)):
+        return BiasParameters.read(Path(parameters))
+    if parameters is None:
+        raise SettingError(
+            "affine needs alpha and beta of every position: give --parameters FILE (in Python parameters=...)."
+        )
+    raise SettingError(
+        f"parameters={reprlib.repr(parameters)}: affine needs alpha and beta of every position. Give "
+        "clickmix.BiasParameters(alpha, beta), or the path of a parameters file."
+    )
+
+
+def given_examination(parameters: Any) -> Any:
+    """theta: as it is, from parameters without trust, or from a parameters file."""
+    if parameters is None:
+        raise SettingError("ips needs theta of every position: give --parameters FILE (in Python parameters=...).")
+    if isinstance(parameters, (str, os.PathLike)):
+        return BiasParameters.read_examination(Path(parameters)).alpha
+    if not isinstance(parameters, BiasParameters):
+        return parameters
+    if parameters.beta.any():
+        k = int((parameters.beta > 0).argmax())
+        raise SettingError(
+            f"parameters: beta at position {k + 1} is {parameters.beta[k]:g}, and ips knows position bias alone, beta "
+            "0. Give clickmix.BiasParameters.of_examination(theta), or choose affine."
+        )
+    return parameters.alpha
 
 
 def check_fits(parameters: BiasParameters, counts: Counts, *, correction: str) -> None:

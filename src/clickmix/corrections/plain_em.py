@@ -13,30 +13,33 @@ scale where no position has these click rates; the order of documents is not tou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.special import expit, logit
 
 from clickmix.corrections.affine import affine_labels
-from clickmix.corrections.affine_em import Cells, e_step, log_likelihood, m_step, read_cells, targets
-from clickmix.corrections.clipping import Clip, checked_clip, clip_title
+from clickmix.corrections.affine_em import TRUST, Cells, e_step, log_likelihood, m_step, read_cells, targets
+from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
+from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.types import Floats, Progress
 
 FARTHEST = 20.0  # log-odds: a leap never ends on 0 or 1, where EM could not leave again
 
 
+@CORRECTIONS.register("plain-em", help="alpha and beta from documents that move, by EM.", options=(TRUST, CLIP))
 @dataclass(frozen=True)
 class PlainEM:
     """Settings of plain EM: whether documents that are not relevant are clicked, too (AC), or never (IPS).
 
     It has converged when a step gains no more than `tolerance` times the log-likelihood.
     """
+
+    saves_model: ClassVar[bool] = True
 
     trust: bool = True
     clip: Clip = "one"
@@ -97,6 +100,10 @@ class PlainEMFit:
             "are the lowest and highest that any document could have."
         )
 
+    def write(self, path: str | Path) -> None:
+        """Write a parameters file."""
+        self.parameters.write(path)
+
     def label(self, counts: Counts) -> Labels:
         """The estimate of every document by affine correction, and relevance by clipping it."""
         return affine_labels(counts, self.parameters, clip=self.clip, correction="plain-em")
@@ -122,6 +129,8 @@ class _Point:
         """All numbers in one row: relevance, z1 and z0."""
         z0 = self.parameters.beta
         rates = np.concatenate([self.relevance, self.parameters.alpha + z0, z0])
+        from scipy.special import logit  # late: the family is loaded to list its names
+
         return np.asarray(np.clip(logit(np.clip(rates, 0, 1)), -FARTHEST, FARTHEST))
 
 
@@ -131,6 +140,8 @@ def _leap(start: _Point, first: _Point, second: _Point, *, trust: bool) -> _Poin
     r, v = x1 - x0, x2 - 2 * x1 + x0
     length = float((v * v).sum()) ** 0.5
     s = max(1.0, float((r * r).sum()) ** 0.5 / length) if length > 0 else 1.0
+    from scipy.special import expit
+
     leapt = expit(np.clip(x0 + 2 * s * r + s * s * v, -FARTHEST, FARTHEST))
     documents, positions = len(start.relevance), start.parameters.positions
     z1, z0 = leapt[documents : documents + positions], leapt[documents + positions :]
@@ -162,6 +173,9 @@ def _check_linked(cells: Cells, *, trust: bool) -> None:
     needed = 2 if trust else 1  # a line takes two documents, a ratio one
     clicked = cells.by_document(cells.clicks)[cells.document] > 0
     document, position = cells.document[clicked], cells.position[clicked]
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     shown = coo_array((np.ones(len(document)), (document, position)), shape=(cells.documents, cells.positions)).tocsr()
     _, part = connected_components((shown.T @ shown) >= needed, directed=False)
     apart = np.flatnonzero(part != part[0]) + 1

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from clickmix.corrections.affine_em import (
 from clickmix.corrections.clipping import Clip, checked_clip, clip_title
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.types import Floats, Progress
 
@@ -94,6 +95,8 @@ class RegressionEM:
     score        a measure of the parameters of each iteration for the trace, such as nDCG on a test set; it decides
                  nothing
     """
+
+    saves_model: ClassVar[bool] = True
 
     regression: Regression
     trust: bool = True
@@ -204,6 +207,10 @@ class RegressionEMFit:
             f"Regression EM stopped after iteration {len(self.trace)}: {self.stopped}. The parameters of iteration "
             f"{self.kept} are kept.{tied if self.tied else ''}"
         )
+
+    def write(self, path: str | Path) -> None:
+        """Write a parameters file."""
+        self.parameters.write(path)
 
     def label(self, counts: Counts) -> Labels:
         """The estimate of every document by affine correction, and relevance by clipping it."""

@@ -37,7 +37,7 @@ def fingerprint(path: str | Path) -> str:
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     if size < SMALL:
-        digest.update("/".join(path.resolve().parts[-2:]).encode())
+        digest.update("/".join(path.resolve().parts[-2:]).encode(errors="surrogateescape"))
     with path.open("rb") as file:
         for i in range(BLOCKS):
             file.seek(max(0, (size - BLOCK) * i // (BLOCKS - 1)))
@@ -123,5 +123,5 @@ def parse_record(text: str, where: str) -> list[CountedFile]:
     """The record from a counts file."""
     try:
         return [CountedFile(str(name), str(known)) for name, known in json.loads(text)["counted"]]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise FormatError(f"{where}: the record of counted files cannot be read. Count the log again.") from None

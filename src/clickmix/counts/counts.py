@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
 
+from clickmix.counts.contexts import MOST_CONTEXTS, checked_bound, count_contexts
 from clickmix.counts.counted_files import record_of, record_text
 from clickmix.counts.lists import list_counting_query
 from clickmix.engines.choose import Engines, choose_engine, embedded
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import aliased, listed, name
 from clickmix.errors import InputError, SettingError
-from clickmix.log.bad_rows import Refused, any_rejected_line, find_refused
+from clickmix.log.bad_rows import Refused, any_rejected_line, find_refused, refusal
 from clickmix.log.open import Log, checked_context, open_log
-from clickmix.log.rows import counting_query, line_by_line, odd_ids_query, uncountable_query
+from clickmix.log.rows import counting_query, line_by_line, odd_ids_query
 from clickmix.log.sources import Source, disagree, kind_of, unreadable
 from clickmix.types import Columns, Progress
 
@@ -40,6 +41,7 @@ class Counts:
     """Impressions and clicks per query, document, position and context, exact, in a table of the engine.
 
     If result lists were kept apart, `by_list` is a second table: the same per query, list, document and position.
+    `contexts` is how many combinations the context columns have.
     """
 
     engine: Engines = field(repr=False)
@@ -48,6 +50,7 @@ class Counts:
     refused: tuple[Refused, ...] = ()
     by_list: str | None = None
     sources: tuple[Source, ...] = field(default=(), repr=False)
+    contexts: int = 1
 
     @classmethod
     def from_arrays(
@@ -68,7 +71,7 @@ class Counts:
         named = zip(("query_id", "doc_id", "position", "impressions", "clicks"), given, strict=True)
         engine.register("given", {key: np.asarray(value) for key, value in (*named, *context.items())})
         source = Source("frame", (), engine.types("given"), frame="given")
-        return _scanned(Log((source,), {}, tuple(context)), engine, bad_rows="fail", progress=None)
+        return _scanned(Log((source,), {}, tuple(context)), engine, bad_rows="fail", most=None, progress=None)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -124,6 +127,7 @@ def count(
     *,
     columns: Mapping[str, str] | None = None,
     context: Sequence[str] = (),
+    max_contexts: int = MOST_CONTEXTS,
     bad_rows: BadRows = "fail",
     memory: str | None = None,
     lists: bool = False,
@@ -137,16 +141,17 @@ def count(
     """
     if bad_rows not in ("fail", "skip"):
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
+    most = checked_bound(max_contexts)
     chosen = choose_engine(engine, log=log, memory=memory)
     if lists:
         embedded(chosen, of="keeping result lists apart (dcm, ubm)")
     opened = open_log(log, engine=chosen, columns=columns, context=context, lists=lists)
     if isinstance(chosen, DuckDB):
         record_of([source for source in opened.sources if source.files], chosen)  # copies and overlaps are refused
-    return _scanned(opened, chosen, bad_rows=bad_rows, progress=progress)
+    return _scanned(opened, chosen, bad_rows=bad_rows, most=most, progress=progress)
 
 
-def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress | None) -> Counts:
+def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, most: int | None, progress: Progress | None) -> Counts:
     skip = bad_rows == "skip"
     try:
         table = _counted(log, engine, skip=skip, progress=progress)
@@ -166,23 +171,33 @@ def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, progress: Progress
         )
     cleaned = _cleaned(log, engine, table, seen)
     if not log.lists:
-        return Counts(engine, cleaned, log.context, refused, sources=log.sources)
+        contexts = count_contexts(engine, cleaned, {column: name(column) for column in log.context}, most=most)
+        return Counts(engine, cleaned, log.context, refused, sources=log.sources, contexts=contexts)
     return Counts(engine, _added_up(engine, cleaned), (), refused, cleaned, log.sources)
 
 
 def _counted(log: Log, engine: Engines, *, skip: bool, progress: Progress | None) -> str:
     """All sources counted; NDJSON line by line where the fast way stops, or may have taken something for an id."""
-    if not (isinstance(engine, DuckDB) and any(source.format == "ndjson" for source in log.sources)):
-        return engine.keep(_scan(log, engine, skip=skip), progress=progress)
+    if not isinstance(engine, DuckDB):
+        return engine.keep(_scan(log, skip=skip), progress=progress)
+    ndjson = any(source.format == "ndjson" for source in log.sources)
     try:
-        table = engine.keep(_scan(log, engine, skip=skip), progress=progress)
-        if not engine.rows(odd_ids_query(table)):
+        table = _kept(log, engine, skip=skip, progress=progress)
+        if not ndjson or not engine.rows(odd_ids_query(table)):
             return table
         engine.forget(table)
     except duckdb.InvalidInputException:
-        if not skip:
+        if not (skip and ndjson):
             raise
-    return engine.keep(_scan(line_by_line(log, engine), engine, skip=skip), progress=progress)
+    return engine.keep(_scan(line_by_line(log, engine), skip=skip), progress=progress)
+
+
+def _kept(log: Log, engine: DuckDB, *, skip: bool, progress: Progress | None) -> str:
+    """All sources counted the fast way, with positions of 16 bits; with wider ones where those do not do."""
+    try:
+        return engine.keep(_scan(log, skip=skip, narrow=True), progress=progress)
+    except duckdb.ConversionException:
+        return engine.keep(_scan(log, skip=skip), progress=progress)
 
 
 def _added_up(engine: Engines, by_list: str) -> str:
@@ -199,7 +214,7 @@ def _unscannable(log: Log, engine: Engines, error: duckdb.Error) -> InputError:
         refused = find_refused(log, engine) if isinstance(error, duckdb.InvalidInputException) else []
     except duckdb.Error as again:
         return unreadable(", ".join(map(str, log.sources)), again)
-    return _refusal(refused) if refused else unreadable(", ".join(map(str, log.sources)), error)
+    return refusal(refused) if refused else unreadable(", ".join(map(str, log.sources)), error)
 
 
 @dataclass(frozen=True)
@@ -238,7 +253,7 @@ def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
     return cleaned
 
 
-def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
+def _scan(log: Log, *, skip: bool, narrow: bool = False) -> str:
     """The query that counts all sources together; ids become text where sources disagree."""
     text_ids = {
         role: disagree({source.types[log.column(role)] for source in log.sources}) for role in ("query_id", "doc_id")
@@ -246,10 +261,7 @@ def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
     if log.lists:
         queries = [list_counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
     else:
-        queries = [
-            counting_query(source, log, skip=skip, text_ids=text_ids, countable=_countable(source, log, engine))
-            for source in log.sources
-        ]
+        queries = [counting_query(source, log, skip=skip, text_ids=text_ids, narrow=narrow) for source in log.sources]
     more = ["list"] if log.lists else [name(column) for column in log.context]
     keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
@@ -260,12 +272,6 @@ def _scan(log: Log, engine: Engines, *, skip: bool) -> str:
     return f"SELECT {values}, impressions, clicks FROM ({united})"
 
 
-def _countable(source: Source, log: Log, engine: Engines) -> bool:
-    """Whether all rows are known to say if there was a click: then nothing needs to be asked of each of them."""
-    query = uncountable_query(source, log) if isinstance(engine, DuckDB) else None
-    return query is not None and not engine.rows(query)
-
-
 def _refuse(log: Log, engine: Engines, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
     """Only when there are refused rows, read the log again to name them."""
     cut = skip and isinstance(engine, DuckDB) and any_rejected_line(engine)
@@ -273,19 +279,8 @@ def _refuse(log: Log, engine: Engines, seen: _Seen, *, skip: bool) -> tuple[Refu
         return ()
     refused = find_refused(log, engine)
     if not skip:
-        raise _refusal(refused)
+        raise refusal(refused)
     return tuple(refused)
-
-
-def _refusal(refused: Sequence[Refused]) -> InputError:
-    first, rows = refused[0], sum(r.rows for r in refused)
-    others = f" {rows:,} rows are bad in all." if rows > 1 else ""
-    from_zero = first.reason.startswith("position") and first.examples[0].text == "0"
-    hint = " If positions count from 0, add 1 to all of them." if from_zero else ""
-    return InputError(
-        f"{first.examples[0]}: {first.reason}.{others}{hint} Mend the log, or leave bad rows out with --bad-rows skip "
-        "(in Python bad_rows='skip')."
-    )
 
 
 def _was_whole(log: Log, engine: Engines, table: str, role: str, stored: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import re
 import shutil
 import tempfile
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from clickmix.engines.sql import literal
+from clickmix.engines.sql import checked_text, literal
 from clickmix.errors import SettingError
 from clickmix.storage.files import check_writable, replacing, temporary_is_full, write_failure
 from clickmix.types import Columns, Progress
@@ -46,16 +47,22 @@ class DuckDB:
 
     def __init__(self, *, memory: str | None = None, threads: int | None = None) -> None:
         # For what does not fit in memory, and for unpacked files; gone with the engine.
+        _check_temporary()
         self.folder = Path(tempfile.mkdtemp(prefix="clickmix-"))
         self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         _open.add(self)
         self._connection = duckdb.connect()
         self._numbers = itertools.count(1)
         self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
+        # Nothing is fetched from anywhere: all that is needed is built in.
+        self._connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
         # DuckDB draws a bar of its own in some sessions; ours is drawn by whoever asks for progress.
         self._connection.execute("SET enable_progress_bar = false")
         # Row order in our tables means nothing; every result that is handed out is ordered explicitly.
         self._connection.execute("SET preserve_insertion_order = false")
+        # What a Parquet file tells of its values may be wrong, or leave out NaN: DuckDB would drop the checks that it
+        # makes look needless, and squeeze values into the types that it makes look wide enough.
+        self._connection.execute("SET disabled_optimizers = 'statistics_propagation'")
         # A log's files are opened more than once: for their columns, for notes, and to be read.
         self._connection.execute("SET parquet_metadata_cache = true")
         if memory is not None:
@@ -93,6 +100,7 @@ class DuckDB:
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
         """Complain when a file cannot be written, or its name tells no format; `log` is for those who know tables."""
         output_options(target)
+        checked_text(target)
         check_writable(target)
 
     def write(
@@ -110,7 +118,7 @@ class DuckDB:
         A result that comes in the order of a `key` is good only if no two rows have the same key; else the result is
         `otherwise`. To look at the file is faster than to ask before. Parquet has a place for `note`, others have none.
         """
-        options = output_options(path)
+        options = output_options(checked_text(str(path)))
         if note and "parquet" in options:
             options += f", KV_METADATA {{{NOTE}: {literal(note)}}}"
         with replacing(path) as temporary:
@@ -143,7 +151,8 @@ class DuckDB:
         try:
             yield
         finally:
-            self._connection.execute("SET preserve_insertion_order = false")
+            with contextlib.suppress(duckdb.FatalException):  # of a connection that is lost: what broke it says why
+                self._connection.execute("SET preserve_insertion_order = false")
 
     def register(self, name: str, frame: object) -> None:
         """Make a frame, or a dictionary of numpy columns, readable as a table."""
@@ -155,10 +164,11 @@ class DuckDB:
 
     def notes(self, files: str) -> list[tuple[str, str]]:
         """The notes of Parquet files, given as a reader's first argument: (file, note) where there is one."""
+        # Other tools' keys and values may be any bytes: only ours are text, unless the file is damaged.
         found = self.rows(
-            f"SELECT file_name, decode(value) FROM parquet_kv_metadata({files}) WHERE decode(key) = {literal(NOTE)}"
+            f"SELECT file_name, value FROM parquet_kv_metadata({files}) WHERE key = encode({literal(NOTE)})"
         )
-        return [(str(file), str(note)) for file, note in found]
+        return [(str(file), bytes(note).decode(errors="replace")) for file, note in found]
 
     def close(self) -> None:
         """Give memory and temporary files back."""
@@ -195,7 +205,9 @@ class DuckDB:
             while not done.wait(0.1):
                 if progress is not None:
                     progress(max(0.0, self._connection.query_progress() / 100))
-        except BaseException:
+        except BaseException as failure:
+            if "can't start new thread" in str(failure):  # then there is none to wait for
+                raise MemoryError("no room for another thread") from None
             # A connection is for one call at a time, and a thread that is still in DuckDB aborts a process that ends.
             self._connection.interrupt()
             while not done.wait(0.05):
@@ -206,6 +218,15 @@ class DuckDB:
         if progress is not None:
             progress(1.0)
         return results[0]
+
+
+def _check_temporary() -> None:
+    """Complain about a TMPDIR that cannot be used: Python would silently take another folder, which may be small."""
+    folder = os.environ.get("TMPDIR")
+    if folder and not (Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        raise SettingError(
+            f"TMPDIR={folder}: this is not a folder that can be written. Make it, or choose another one."
+        )
 
 
 def checked_memory(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clickmix.engines.dialects import translated
 from clickmix.engines.engine import Table, same_kind
 from clickmix.engines.sql import name
-from clickmix.errors import EngineError, InputError, SettingError, written
+from clickmix.errors import EngineError, InputError, SettingError, hide_secrets, written
 from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ TYPES = {
     "bpchar": "VARCHAR",
     "uuid": "VARCHAR",
 }
+LONGEST_NAME = 63  # bytes
 
 
 class Postgres:
@@ -47,9 +48,7 @@ class Postgres:
                 address, autocommit=True, application_name="clickmix", connect_timeout=10
             )
         except psycopg.Error as error:
-            raise EngineError(
-                f"PostgreSQL cannot be reached: {_first_line(error)}. Check the address, postgresql://user@host/database."
-            ) from None
+            raise _unreachable(address, _first_line(error)) from None
         self._close = weakref.finalize(self, self._connection.close)
 
     def tables(self, log: object) -> tuple[Table, ...]:
@@ -57,6 +56,8 @@ class Postgres:
         names = [log] if isinstance(log, str) else log
         if not isinstance(names, (list, tuple)) or not all(isinstance(part, str) for part in names):
             raise InputError(f"a {type(log).__name__} is no log in PostgreSQL. Give the name of a table, or a list.")
+        for part in names:
+            self._parts(part)
         found = [self._find(part) for part in names]
         for i, table in enumerate(found):
             if table is None:
@@ -152,9 +153,20 @@ class Postgres:
         )
         return None if found is None else str(found)
 
+    def _parts(self, table: str) -> list[str]:
+        """The parts of a table's name; one that the server would cut, and take for another table, is refused."""
+        (parts,) = self._ask("SELECT parse_ident(%s)", table)
+        for part in parts:
+            if len(part.encode()) > LONGEST_NAME:
+                raise InputError(
+                    f"{table}: the name {part!r} is too long for PostgreSQL, which would cut it. "
+                    f"Choose one of at most {LONGEST_NAME} bytes."
+                )
+        return list(parts)
+
     def _place(self, target: str) -> tuple[str, str]:
         """The schema that a new table goes to, and its name there, both quoted as SQL wants them."""
-        (parts,) = self._ask("SELECT parse_ident(%s)", target)
+        parts = self._parts(target)
         named = name(parts[-2]) if len(parts) > 1 else None
         (schema,) = self._ask("SELECT coalesce(to_regnamespace(%s)::text, quote_ident(current_schema()))", named)
         if schema is None or (named and schema not in (named, parts[-2])):
@@ -190,6 +202,15 @@ class Postgres:
                     f"PostgreSQL: the connection was lost: {_first_line(error)}. Nothing was written; run it again."
                 ) from None
             raise EngineError(f"PostgreSQL: {_first_line(error)}. Nothing was written.") from None
+
+
+def _unreachable(address: str, reason: str) -> EngineError:
+    """Why there is no connection. libpq may quote a part of a password that it took for a host or a port."""
+    told = hide_secrets(reason, address=address)
+    encode = "" if told == reason else "; in a password write % as %25, @ as %40, / as %2F, : as %3A and a blank as %20"
+    return EngineError(
+        f"PostgreSQL cannot be reached: {told}. Check the address, postgresql://user@host/database{encode}."
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from clickmix.errors import InputError
+
 
 def literal(text: str) -> str:
     """A text as SQL writes it.
@@ -11,7 +13,7 @@ def literal(text: str) -> str:
     >>> print(literal("it's"))
     'it''s'
     """
-    return "'" + text.replace("'", "''") + "'"
+    return "'" + checked_text(text).replace("'", "''") + "'"
 
 
 def name(text: str) -> str:
@@ -20,7 +22,16 @@ def name(text: str) -> str:
     >>> print(name("query id"))
     "query id"
     """
-    return '"' + text.replace('"', '""') + '"'
+    return '"' + checked_text(text).replace('"', '""') + '"'
+
+
+def checked_text(text: str) -> str:
+    """The text itself; complains about bytes that are not UTF-8, which file names can have and SQL cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{text!r}: this name is not UTF-8 text, which engines need. Rename the file.") from None
+    return text
 
 
 def listed(parts: Iterable[str]) -> str:

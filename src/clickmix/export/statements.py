@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import GOOD_KEY
 from clickmix.engines.dialects import printed
 from clickmix.engines.engine import Table

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import duckdb
 import numpy as np
 
+from clickmix.counts.contexts import MOST_CONTEXTS, checked_bound, count_contexts
 from clickmix.counts.counts import LARGEST_TOTAL
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import aliased, aliases, listed, name
@@ -51,7 +52,9 @@ def is_histogram(log: object) -> bool:
     return all("documents" in each and "query_id" not in each for each in columns)
 
 
-def read_downloaded(log: object, *, context: Sequence[str] = ()) -> tuple[Histogram, float]:
+def read_downloaded(
+    log: object, *, context: Sequence[str] = (), max_contexts: int = MOST_CONTEXTS
+) -> tuple[Histogram, float]:
     """The histogram of some files, and which share of its documents was seen at other places too."""
     engine, context = DuckDB(), _checked(context)
     sources = find_sources(log, engine)
@@ -61,7 +64,9 @@ def read_downloaded(log: object, *, context: Sequence[str] = ()) -> tuple[Histog
     except duckdb.Error as error:
         raise unreadable(where, error) from None
     _check_rows(engine, table, where)
-    keys = listed([*aliases(["position", *context]), "impressions", "clicks"])
+    places = aliases(["position", *context])
+    count_contexts(engine, table, dict(zip(context, places[1:], strict=True)), most=checked_bound(max_contexts))
+    keys = listed([*places, "impressions", "clicks"])
     columns = engine.fetch(
         f"SELECT {keys}, CAST(sum(documents) AS BIGINT) AS documents, CAST(sum(moving) AS BIGINT) AS moving, "
         f"CAST(sum(again) AS BIGINT) AS again FROM {table} GROUP BY {keys} ORDER BY {keys}"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliased, aliases, listed
 from clickmix.log.sources import kind_of
 from clickmix.types import Ints

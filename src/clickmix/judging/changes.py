@@ -79,11 +79,10 @@ def _check_rows(old: Source, engine: Engines) -> None:
 def labels_moved(labels: Labels, old: Source) -> Moved:
     """Compare labels with those that `open_labels` found, where the counts live."""
     engine = labels.counts.engine
-    table = engine.keep(
-        f"SELECT coalesce(a.q, b.q) AS q, coalesce(a.d, b.d) AS d, b.r AS old_r, a.r AS new_r, "
-        f"abs(a.r - b.r) AS move FROM ({_keyed(f'({labels.query})')}) AS a "
-        f"FULL OUTER JOIN ({_keyed(old.table(), relevance=_number(old))}) AS b ON a.q = b.q AND a.d = b.d"
-    )
+    try:
+        table = engine.keep(_joined(labels, old))
+    except duckdb.Error as error:  # the file may have changed since it was opened
+        raise unreadable(str(old), error) from None
     ((both, new, gone, mean, far),) = engine.rows(
         "SELECT count(move), count(CASE WHEN old_r IS NULL THEN 1 END), count(CASE WHEN new_r IS NULL THEN 1 END), "
         f"avg(move), count(CASE WHEN move > {FAR} THEN 1 END) FROM {table}"
@@ -94,6 +93,15 @@ def labels_moved(labels: Labels, old: Source) -> Moved:
     engine.forget(table)
     examples = tuple((str(q), str(d), float(b), float(a)) for q, d, b, a in furthest)
     return Moved(int(both), int(new), int(gone), float(mean or 0), int(far), examples)
+
+
+def _joined(labels: Labels, old: Source) -> str:
+    """SQL for every document of either side, with its relevance then and now."""
+    return (
+        f"SELECT coalesce(a.q, b.q) AS q, coalesce(a.d, b.d) AS d, b.r AS old_r, a.r AS new_r, "
+        f"abs(a.r - b.r) AS move FROM ({_keyed(f'({labels.query})')}) AS a "
+        f"FULL OUTER JOIN ({_keyed(old.table(), relevance=_number(old))}) AS b ON a.q = b.q AND a.d = b.d"
+    )
 
 
 def _keyed(table: str, *, relevance: str = "CAST(relevance AS DOUBLE)", more: str = "") -> str:

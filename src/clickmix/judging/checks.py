@@ -9,15 +9,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar, cast
 
 import numpy as np
 from scipy.special import chdtri, logit
 
 from clickmix.corrections.check import Check, Violation
-from clickmix.corrections.fitted import MixtureFit
-from clickmix.corrections.label_sql import labels_query
-from clickmix.counts import Counts
+from clickmix.corrections.mixture_based.fit import MixtureFit
+from clickmix.corrections.mixture_based.label_sql import labels_query
+from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliases, listed
+from clickmix.groups.observations import Observations
 from clickmix.groups.places import (
     SMALLEST_GROUP,
     Histogram,
@@ -29,24 +31,26 @@ from clickmix.groups.places import (
 )
 from clickmix.judging.misfit import Misfit, find_misfits
 from clickmix.judging.rate_gaps import RateGap, compare_rates
-from clickmix.mixtures import Observations
 from clickmix.mixtures.group import Group, observations_of
-from clickmix.mixtures.neighbours import GRADES, STRONG
+from clickmix.mixtures.kinds.kind import GRADES, MIXTURES, STRONG
 from clickmix.types import Ints
 
 BEYOND_CHANCE = 3.0  # standard errors by which both rates must rise
 RARELY = 0.002  # share of clean logs in which a check may raise an alarm
+Fit = TypeVar("Fit")
 LOOK_CELLS = 100_000  # of whole queries, looked at for such clicks
 
 
-def checked(fitted: MixtureFit, counts: Counts) -> MixtureFit:
-    """The fit with what was looked for in its log; a cascade, a Gaussian and a shapeless mixture have no checks."""
-    return checked_histogram(fitted, read_histogram(counts), None if fitted.jointly else counts)
+def checked(fitted: Fit, counts: Counts) -> Fit:
+    """A fit with the checks of its log; fits that are no mixture, cascades and some kinds of mixtures have none."""
+    if not isinstance(fitted, MixtureFit):
+        return fitted
+    return cast(Fit, checked_histogram(fitted, read_histogram(counts), None if fitted.jointly else counts))
 
 
 def checked_histogram(fitted: MixtureFit, histogram: Histogram, counts: Counts | None = None) -> MixtureFit:
     """The same from a histogram; `counts` are given where lists stay and tell who is above."""
-    if fitted.examination != "pbm" or fitted.mixture in ("gaussian", "nonparametric"):
+    if fitted.examination != "pbm" or not MIXTURES.make(fitted.mixture).checkable:
         return fitted
     return replace(fitted, checks=check_log(fitted.groups, histogram, counts, bics=fitted.bics))
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from scipy.optimize import brentq
 
 from clickmix.corrections.check import Check
-from clickmix.corrections.fitted import MixtureFit
-from clickmix.counts import Counts
+from clickmix.corrections.mixture_based.fit import MixtureFit
+from clickmix.counts.counts import Counts
 from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
-from clickmix.mixtures import Verdict
 from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import MOST, TARGET, check_target, expected_error
+from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 MOST_JOINED = 0.1  # share of documents that may stand at places too small to be fitted by themselves

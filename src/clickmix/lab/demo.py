@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clickmix.corrections.fitted import MixtureFit
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.mixture import MixtureCorrection
+from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
-from clickmix.counts import Counts, count
+from clickmix.counts.counts import Counts, count
 from clickmix.errors import InputError
 from clickmix.evaluate import Measure, Table, rank, score, tabulate
 from clickmix.features import Collection, Split, binarized
@@ -27,6 +27,7 @@ from clickmix.judging.checks import checked
 from clickmix.lab.collections import synthetic_collection, top_rows
 from clickmix.lab.simulate import write_columns
 from clickmix.lab.users import preset, write_sessions
+from clickmix.storage.folders import make_folder
 from clickmix.types import Floats
 
 QUERIES, POSITIONS, CLICKS = 1_500, 20, 150_000
@@ -74,7 +75,7 @@ class Demo:
 
 def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda title: None) -> Demo:
     """Write clicks.parquet, truth.parquet, labels.parquet, model.json and report.html to a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     stage("making a collection of queries and documents")
     collection = synthetic_collection(queries=QUERIES, rng=np.random.default_rng(0))
     engine = old_engine(collection.train)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betaincinv
 
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.report.figures import Axis, Colour, Figure, Line, Panel
 from clickmix.report.log_page import log_page
 from clickmix.report.pages import Listing, Page, Section

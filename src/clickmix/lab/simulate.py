@@ -16,6 +16,7 @@ from clickmix.features import Collection, binarized, graded, write_features
 from clickmix.lab.collections import collection_files, load_collection, production_ranker, synthetic_collection
 from clickmix.lab.collections.production import QUERIES
 from clickmix.lab.users import PositionBased, Sessions, User, preset, write_sessions
+from clickmix.storage.folders import make_folder, replacing_together
 
 UserName = Literal["pbm", "dcm", "ubm"]
 Relevance = Literal["binarized", "graded"]
@@ -92,7 +93,15 @@ def write_simulation(
             f"{collection.name}: {collection.train.queries} training queries. Expected at least {QUERIES}: so many "
             "teach the production ranker. Give a larger collection."
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
+    with replacing_together(folder, last="log.parquet") as together:
+        return _write_files(collection, together, settings, person, stage)
+
+
+def _write_files(
+    collection: Collection, folder: Path, settings: Simulation, person: User, stage: Callable[[str], None]
+) -> int:
+    """Write the five files; says how many impressions there are."""
     for name in SPLITS:
         stage(f"writing {name}.parquet")
         write_features(getattr(collection, name), folder / f"{name}.parquet")

@@ -81,6 +81,18 @@ def find_refused(log: Log, engine: Engines) -> list[Refused]:
     return _merged(found)
 
 
+def refusal(refused: Sequence[Refused]) -> InputError:
+    """The first of some refused rows as an error, and how many there are."""
+    first, rows = refused[0], sum(r.rows for r in refused)
+    others = f" {rows:,} rows are bad in all." if rows > 1 else ""
+    from_zero = first.reason.startswith("position") and first.examples[0].text == "0"
+    hint = " If positions count from 0, add 1 to all of them." if from_zero else ""
+    return InputError(
+        f"{first.examples[0]}: {first.reason}.{others}{hint} Mend the log, or leave bad rows out with --bad-rows skip "
+        "(in Python bad_rows='skip')."
+    )
+
+
 def _refused_in(source: Source, log: Log, engine: DuckDB, file: str | None) -> list[Refused]:
     engine.run("DROP TABLE IF EXISTS reject_errors")
     engine.run("DROP TABLE IF EXISTS reject_scans")

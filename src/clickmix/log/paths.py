@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -67,7 +67,7 @@ def partitions(file: Path) -> list[str]:
 def _expand(text: str) -> list[Path]:
     path = Path(text)
     if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.is_file() and _is_data(p, path))
+        files = sorted(_search(path, {}))
         if not files:
             raise InputError(
                 f"{path}: a folder without Parquet, CSV or NDJSON files. Give the folder of the click log."
@@ -75,17 +75,50 @@ def _expand(text: str) -> list[Path]:
         return files
     if path.exists():
         return [path]
-    files = sorted(Path(p) for p in glob.glob(text, recursive=True) if Path(p).is_file())
+    matches = [Path(match) for match in glob.glob(text, recursive=True)]
+    for match in matches:
+        _check_link(match)
+    files = sorted(match for match in matches if match.is_file())
     if not files:
         kind = "no file matches" if glob.has_magic(text) else "no such file"
         raise InputError(f"{text}: {kind}. Check the path; folders and globs such as 'logs/*.parquet' work too.")
     return files
 
 
-def _is_data(path: Path, folder: Path) -> bool:
-    """A file a log can be in; tools leave `_SUCCESS`, `.crc` and the like beside the data."""
-    hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return not hidden and _format(path) is not None
+def _search(folder: Path, seen: dict[Path, Path]) -> Iterator[Path]:
+    """The data files of a folder and of those below it, linked ones too; what cannot be read is an error.
+
+    `seen` holds the folders searched so far: where each really is, and under which path it was found.
+    """
+    first = seen.setdefault(folder.resolve(), folder)
+    if first is not folder:
+        raise InputError(f"{folder}: the same folder as {first}. Its clicks would be counted twice; remove the link.")
+    try:
+        with os.scandir(folder) as entries:
+            # Tools leave `_SUCCESS`, `.crc` and the like beside the data.
+            names = sorted(entry.name for entry in entries if not entry.name.startswith((".", "_")))
+        for name in names:
+            _check_link(folder / name)
+        folders = {name for name in names if (folder / name).is_dir()}
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be read: {error.strerror}. It may hold a part of the log; make it readable, or name the "
+            "files of the log."
+        ) from None
+    for path in (folder / name for name in names):
+        if path.name in folders:
+            yield from _search(path, seen)
+        elif path.is_file() and _format(path) is not None:
+            yield path
+
+
+def _check_link(path: Path) -> None:
+    """Complain about a link that leads nowhere."""
+    if path.is_symlink() and not path.exists():
+        raise InputError(
+            f"{path}: a link that leads nowhere. It may have been a part of the log; remove it, or restore "
+            f"{path.readlink()}."
+        )
 
 
 def _format(path: Path) -> Format | None:

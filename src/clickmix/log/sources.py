@@ -17,6 +17,7 @@ from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Table
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError
+from clickmix.log.long_lines import has_long_line, write_cut
 from clickmix.log.paths import Format, format_of, is_gzipped, partitions
 from clickmix.storage.files import check_packed, unpack
 
@@ -94,7 +95,8 @@ def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
     origin: dict[str, str] = {}
     files = list(files)
     # Before anything is read: what a damaged archive holds looks like bad rows, or like good ones.
-    check_packed([file for file in files if is_gzipped(file) and format_of(file) != "parquet" and file.stat().st_size])
+    packed = [file for file in files if is_gzipped(file) and format_of(file) != "parquet" and file.stat().st_size]
+    long_lines = check_packed(packed)
     for number, file in enumerate(files):
         format, gzipped = format_of(file), is_gzipped(file)
         if file.stat().st_size == 0:
@@ -102,11 +104,14 @@ def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
         readable = file
         if format == "parquet" and gzipped:  # Parquet needs random access
             readable = _unpacked(file, engine.folder / "unpacked" / str(number))
-            origin[str(readable)] = str(file)
         if format == "csv":
             delimiter, types = _csv_columns(file)
+            if file in long_lines or (not gzipped and has_long_line(file)):
+                readable, gzipped = _unpacked(file, engine.folder / "unpacked" / str(number)), False
         else:
             delimiter, types = ",", (_parquet_columns if format == "parquet" else _json_columns)(readable, engine)
+        if readable != file:
+            origin[str(readable)] = str(file)
         added = tuple(column for column in partitions(file) if column not in types)
         types |= dict.fromkeys(added, "VARCHAR")
         groups.setdefault((format, delimiter, gzipped, added, tuple(types.items())), []).append(str(readable))
@@ -117,11 +122,11 @@ def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
 
 
 def _unpacked(file: Path, folder: Path) -> Path:
-    """An unpacked copy below `folder`, in folders of the same names, for they may carry columns."""
+    """An unpacked copy below `folder`, in folders of the same names, for they may carry columns. CSV has lines cut."""
     kept = [part for part in file.parent.parts if "=" in part]
-    target = folder.joinpath(*kept, file.name[: -len(".gz")])
+    target = folder.joinpath(*kept, file.name.removesuffix(file.suffix) if is_gzipped(file) else file.name)
     target.parent.mkdir(parents=True)
-    unpack(file, target)
+    (write_cut if format_of(file) == "csv" else unpack)(file, target)
     return target
 
 
@@ -141,10 +146,11 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
         raise InputError(f"{file}: the first line is blank. Expected a header with the names of the columns.")
     # Blanks around a name mean nothing. Frames written with their index have a first column without a name.
     columns = [column.strip() or f"column{i}" for i, column in enumerate(columns)]
-    lower = [column.lower() for column in columns]
-    twice = [column for i, column in enumerate(columns) if lower[i] in lower[:i]]
-    if twice:
-        raise InputError(f"{file}: the column {twice[0]!r} stands twice in the header. Rename one of them.")
+    seen: set[str] = set()
+    for column in columns:
+        if column.lower() in seen:
+            raise InputError(f"{file}: the column {column!r} stands twice in the header. Rename one of them.")
+        seen.add(column.lower())
     return delimiter, dict.fromkeys(columns, "VARCHAR")
 
 
@@ -187,7 +193,14 @@ def _reading(files: Sequence[str], *, partitioned: bool = False, gzipped: bool |
 
 def unreadable(where: str, error: duckdb.Error) -> InputError:
     """What DuckDB said of a file it could not read, in one line."""
+    if "Too many open files" in str(error):  # nothing is wrong with what is read
+        return InputError(
+            f"{where}: cannot be read: too many files are open. Allow more with ulimit -n, or count some of the files "
+            "at a time and add the others with counts --merge."
+        )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if "maximum recursion depth" in str(error):
+        lines = ["a line of JSON is nested more than 128 levels deep"]
     if "CSV Parser state machine" in str(error):
         lines = ["some lines end in another way than the first one, or a quotation mark stands in the wrong place"]
     reason = lines[0].split("Error: ", 1)[-1].rstrip(".") if lines else type(error).__name__

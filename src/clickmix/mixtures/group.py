@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clickmix.groups.observations import Observations
 from clickmix.groups.places import SMALLEST_GROUP, Histogram, Place
-from clickmix.mixtures import Mixture, Observations, Verdict
+from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.types import Ints
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from clickmix.groups.observations import Observations
 from clickmix.mixtures.families import Family, family_of
 from clickmix.mixtures.information import rate_errors
+from clickmix.mixtures.kinds.kind import GroupFits
 from clickmix.mixtures.mixture import SEPARATED_FROM, Mixture, Verdict, left_over, silent
 from clickmix.mixtures.problem import Fit, Problem, fit_mixture
 from clickmix.mixtures.single import one_rate_log_likelihoods
@@ -28,6 +29,12 @@ class JointFit:
     bic: float
     log_likelihoods: tuple[float, ...]
     error: float
+
+    def as_groups(self) -> GroupFits:
+        """As groups; where no group tells grades apart, prior and error belong to nothing."""
+        known = any(mixture.informative for mixture in self.mixtures)
+        priors = list(self.priors) if known else [None] * len(self.mixtures)
+        return GroupFits(self.mixtures, priors, self.log_likelihoods, error=self.error if known else None)
 
 
 def fit_jointly(seen: Observations, family: str, *, grades: int = 2, positions: Any = None) -> JointFit:

@@ -15,6 +15,7 @@ from clickmix.groups.observations import Observations
 from clickmix.mixtures.curvature import in_blocks
 from clickmix.mixtures.em import climb, set_out
 from clickmix.mixtures.families import Binomial
+from clickmix.mixtures.kinds.kind import GRADES, STRONG
 from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.mixtures.problem import Problem
 from clickmix.mixtures.sharing import Shared, Walk, fit_shared
@@ -22,8 +23,6 @@ from clickmix.mixtures.single import describe, one_rate_log_likelihoods, one_rat
 from clickmix.mixtures.starts import starts
 from clickmix.types import Floats
 
-GRADES = (2, 3, 4, 5, 6, 7)
-STRONG = 6.0  # difference of BIC that is strong evidence (Kass & Raftery 1995): what more grades must win by
 DECISIVE = 100.0  # beyond it nobody need look further
 FEWEST_STEPS = 3  # from one position to the next, that a walk can be estimated from
 NO_GAP = 1e-6  # of logits: rates this near are one

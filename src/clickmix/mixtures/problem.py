@@ -10,7 +10,6 @@ groups: eta_d = x_d' theta, x_d their mean over impressions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -19,8 +18,6 @@ from clickmix.mixtures.em import climb
 from clickmix.mixtures.families import Family
 from clickmix.mixtures.starts import starts
 from clickmix.types import Floats
-
-Prior = Literal["position", "flat"]
 
 GAIN_PER_DOCUMENT = 1e-9
 LARGEST_LOGIT = 30.0

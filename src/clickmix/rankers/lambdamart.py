@@ -18,6 +18,7 @@ from clickmix.errors import FormatError, InputError, SettingError
 from clickmix.features.examples import Examples
 from clickmix.features.matrix import check_features
 from clickmix.rankers.folder import SavedRanker, read_folder, write_folder
+from clickmix.rankers.lightgbm_text import END, MOST_LEAVES, checked_trees
 from clickmix.rankers.weighting import TRUNCATION, WEIGHTINGS, Weighting, query_weights
 from clickmix.types import Floats, Ints, Progress
 
@@ -26,8 +27,7 @@ GAINS: tuple[Gain, ...] = get_args(Gain)
 STEPS = 1000  # between relevance 0 and 1, or the next lower multiple of the largest grade
 CUTOFF = 10  # of the nDCG that decides when to stop
 MOST_THREADS = 256  # a machine with few cores may repeat what a large one did, and read its rankers
-LARGEST_SEED = 2**31 - 1  # LightGBM's, as those below
-MOST_LEAVES = 131_072
+LARGEST_SEED = 2**31 - 1  # LightGBM's, as the one below
 LONGEST_LIST = 10_000  # LightGBM's bound on the documents of a query
 
 
@@ -185,11 +185,14 @@ class FittedLambdaMART:
             trees, ndcg = int(saved.training["trees"]), tuple(float(value) for value in saved.training["ndcg"])
         except (KeyError, TypeError, ValueError):
             raise FormatError(f"{folder}: settings or training of another clickmix. Train it again.") from None
+        checked_trees(saved.weights, features=saved.features, trees=trees, where=str(folder))
         return cls(settings, saved.features, trees, ndcg, saved.weights.decode())
 
     @cached_property
     def _booster(self) -> Any:
-        return lightgbm_module().Booster(model_str=self.model)
+        """LightGBM's, without the settings of training, which follow the trees and which scoring does not need."""
+        trees, end, _ = self.model.partition(END)
+        return lightgbm_module().Booster(model_str=trees + end)
 
 
 def _check_sizes(examples: Examples) -> None:

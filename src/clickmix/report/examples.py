@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from clickmix.corrections.fitted import MixtureFit
-from clickmix.counts import Counts
+from clickmix.corrections.mixture_based.fit import MixtureFit
+from clickmix.counts.counts import Counts
 from clickmix.mixtures.group import Group
 from clickmix.report.log_numbers import Moved
 from clickmix.report.pages import Listing, Section

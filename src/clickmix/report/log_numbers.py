@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from clickmix.corrections.labels import Labels
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.engine import Engine
 from clickmix.types import Ints
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.corrections.fitted import MixtureFit
-from clickmix.counts import Counts
+from clickmix.corrections.mixture_based.fit import MixtureFit
+from clickmix.counts.counts import Counts
+from clickmix.errors import hide_secrets
 from clickmix.groups.places import Histogram, read_histogram
 from clickmix.report.examples import moved_section
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
@@ -75,7 +76,8 @@ def _read_section(counts: Counts, histogram: Histogram, bins: LabelBins, sources
         ("rows refused", f"{refused:,}"),
     ]
     more = len(sources) - MOST_FILES
-    read = ", ".join(map(cut, sources[:MOST_FILES])) + (f" and {more:,} more" if more > 0 else "")
+    named = ", ".join(cut(hide_secrets(source)) for source in sources[:MOST_FILES])
+    read = named + (f" and {more:,} more" if more > 0 else "")
     rows = [(kind.reason, f"{kind.rows:,}", str(kind.examples[0]) if kind.examples else "") for kind in counts.refused]
     table = Listing(
         ("why refused", "rows", "for instance"), rows, "Rows that were left out", numbers=frozenset({1}), cards=True

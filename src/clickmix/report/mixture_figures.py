@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import bdtr, expit, logit, ndtr
 
-from clickmix.corrections.fitted import MixtureFit
+from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.groups.places import Histogram
-from clickmix.mixtures import Mixture
 from clickmix.mixtures.group import Group
+from clickmix.mixtures.mixture import Mixture
 from clickmix.report.figures import Axis, Bars, Colour, Figure, Line, Panel
 from clickmix.report.log_numbers import thinned
 from clickmix.report.scales import round_up

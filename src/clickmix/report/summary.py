@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clickmix.corrections.fitted import FITTED, MixtureFit
+from clickmix.corrections.mixture_based.fit import FITTED, MixtureFit
 from clickmix.errors import printable
 from clickmix.judging.verdict import Judgement, judge
-from clickmix.mixtures import Mixture, Verdict, impressions_for
 from clickmix.mixtures.group import Group
-from clickmix.mixtures.impressions_needed import TARGET
+from clickmix.mixtures.impressions_needed import TARGET, impressions_for
+from clickmix.mixtures.mixture import Mixture, Verdict
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,11 +28,11 @@ MEANING = {
 }
 
 
-def fit_table(fitted: MixtureFit) -> Table:
-    """One row per place: what was seen, the click rates of the lowest and the highest grade (± half a 95 % interval).
+def fit_table(fitted: MixtureFit, *, most: int | None = None) -> Table:
+    """One row per place (the first `most`): what was seen, the click rates of the lowest and the highest grade.
 
-    Then the prior (the mean relevance of documents there), how far clicks separate grades, the error to expect of
-    labels, and how many impressions of a document would bring it down to the target.
+    Rates have half a 95 % interval (±). Then the prior (the mean relevance of documents there), how far clicks separate
+    grades, the error to expect of labels, and how many impressions of a document would bring it down to the target.
     """
     from rich.table import Table
     from rich.text import Text
@@ -51,12 +52,12 @@ def fit_table(fitted: MixtureFit) -> Table:
     ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    for group in _down_the_page(fitted):
-        for i, seen in enumerate(group.places):
-            numbers = [f"{count:,}" for count in (seen.documents, seen.impressions, seen.clicks)]
-            fit = _numbers(group) if i == 0 else ["〃"] * 6
-            name = Text(printable(seen.place.describe(fitted.context)))
-            table.add_row(name, *numbers, *fit, str(group.verdict(seen)))
+    rows = ((group, i, seen) for group in _down_the_page(fitted) for i, seen in enumerate(group.places))
+    for group, i, seen in itertools.islice(rows, most):
+        numbers = [f"{count:,}" for count in (seen.documents, seen.impressions, seen.clicks)]
+        fit = _numbers(group) if i == 0 else ["〃"] * 6
+        name = Text(printable(seen.place.describe(fitted.context)))
+        table.add_row(name, *numbers, *fit, str(group.verdict(seen)))
     return table
 
 

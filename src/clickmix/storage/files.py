@@ -11,10 +11,9 @@ import json
 import math
 import os
 import secrets
-import shutil
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ ROOM = 6  # bytes of chance in the name of a temporary file
 LONGEST_NAME = 255  # bytes, of every common file system
 LARGEST_DOCUMENT = 256 * 1024 * 1024
 BLOCK = 1 << 20
+LONG_LINE = 8 * BLOCK  # bytes: longer ones may not fit in a reader's buffer
 
 
 @contextlib.contextmanager
@@ -36,12 +36,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     check_writable(path)
+    target = _target(path)
     # Several dots may matter to whoever writes there: DuckDB chooses compression by the last suffix.
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(ROOM)}.tmp"
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(ROOM)}.tmp"
     try:
         yield temporary
         _sync(temporary)
-        os.replace(temporary, path)
+        os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -51,23 +52,29 @@ def replacing(path: str | Path) -> Iterator[Path]:
     written.append(str(path))
     # The new file is whole and in its place; some file systems cannot sync a folder.
     with contextlib.suppress(OSError):
-        _sync(path.parent)
+        _sync(target.parent)
+
+
+def _target(path: Path) -> Path:
+    """Where a file is written: a symbolic link stays one, and the file it leads to is replaced."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def check_writable(path: str | Path) -> None:
     """Complain now, not after an hour of work, when `path` cannot be written."""
     path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first, or choose another path.")
+    folder = _target(path).parent
+    if not folder.is_dir():
+        raise InputError(f"{path}: the folder {folder} does not exist. Make it first, or choose another path.")
     longest = LONGEST_NAME - len("...tmp") - 2 * ROOM
-    if len(os.fsencode(path.name)) > longest:
+    if len(os.fsencode(_target(path).name)) > longest:
         raise InputError(f"{path}: the name is too long. Choose one of at most {longest} bytes.")
     if path.is_dir():
         raise InputError(f"{path}: this is a folder. Give the name of a file to write.")
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: this is no ordinary file and would be replaced. Give the name of a file to write.")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: the folder {path.parent} cannot be written. Choose another path.")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{path}: the folder {folder} cannot be written. Choose another path.")
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
@@ -85,31 +92,43 @@ def write_failure(path: str | Path, message: str) -> OSError:
 
 def unpack(packed: Path, target: Path) -> None:
     """Write what a gzipped file holds to a new file."""
+    with _unpacking(packed) as source:
+        write_blocks(iter(lambda: source.read(BLOCK), b""), target)
+
+
+def write_blocks(blocks: Iterable[bytes], target: Path) -> None:
+    """Write a new file among the temporary ones."""
     try:
-        with _unpacking(packed) as source, target.open("xb") as out:
-            shutil.copyfileobj(source, out, BLOCK)
-    except OSError:
+        with target.open("xb") as out:
+            out.writelines(blocks)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise  # something is wrong with what is read
         raise temporary_is_full(target.parent) from None
 
 
-def check_packed(files: Sequence[Path]) -> None:
+def check_packed(files: Sequence[Path]) -> list[Path]:
     """Complain about a gzipped file that is damaged or cut off: readers may not look at the checksum at its end.
 
-    All of it has to be unpacked for that; files beside each other, as they will be read.
+    All of it has to be unpacked for that; files beside each other, as they will be read. Says which have a long line.
     """
     stop = threading.Event()
     pool = ThreadPoolExecutor(max_workers=os.cpu_count())
     try:
-        list(pool.map(lambda file: _check_packed(file, stop), files))
+        found = pool.map(lambda file: _check_packed(file, stop), files)
+        return [file for file, has_long_line in zip(files, found, strict=True) if has_long_line]
     finally:  # an error, or Ctrl-C: the others need not go on
         stop.set()
         pool.shutdown(cancel_futures=True)
 
 
-def _check_packed(packed: Path, stop: threading.Event) -> None:
+def _check_packed(packed: Path, stop: threading.Event) -> bool:
+    """Whether there is a line of LONG_LINE bytes or more, as far as whole blocks tell."""
+    lengths = [0]  # of blocks in a row without a line's end
     with _unpacking(packed) as source:
-        while source.read(BLOCK) and not stop.is_set():
-            pass
+        while (block := source.read(BLOCK)) and not stop.is_set():
+            lengths.append(0 if b"\n" in block or b"\r" in block else lengths[-1] + len(block))
+    return max(lengths) >= LONG_LINE
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from clickmix.lab.experiments.runner import Kept, run_tasks
 from clickmix.lab.experiments.study import RANKERS, Study, describe
 from clickmix.lab.experiments.tasks import Task
 from clickmix.report import Page, Section, check_report_extra
+from clickmix.storage.folders import make_folder
 from clickmix.types import Progress
 
 PACKAGES = ("numpy", "scipy", "lightgbm", "torch")
@@ -63,7 +64,7 @@ def reproduce(
     if workers is not None and workers < 1:
         raise SettingError(f"workers={workers}: expected at least 1.")
     collection = study.collection()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     settings = describe(study, collection) | {"regression_em": {"iterations": ITERATIONS}, "mixtures": MIXTURES}
     kept = run_tasks(
         tasks,

@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from clickmix.counts import Counts, count
+from clickmix.counts.counts import Counts, count
 from clickmix.engines.choose import embedded
 from clickmix.features import Collection, Split, binarized, graded
 from clickmix.lab.collections import production_ranker

@@ -10,14 +10,14 @@ each fitted by cross entropy.
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from clickmix.corrections.regression_em import Regression
 from clickmix.errors import SettingError
+from clickmix.lab.regression_names import RegressionName
 from clickmix.lab.regressions.network import NetworkRegression
 from clickmix.lab.regressions.trees import TreeRegression
 
-RegressionName = Literal["dnn-sigmoid", "dnn-soft-min-max", "lambdamart-sigmoid", "lambdamart-soft-min-max"]
 REGRESSIONS: tuple[RegressionName, ...] = get_args(RegressionName)
 
 __all__ = ["REGRESSIONS", "NetworkRegression", "RegressionName", "TreeRegression", "choose_regression"]

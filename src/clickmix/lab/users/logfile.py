@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clickmix.counts import count
+from clickmix.counts.counts import count
 from clickmix.engines.choose import choose_engine, embedded
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed, name

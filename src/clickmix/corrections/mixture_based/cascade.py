@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from clickmix.corrections.cascade_walk import check_lists, rule_from, walk, walked_positions
-from clickmix.corrections.fitted import MixtureFit
-from clickmix.counts import Counts
+from clickmix.corrections.mixture_based.cascade_walk import check_lists, rule_from, walk, walked_positions
+from clickmix.corrections.mixture_based.fit import MixtureFit
+from clickmix.counts.counts import Counts
 from clickmix.groups.places import read_histogram, read_moving
 
 

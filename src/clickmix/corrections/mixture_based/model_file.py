@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from clickmix.corrections.cascade_patterns import Step
 from clickmix.corrections.check import Check, Violation
+from clickmix.corrections.mixture_based.cascade_patterns import Step
 from clickmix.errors import FormatError
 from clickmix.groups.places import Place
-from clickmix.mixtures import Mixture, Verdict
 from clickmix.mixtures.group import Group, PlaceCounts
+from clickmix.mixtures.mixture import Mixture, Verdict
 
 MODEL_KIND = "clickmix model"
 MODEL_VERSION = 2

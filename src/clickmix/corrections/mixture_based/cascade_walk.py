@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.corrections.cascade_patterns import LEVELS, Step, expected_clicks, form_step, score_sql
-from clickmix.counts import Counts
+from clickmix.corrections.mixture_based.cascade_patterns import LEVELS, Step, expected_clicks, form_step, score_sql
+from clickmix.counts.counts import Counts
 from clickmix.engines.choose import embedded
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed

@@ -10,16 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from clickmix.corrections.cascade_patterns import Step
-from clickmix.corrections.cascade_walk import ABOVE, check_lists, walk_again
 from clickmix.corrections.check import Check
-from clickmix.corrections.label_sql import labels_query, last_start, one_cell_query, patterns_query
 from clickmix.corrections.labels import IN_ORDER, Labels
-from clickmix.corrections.model import (
+from clickmix.corrections.mixture import Examination, Prior
+from clickmix.corrections.mixture_based.cascade_patterns import Step
+from clickmix.corrections.mixture_based.cascade_walk import ABOVE, check_lists, walk_again
+from clickmix.corrections.mixture_based.label_sql import labels_query, last_start, one_cell_query, patterns_query
+from clickmix.corrections.mixture_based.model_file import (
     MODEL_KIND,
     MODEL_VERSION,
     check_payload,
@@ -37,13 +38,14 @@ from clickmix.corrections.model import (
     step_payload,
     texts,
 )
-from clickmix.counts import Counts
+from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place, nearest, nearest_changes, read_places
-from clickmix.mixtures import Verdict
 from clickmix.mixtures.group import Group, PlaceCounts
-from clickmix.mixtures.problem import Prior, mean_grade
+from clickmix.mixtures.kinds.kind import MIXTURES
+from clickmix.mixtures.mixture import Verdict
+from clickmix.mixtures.problem import mean_grade
 from clickmix.storage.files import document_text, read_document, write_document
 
 MODEL_FIELDS = (
@@ -61,9 +63,7 @@ MODEL_FIELDS = (
     "joint_error",
     "checks",
 )
-MIXTURES = ("auto", "binomial", "graded", "gaussian", "nonparametric")
 FITTED = ("group by group", "all groups jointly")
-EXAMINATIONS = ("pbm", "dcm", "ubm")
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class MixtureFit:
         with reading(str(path)):
             fields(payload, "model", MODEL_FIELDS)
             return cls(
-                choice(payload, "mixture", MIXTURES),
+                choice(payload, "mixture", MIXTURES.names()),
                 "flat" if choice(payload, "prior", ("position", "flat")) == "flat" else "position",
                 tuple(texts(payload, "context")),
                 parse_groups(payload),
@@ -174,7 +174,7 @@ class MixtureFit:
                 flag(payload, "shared"),
                 None if payload["joint_error"] is None else number(payload, "joint_error", 0, 1),
                 parse_checks(payload),
-                choice(payload, "examination", EXAMINATIONS),
+                choice(payload, "examination", get_args(Examination)),
                 parse_steps(payload),
             )
 

@@ -1,0 +1,72 @@
+"""The road of `clickmix debias` through the code: files and functions visited, and steps backwards.
+
+A step is a call whose stage differs from that of the call before. Run: python benchmarks/walk.py
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import duckdb
+
+import clickmix
+from clickmix import cli
+
+SOURCE = Path(clickmix.__file__).parent
+# Stages in the order of the walk; folders of one stage share a number. Other folders serve them all.
+STAGES = {
+    "cli": 0,
+    "pipeline.py": 1,
+    "log": 2,
+    "counts": 3,
+    "groups": 4,
+    "mixtures": 4,
+    "corrections": 4,
+    "judging": 5,
+    "report": 6,
+}
+
+
+def walked(words: list[str]) -> list[tuple[str, str]]:
+    """The calls of a command, in order: file and function."""
+    calls: list[tuple[str, str]] = []
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and SOURCE in path.parents:
+            calls.append((str(path.relative_to(SOURCE)), frame.f_code.co_qualname))
+
+    sys.setprofile(note)
+    try:
+        cli.app(words, standalone_mode=False)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def main() -> None:
+    """Simulate a small log, label it, and print what was visited."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.parquet"
+        duckdb.sql(
+            "SELECT q AS query_id, 20 * q + p AS doc_id, p AS position, CAST(hash(q, p, s) % 100 < "
+            "(CASE WHEN hash(q, p) % 5 = 0 THEN 90 ELSE 30 END) / p AS INTEGER) AS clicked "
+            "FROM range(200) AS a(q), range(1, 11) AS b(p), range(50) AS c(s)"
+        ).write_parquet(str(log))
+        words = ["debias", str(log), "-o", str(Path(folder) / "labels.parquet")]
+        cli.app(words, standalone_mode=False)  # loads every module, which is not part of the walk
+        calls = walked(words)
+    stages = [STAGES[file.split("/")[0]] for file, _ in calls if file.split("/")[0] in STAGES]
+    steps = [(before, after) for before, after in itertools.pairwise(stages) if before != after]
+    backwards = sum(after < before for before, after in steps)
+    print(f"{len({file for file, _ in calls})} files, {len(set(calls))} functions, ", end="")
+    print(f"{len(steps)} changes of stage, {backwards} of them backwards")
+
+
+if __name__ == "__main__":
+    main()

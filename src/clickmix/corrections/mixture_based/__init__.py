@@ -1,0 +1,1 @@
+"""The mixture-based correction (MBC): a mixture of click rates for every group, and labels from its posterior."""

@@ -1,0 +1,38 @@
+"""Regression-based EM by name: the correction with a regression that the lab has.   --correction regression-em"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+from clickmix.corrections.affine_em import TRUST
+from clickmix.corrections.clipping import CLIP
+from clickmix.corrections.correction import CORRECTIONS
+from clickmix.corrections.regression_em import RegressionEM
+from clickmix.errors import SettingError
+from clickmix.lab.regression_names import RegressionName
+from clickmix.registry import Option
+
+OPTIONS = (
+    Option("features", "Features of every document of the log.", type=Path),
+    Option("regression", "What learns relevance from features.", choices=get_args(RegressionName)),
+    Option("iterations", "At most so many regressions.", type=int),
+    Option("seed", "Of the regression; the same seed, the same bytes.", type=int),
+    TRUST,
+    CLIP,
+)
+
+
+@CORRECTIONS.register("regression-em", help="alpha and beta by EM with a regression on features.", options=OPTIONS)
+def regression_em(
+    *, features: Any = None, regression: RegressionName = "dnn-sigmoid", seed: int = 0, **settings: Any
+) -> RegressionEM:
+    """The paper's choice of regression is a neural network with sigmoid probabilities."""
+    from clickmix.lab.regressions import choose_regression  # late: torch and LightGBM are slow to load
+
+    if features is None:
+        raise SettingError(
+            "regression-em needs the features of every document of the log: give --features FILE (in Python "
+            "features=...)."
+        )
+    return RegressionEM(choose_regression(regression, features, seed=seed), **settings)

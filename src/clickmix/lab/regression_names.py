@@ -1,0 +1,5 @@
+"""The names of the regressions, for those who must not load them yet."""
+
+from typing import Literal
+
+RegressionName = Literal["dnn-sigmoid", "dnn-soft-min-max", "lambdamart-sigmoid", "lambdamart-soft-min-max"]

@@ -1,0 +1,313 @@
+"""Damaged files, odd names, closed streams: one clear line, or the work is done all the same; never a stack trace."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import clickmix as cm
+from clickmix.counts.counted_files import parse_record
+from clickmix.engines.duckdb import DuckDB
+from commands import COMMAND, ENVIRONMENT, failure
+from logs import small_log, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with the logs of two days, and the counts of the first."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "monday.parquet", small_log(seed=1))
+    write(tmp_path / "tuesday.parquet", small_log(seed=2))
+    cm.count("monday.parquet").write("counts.parquet")
+    return tmp_path
+
+
+def shell(line: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of shell; `clickmix` in it is the command."""
+    command = line.replace("clickmix", f"{sys.executable} -m clickmix")
+    return subprocess.run(["bash", "-c", command], env=ENVIRONMENT, capture_output=True, check=False)
+
+
+def damaged(data: bytes, seed: int) -> bytes:
+    """A file's bytes with a few of them drawn anew, or cut off."""
+    rng = random.Random(seed)
+    start, length = rng.randrange(len(data)), rng.randrange(1, 12)
+    return data[:start] + (rng.randbytes(length) + data[start + length :] if seed % 4 else b"")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_damaged_counts_file_is_merged_or_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    Path("counts.parquet").write_bytes(damaged(Path("counts.parquet").read_bytes(), seed))
+    monkeypatch.setattr(sys, "argv", ["clickmix", "counts", "--merge", "counts.parquet", "tuesday.parquet"])
+    from clickmix import cli
+
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code in (0, 2)
+    assert capsys.readouterr().err.count("\n") == (1 if caught.value.code else 0)
+
+
+def test_a_counts_file_with_broken_pages_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = bytearray(Path("counts.parquet").read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    data[4:footer] = bytes(footer - 4)
+    Path("counts.parquet").write_bytes(data)
+    told = failure(capsys, monkeypatch, "counts", "--merge", "counts.parquet", "tuesday.parquet")
+    assert told.startswith("clickmix: counts.parquet: cannot be read: ")
+    assert told.endswith(". The file may be damaged or cut off; write it again.\n")
+
+
+def test_labels_that_were_damaged_while_the_log_was_read_are_named(folder: Path) -> None:
+    from clickmix.judging.changes import labels_moved, open_labels
+
+    labels = cm.NoCorrection().label(cm.count("monday.parquet"))
+    labels.write("labels.parquet")
+    before = open_labels("labels.parquet", labels.counts.engine)
+    Path("labels.parquet").write_bytes(b"PAR1")
+    with pytest.raises(cm.InputError, match=r"^labels\.parquet: cannot be read: .*write it again\.$"):
+        labels_moved(labels, before)
+
+
+def test_notes_of_other_tools_may_be_any_bytes(folder: Path) -> None:
+    duckdb.sql("COPY (SELECT 1) TO 'other.parquet' (FORMAT parquet, KV_METADATA {clickmix: 'x', another: 'y'})")
+    Path("other.parquet").write_bytes(Path("other.parquet").read_bytes().replace(b"another", b"\xff" * 7))
+    assert DuckDB().notes("['other.parquet']") == [("other.parquet", "x")]
+
+
+def test_a_record_that_is_not_utf_8_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = r"(FORMAT parquet, KV_METADATA {clickmix: '\xFF'::BLOB})"
+    duckdb.sql(f"COPY (SELECT * FROM 'counts.parquet') TO 'other.parquet' {noted}")
+    told = failure(capsys, monkeypatch, "counts", "--merge", "other.parquet", "tuesday.parquet")
+    assert told == ("clickmix: other.parquet: the record of counted files cannot be read. Count the log again.\n")
+
+
+def test_a_record_of_many_brackets_is_refused() -> None:
+    with pytest.raises(cm.FormatError) as caught:
+        parse_record("[" * 100_000, "counts.parquet")
+    assert str(caught.value) == ("counts.parquet: the record of counted files cannot be read. Count the log again.")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [b"counts", b"log\xff.parquet", b"-o", b"counts.csv"],
+        [b"counts", b"folder\xff", b"-o", b"counts.csv"],
+        [b"counts", b"monday.parquet", b"-o", b"counts\xff.csv"],
+        [b"counts", b"nowhere\xff.parquet", b"-o", b"counts.csv"],
+        [b"counts", b"--merge", b"log\xff.parquet", b"tuesday.parquet"],
+        [b"counts", b"monday.parquet", b"-o", b"counts.csv", b"--columns", b"query_id=\xff"],
+    ],
+)
+def test_a_name_that_is_not_utf_8_is_told_in_one_line(folder: Path, words: list[bytes]) -> None:
+    os.mkdir(b"folder\xff")
+    for name in (b"log\xff.parquet", b"folder\xff/log.parquet"):
+        Path(os.fsdecode(name)).write_bytes(Path("counts.parquet").read_bytes())
+    done = subprocess.run([*COMMAND, *map(os.fsdecode, words)], env=ENVIRONMENT, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert b"\\udcff" in done.stderr
+
+
+def test_a_model_and_a_folder_may_have_names_that_are_not_utf_8(folder: Path) -> None:
+    os.mkdir(b"here\xff")
+    words = [*COMMAND, "fit", "../monday.parquet", "-o", os.fsdecode(b"model\xff.json")]
+    done = subprocess.run(words, env=ENVIRONMENT, cwd=b"here\xff", capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Model in model\\udcff.json." in done.stdout
+
+
+def test_small_files_are_known_in_a_folder_whose_name_is_not_utf_8(folder: Path) -> None:
+    os.mkdir(b"here\xff")
+    Path(os.fsdecode(b"here\xff/log.csv")).write_text("query_id,doc_id,position,clicked\nq,d,1,1\n")
+    words = [*COMMAND, "counts", "log.csv", "-o", "counts.parquet"]
+    done = subprocess.run(words, env=ENVIRONMENT, cwd=b"here\xff", capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", ">&- 2>&- <&-"])
+def test_closed_streams_do_not_matter(folder: Path, closed: str) -> None:
+    done = shell(f"clickmix debias monday.parquet -o labels.parquet --model model.json {closed}")
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+    assert cm.MixtureFit.read("model.json").groups
+    assert duckdb.read_parquet("labels.parquet").fetchall()
+
+
+def test_an_error_without_a_stream_to_tell_it_is_an_exit_code(folder: Path) -> None:
+    assert shell("clickmix debias nowhere.parquet -o labels.parquet 2>&-").returncode == 2
+
+
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+def test_a_reader_who_leaves_does_not_stop_the_work(folder: Path, reader: str) -> None:
+    words = "-o labels.parquet --model model.json --report report.html"
+    done = shell(f"clickmix debias monday.parquet {words} 2>&1 | {reader}; exit ${{PIPESTATUS[0]}}")
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert {"labels.parquet", "model.json", "report.html"} <= set(os.listdir())
+
+
+def test_an_error_after_the_reader_left_is_an_exit_code(folder: Path) -> None:
+    done = shell("clickmix debias monday.parquet -o nowhere/labels.parquet | true; exit ${PIPESTATUS[0]}")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"clickmix: nowhere/labels.parquet: the folder nowhere does not exist.")
+
+
+def test_a_header_of_very_many_columns_is_read_at_once(folder: Path) -> None:
+    columns = [*(f"c{i}" for i in range(130_000)), "C0"]
+    Path("wide.csv").write_text(",".join(columns) + "\n")
+    words = [*COMMAND, "counts", "wide.csv", "-o", "counts.csv"]
+    # A second; a comparison of every column with every other takes minutes.
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, check=False, timeout=60)
+    assert done.stderr == b"clickmix: wide.csv: the column 'C0' stands twice in the header. Rename one of them.\n"
+
+
+def test_a_symbolic_link_stays_one_and_its_target_is_replaced(folder: Path) -> None:
+    Path("store").mkdir()
+    Path("store/labels.csv").write_text("old\n")
+    Path("labels.csv").symlink_to("store/labels.csv")
+    cm.NoCorrection().label(cm.count("monday.parquet")).write("labels.csv")
+    assert Path("labels.csv").is_symlink()
+    assert Path("store/labels.csv").read_text().startswith("query_id,doc_id,relevance")
+    assert os.listdir("store") == ["labels.csv"]
+
+
+def test_a_link_into_a_folder_that_is_not_there_is_refused(folder: Path) -> None:
+    Path("labels.csv").symlink_to("nowhere/labels.csv")
+    with pytest.raises(cm.InputError, match="nowhere does not exist"):
+        cm.count("monday.parquet").write("labels.csv")
+
+
+def test_a_temporary_folder_that_is_not_there_is_told(folder: Path) -> None:
+    done = shell("TMPDIR=nowhere clickmix counts monday.parquet -o new.parquet")
+    assert done.returncode == 2
+    assert done.stderr == (
+        b"clickmix: TMPDIR=nowhere: this is not a folder that can be written. Make it, or choose another one.\n"
+    )
+
+
+def test_nothing_is_fetched_from_anywhere() -> None:
+    settings = DuckDB().rows(
+        "SELECT value FROM duckdb_settings() WHERE name LIKE 'auto%_known_extensions' ORDER BY name"
+    )
+    assert settings == [("false",), ("false",)]
+
+
+def test_a_line_nested_very_deep_is_told(folder: Path) -> None:
+    deep = "[" * 5_000 + "]" * 5_000
+    Path("deep.ndjson").write_text(f'{{"query_id": "q", "doc_id": "d", "position": 1, "clicked": 1, "x": {deep}}}\n')
+    with pytest.raises(cm.InputError) as caught:
+        cm.count("deep.ndjson")
+    assert str(caught.value) == (
+        "deep.ndjson: cannot be read: a line of JSON is nested more than 128 levels deep. The file may be damaged or "
+        "cut off; write it again."
+    )
+
+
+def test_too_many_open_files_are_told_as_that(folder: Path) -> None:
+    Path("log").mkdir()
+    for number in range(100):
+        Path(f"log/{number}.parquet").write_bytes(Path("monday.parquet").read_bytes())
+    done = shell("ulimit -n 24; clickmix debias log -o labels.csv")
+    assert done.returncode == 2
+    assert done.stderr == (
+        b"clickmix: log/0.parquet and 99 more: cannot be read: too many files are open. Allow more with ulimit -n, or "
+        b"count some of the files at a time and add the others with counts --merge.\n"
+    )
+
+
+def test_an_engine_without_room_for_a_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", full)
+    with pytest.raises(MemoryError, match=r"^no room for another thread$"):
+        DuckDB().rows("SELECT 1")
+
+
+def test_a_system_that_gives_no_memory_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*modules: str) -> None:
+        raise ImportError("lib.so: failed to map segment from shared object")
+
+    monkeypatch.setattr("clickmix.cli.labels.loading", full)
+    assert failure(capsys, monkeypatch, "debias", "monday.parquet", "-o", "labels.csv") == (
+        "clickmix: out of memory: the system gives no more to this process (see ulimit -v). Nothing was written.\n"
+    )
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from clickmix.storage import folders
+from clickmix.storage.files import write_atomically
+point, made, usual = int(sys.argv[1]), 0, os.replace
+def replace(*names):
+    global made
+    made += 1
+    if made == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+    usual(*names)
+os.replace = replace
+with folders.replacing_together(Path("."), last="log") as together:
+    for name in ("features", "truth", "log"):
+        write_atomically(together / name, b"new")
+"""
+
+
+@pytest.mark.parametrize("point", range(1, 8))
+def test_files_that_belong_together_are_all_old_all_new_or_lack_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["features", "truth", "log"]
+    for name in names:
+        Path(name).write_text("old")
+    subprocess.run([sys.executable, "-c", KILLED, str(point)], env=ENVIRONMENT, check=False)
+    found = [Path(name).read_text() if Path(name).exists() else "none" for name in names]
+    assert found in (["old"] * 3, ["new"] * 3) or found[2] == "none"
+
+
+def test_a_simulation_that_fails_leaves_the_one_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clickmix.lab import simulate
+
+    settings = simulate.Simulation(clicks=500)
+    collection = simulate.open_collection(None, queries=100, seed=0)
+    simulate.write_simulation(collection, Path("sim"), settings)
+    before = {file.name: file.read_bytes() for file in Path("sim").iterdir()}
+
+    def full(*arguments: object, **named: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", str(arguments[1]))
+
+    monkeypatch.setattr(simulate, "write_sessions", full)
+    other = simulate.open_collection(None, queries=100, seed=1)
+    with pytest.raises(OSError, match="No space left") as caught:
+        simulate.write_simulation(other, Path("sim"), settings)
+    assert caught.value.filename == "sim/log.parquet"
+    assert {file.name: file.read_bytes() for file in Path("sim").iterdir()} == before
+
+
+def test_a_folder_that_was_made_before_a_failure_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object, **named: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "demo/truth.parquet")
+
+    monkeypatch.setattr("clickmix.lab.demo.write_columns", full)
+    assert failure(capsys, monkeypatch, "demo") == (
+        "clickmix: demo/truth.parquet: No space left on device. Written before that: demo.\n"
+    )
