@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,7 +27,8 @@ from clickmix.rankers import LambdaMART
 from measuring import SCRATCH, write_result
 
 QUERIES, SEED = 500, 7
-SETTINGS = tuple((relevance, clicks) for relevance in ("binarized", "graded") for clicks in (20_000, 200_000))
+RELEVANCE: tuple[Literal["binarized", "graded"], ...] = ("binarized", "graded")
+SETTINGS = tuple((relevance, clicks) for relevance in RELEVANCE for clicks in (20_000, 200_000))
 WAYS: dict[str, dict[str, Any]] = {
     "grades 0 to 3": {},
     "grades 0 to 1": {"scale": 1},

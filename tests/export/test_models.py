@@ -16,7 +16,7 @@ import engines_ltr as engines
 from clickmix.errors import InputError, SettingError
 from clickmix.export.solr import slack_threshold
 from clickmix.export.target import EXPORTS, export
-from clickmix.export.trees import LARGEST_FLOAT, above32, floor32
+from clickmix.export.trees import LARGEST_FLOAT, above32, floor32, trees_of
 from commands import failure, run
 from rankers_export import WIDTH, documents, edge_rows, leaf_values, save_ranker, thresholds, train_ranker
 
@@ -260,37 +260,20 @@ def test_solr_refuses_thresholds_it_cannot_meet(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["ranker"]
 
 
-RULES = ("elasticsearch-ltr", "opensearch-ltr", "elasticsearch", "solr", "vespa")
-
-
-@pytest.mark.parametrize("target", RULES)
-def test_zero_as_missing_is_refused_by_the_name_of_the_feature(target: str, tmp_path: Path) -> None:
+def test_zero_as_missing_is_refused_by_the_name_of_the_feature(tmp_path: Path) -> None:
     train_ranker(tmp_path / "ranker", gaps=False, zero_as_missing=True)
-    message = rf"feature_\d: 0 means missing, which {target} cannot follow\. Train without zero_as_missing."
+    message = r"feature_\d: 0 means missing, which vespa cannot follow\. Train without zero_as_missing\."
     with pytest.raises(InputError, match=message):
-        export(tmp_path / "ranker", to=target, output=tmp_path / "model.json")
+        export(tmp_path / "ranker", to="vespa", output=tmp_path / "model.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["ranker"]
 
 
-@pytest.mark.parametrize("target", RULES)
-def test_splits_by_category_are_refused_by_the_name_of_the_feature(target: str, tmp_path: Path) -> None:
-    train_ranker(tmp_path / "ranker", gaps=False, categories=(0,), min_data_per_group=5, cat_smooth=1)
-    message = f"feature_1: splits by category cannot be exported to {target}. Train on numbers."
+def test_splits_by_category_are_refused_by_the_name_of_the_feature(tmp_path: Path) -> None:
+    options = {"min_data_per_group": 5, "cat_smooth": 1}
+    booster = train_ranker(tmp_path / "ranker", gaps=False, categories=(0,), **options)
+    message = r"colour: splits by category cannot be exported to solr\. Train on numbers\."
     with pytest.raises(InputError, match=message):
-        export(tmp_path / "ranker", to=target, output=tmp_path / "model.json")
-
-
-@pytest.mark.parametrize("target", RULES)
-def test_another_objective_is_refused(target: str, tmp_path: Path) -> None:
-    train_ranker(tmp_path / "ranker", gaps=False, objective="binary")
-    with pytest.raises(InputError, match=r"trained for binary sigmoid:1, whose scores are not a sum of leaves"):
-        export(tmp_path / "ranker", to=target, output=tmp_path / "model.json")
-
-
-def test_a_tree_of_one_leaf_is_exported(tmp_path: Path) -> None:
-    booster = train_ranker(tmp_path / "ranker", gaps=False, min_data_in_leaf=1400, trees=2)
-    model = exported(tmp_path / "ranker", "elasticsearch-ltr", tmp_path / "model.json")
-    rows = documents(5, seed=1, gaps=False)
-    np.testing.assert_array_equal(engines.ltr_plugin(model, NAMES, rows).sum(axis=1), booster.predict(rows))
+        trees_of(booster.model_to_string(), ("colour", *NAMES[1:]), target="solr")
 
 
 def test_a_title_that_the_engine_cannot_hold_is_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +45,26 @@ def train_ranker(
         features, grade, group=[15] * 100, categorical_feature=list(categories), params={"verbosity": -1}
     )
     booster = lightgbm.train(settings | parameters, data, num_boost_round=trees)
-    save_ranker(booster, folder)
-    return lightgbm.Booster(model_str=booster.model_to_string())  # the text is what was saved
+    text = save_ranker(booster, folder)
+    return lightgbm.Booster(model_str=text)
 
 
-def save_ranker(booster: Any, folder: Path) -> None:
-    """Save a booster as a ranker."""
-    text, trees = booster.model_to_string(), booster.num_trees()
+def save_ranker(booster: Any, folder: Path) -> str:
+    """Save a booster as a ranker; gives the text that was saved."""
+    text, trees = _finite(booster.model_to_string()), booster.num_trees()
     FittedLambdaMART(settings=LambdaMART(), features=WIDTH, trees=trees, ndcg=(), model=text).save(folder)
+    return text
+
+
+def _finite(text: str) -> str:
+    """LightGBM's text with 1e300 for infinite thresholds, as LightGBM itself writes them in JSON."""
+    head, _, rest = text.partition("\n\n")
+    body, end, tail = rest.partition("end of trees\n")
+    trees = [
+        re.sub("(?<=[= ])inf(?=[ \n])", "1e300", tree) for tree in re.split("(?=^Tree=)", body, flags=re.M) if tree
+    ]
+    sizes = " ".join(str(len(tree)) for tree in trees)
+    return re.sub("tree_sizes=.*", f"tree_sizes={sizes}", head) + "\n\n" + "".join(trees) + end + tail
 
 
 def thresholds(booster: Any) -> list[tuple[int, float]]:

@@ -110,10 +110,10 @@ for _command in (
     cli_rankers.train,
     cli_rankers.evaluate,
     cli_rankers.score,
-    cli_export.export,
     cli_experiments.reproduce,
 ):
     app.command()(_command)
+app.command(cls=command_with(cli_export.export_options))(cli_export.export)
 
 
 def _version(asked: bool) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from clickmix.cli.members import given
 from clickmix.cli.terminal import say, stages
+
+if TYPE_CHECKING:
+    from clickmix.registry import Option
 
 
 def _show_help(context: typer.Context, asked: bool) -> None:
@@ -25,7 +29,15 @@ def _show_help(context: typer.Context, asked: bool) -> None:
     raise typer.Exit
 
 
+def export_options() -> list[Option]:
+    """What some target takes, but for the kind of rating, which has a name of its own here."""
+    from clickmix.export.target import EXPORTS
+
+    return [option for option in EXPORTS.options() if option.name != "rating"]
+
+
 def export(
+    given_options: typer.Context,
     source: Annotated[
         Path, typer.Argument(metavar="LABELS-OR-RANKER", help="A labels file, or the folder of a ranker.")
     ],
@@ -33,16 +45,10 @@ def export(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The file to write, or the folder where a target needs several.")
     ],
-    scale: Annotated[int | None, typer.Option(help="Labels: the largest grade; 3 if not given.")] = None,
     rating: Annotated[
         Literal["grade", "probability", "expected-gain"] | None,
         typer.Option("--as", help="Labels: what a rating is; a grade if not given."),
     ] = None,
-    min_impressions: Annotated[int | None, typer.Option(help="Labels: leave out what was shown less often.")] = None,
-    max_width: Annotated[float | None, typer.Option(help="Labels: leave out what has a wider interval.")] = None,
-    top: Annotated[int | None, typer.Option(help="Labels: keep so many documents of each query, the best.")] = None,
-    title: Annotated[str | None, typer.Option(help="What to call it in the other tool.")] = None,
-    index: Annotated[str | None, typer.Option(help="rank-eval and rre: the index of the documents.")] = None,
     show_help: Annotated[
         bool, typer.Option("--help", is_eager=True, callback=_show_help, help="Show this message and exit.")
     ] = False,
@@ -50,18 +56,9 @@ def export(
     """Write labels as judgments, or a ranker as a model, in the format of another tool."""
     from clickmix.export.target import export as export_to
 
-    options = {
-        "scale": scale,
-        "rating": rating,
-        "min_impressions": min_impressions,
-        "max_width": max_width,
-        "top": top,
-        "title": title,
-        "index": index,
-    }
     with stages() as stage:
         stage(f"exporting to {to}")
-        exported = export_to(source, to=to, output=output, **options)
+        exported = export_to(source, to=to, output=output, rating=rating, **given(given_options))
     for note in exported.notes:
         say(note)
     if exported.requests:

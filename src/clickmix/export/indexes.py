@@ -5,7 +5,7 @@ from __future__ import annotations
 from clickmix.errors import SettingError
 from clickmix.registry import Option
 
-INDEX = Option("index", "The index that the judged documents are in.")
+INDEX = Option("index", "Labels: the index of the documents, for rank-eval and rre.")
 
 
 def needed_index(index: str | None, target: str) -> str:

@@ -33,11 +33,11 @@ RATINGS: Mapping[Rating, str] = {
     "expected-gain": "format('{:.6f}', log2(1 + relevance))",
 }
 LABEL_OPTIONS = (
-    Option("scale", f"The largest grade; grades go from 0 to {SCALE} if not given.", int),
-    Option("rating", "What a rating is.", choices=tuple(RATINGS)),
-    Option("min_impressions", "Leave out documents shown less often for their query.", int),
-    Option("max_width", "Leave out documents whose interval (low to high) is wider.", float),
-    Option("top", "Keep so many documents of each query, those with the highest relevance.", int),
+    Option("scale", f"Labels: the largest grade; {SCALE} if not given.", int),
+    Option("rating", "Labels: what a rating is; a grade if not given.", choices=tuple(RATINGS)),
+    Option("min_impressions", "Labels: leave out what was shown less often.", int),
+    Option("max_width", "Labels: leave out what has a wider interval.", float),
+    Option("top", "Labels: keep so many documents of each query, the best.", int),
 )
 # A regular expression of DuckDB for an id without any of the blanks that Python or C end a word at.
 NO_BLANK = "[^\\s\\p{Z}\\x0b\\x1c-\\x1f\\x85]+"

@@ -13,9 +13,7 @@ from clickmix.errors import InputError
 from clickmix.registry import Family, Option
 
 Takes = Literal["labels", "ranker"]
-TITLE = Option(
-    "title", "What to call the judgments or the model in the other tool; the name of the input if not given."
-)
+TITLE = Option("title", "What to call it in the other tool; as the input if not given.")
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,6 @@ class Trees:
 
     names: tuple[str, ...]
     trees: tuple[Tree, ...]
-    dump: dict[str, Any]
 
     @property
     def splits(self) -> list[Node]:
@@ -76,13 +75,13 @@ def read_trees(folder: Path, *, target: str) -> Trees:
     text = getattr(ranker, "model", None)
     if text is None:
         raise InputError(f"{folder}: this ranker has no trees, and {target} takes nothing else. Export it --to onnx.")
+    return trees_of(text, feature_names(ranker), target=target)
+
+
+def trees_of(text: str, names: tuple[str, ...], *, target: str) -> Trees:
+    """The trees in LightGBM's text of a ranker."""
     dump = lightgbm_module().Booster(model_str=text).dump_model()
-    names = feature_names(ranker)
-    objective = str(dump.get("objective", ""))
-    if dump.get("average_output") or not objective.startswith("lambdarank"):
-        raise InputError(f"{folder}: trained for {objective or 'an average'}, whose scores are not a sum of leaves.")
-    trees = tuple(_flat(info["tree_structure"], names, target) for info in dump["tree_info"])
-    return Trees(names, trees, dump)
+    return Trees(names, tuple(_flat(info["tree_structure"], names, target) for info in dump["tree_info"]))
 
 
 def _flat(root: dict[str, Any], names: Sequence[str], target: str) -> Tree:
@@ -95,8 +94,6 @@ def _flat(root: dict[str, Any], names: Sequence[str], target: str) -> Tree:
         if parent >= 0:
             nodes[parent] = Node(**{**vars(nodes[parent]), side: number})
         if "split_feature" not in found:
-            if "leaf_coeff" in found:
-                raise InputError(f"Linear leaves cannot be exported to {target}. Train without linear_tree.")
             nodes.append(Node(value=float(found["leaf_value"])))
             continue
         feature = int(found["split_feature"])
