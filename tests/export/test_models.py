@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 import engines_ltr as engines
 from clickmix.errors import InputError, SettingError
+from clickmix.export import trees
 from clickmix.export.solr import slack_threshold
 from clickmix.export.target import EXPORTS, export
 from clickmix.export.trees import LARGEST_FLOAT, above32, floor32, trees_of
@@ -274,6 +277,49 @@ def test_splits_by_category_are_refused_by_the_name_of_the_feature(tmp_path: Pat
     message = r"colour: splits by category cannot be exported to solr\. Train on numbers\."
     with pytest.raises(InputError, match=message):
         trees_of(booster.model_to_string(), ("colour", *NAMES[1:]), target="solr")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A ranker whose features have names."""
+
+    model: str
+    feature_names: tuple[str, ...]
+    features: int = WIDTH
+
+
+def test_features_go_by_their_own_names(
+    ranker: tuple[Path, Any, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("bm25_title", "bm25_body", "ctr", "price", "age", "stock")
+    monkeypatch.setattr(trees, "load_ranker", lambda folder: Named(ranker[1].model_to_string(), names))
+    solr = exported(ranker[0], "solr", tmp_path / "solr.json")
+    vespa = exported(ranker[0], "vespa", tmp_path / "vespa.json")
+    assert [feature["name"] for feature in solr["features"]] == vespa["feature_names"] == list(names)
+    rows = documents(100, seed=1, gaps=True)
+    np.testing.assert_array_equal(engines.solr(solr, rows), leaf_values(ranker[1], rows).astype(np.float32))
+
+
+def test_lightgbm_refuses_names_it_cannot_hold(
+    ranker: tuple[Path, Any, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("bm25(title, body)", *NAMES[1:])
+    monkeypatch.setattr(
+        "clickmix.export.lightgbm.load_ranker", lambda folder: Named(ranker[1].model_to_string(), names)
+    )
+    with pytest.raises(
+        InputError, match=r"'bm25\(title, body\)': LightGBM takes no blanks and no \" , : \[ \] \{ \} in"
+    ):
+        export(ranker[0], to="lightgbm", output=tmp_path / "model.txt")
+
+
+def test_a_ranker_without_trees_is_sent_to_onnx(
+    ranker: tuple[Path, Any, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trees, "load_ranker", lambda folder: object())
+    message = "ranker: this ranker has no trees, and vespa takes nothing else. Export it --to onnx."
+    with pytest.raises(InputError, match=re.escape(message)):
+        export(ranker[0], to="vespa", output=tmp_path / "model.json")
 
 
 def test_a_title_that_the_engine_cannot_hold_is_refused(

@@ -81,7 +81,9 @@ def test_the_usual_converter_differs_at_thresholds(tmp_path: Path) -> None:
     assert np.abs(ours - true).max() < 1e-5 < 1e-3 < np.abs(theirs - true).max()
 
 
-def test_a_network_gives_the_scores_of_its_ranker(tmp_path: Path) -> None:
+@pytest.fixture
+def network(tmp_path: Path) -> Any:
+    """A small DNN, saved."""
     pytest.importorskip("torch", reason="torch is not installed")
     from clickmix.features import make_examples
     from clickmix.rankers.dnn import DNN
@@ -93,15 +95,30 @@ def test_a_network_gives_the_scores_of_its_ranker(tmp_path: Path) -> None:
     examples = make_examples((query, document, features), (query, document, relevance))
     ranker = DNN(layers=(16, 8), dropout=(0.0, 0.0), epochs=3).fit(examples)
     ranker.save(tmp_path / "ranker")
+    return ranker
+
+
+def test_a_network_gives_the_scores_of_its_ranker(network: Any, tmp_path: Path) -> None:
     done = export(tmp_path / "ranker", to="onnx", output=tmp_path / "model.onnx")
     rows = documents(10_000, seed=2, gaps=False)
     rows[:, 1] *= 1e-9
     rows[:100] = 0
     found = scores(onnx.load(tmp_path / "model.onnx"), rows)
-    true = ranker.score(rows)
+    true = network.score(rows)
     # Three layers of sums of up to 16 products of numbers up to about 10, in single precision.
     np.testing.assert_allclose(found, true, rtol=0, atol=3 * 16 * 10 * SINGLE * max(1.0, np.abs(true).max()))
-    assert "Missing values: the network takes none; fill gaps first." in done.notes
+    assert "Missing values (NaN) count as the mean of their feature." in done.notes
+
+
+def test_a_missing_value_counts_as_the_mean_in_a_network(network: Any, tmp_path: Path) -> None:
+    export(tmp_path / "ranker", to="onnx", output=tmp_path / "model.onnx")
+    mean = network.normalisation.mean  # of sign(x) log(1 + |x|)
+    rows = documents(50, seed=3, gaps=False)
+    filled = rows.copy()
+    filled[:, 2] = np.copysign(np.expm1(np.abs(mean[2])), mean[2])
+    rows[:, 2] = np.nan
+    found = scores(onnx.load(tmp_path / "model.onnx"), rows)
+    np.testing.assert_allclose(found, network.score(filled), rtol=0, atol=1e-5)
 
 
 def test_the_names_of_the_features_are_in_the_metadata(tmp_path: Path) -> None:

@@ -153,13 +153,13 @@ class JudgmentTarget:
                 continue
             labels.need(column)
             ((dropped,),) = engine.rows(f"SELECT count(*) FROM {table} WHERE ({condition}) IS NOT TRUE")
-            table = engine.keep(f"SELECT * FROM {table} WHERE {condition}")
+            table = _instead(engine, table, f"SELECT * FROM {table} WHERE {condition}")
             if dropped:
                 left_out.append(f"{dropped:,} {words.format(given)}")
         ((pairs,),) = engine.rows(f"SELECT count(*) FROM {table}")
         if self.top is not None:
             best = "row_number() OVER (PARTITION BY query_id ORDER BY relevance DESC, doc_id)"
-            table = engine.keep(f"SELECT * FROM {table} QUALIFY {best} <= {self.top}")
+            table = _instead(engine, table, f"SELECT * FROM {table} QUALIFY {best} <= {self.top}")
             ((kept,),) = engine.rows(f"SELECT count(*) FROM {table}")
             if kept < pairs:
                 left_out.append(f"{pairs - kept:,} below the top {self.top} of their query")
@@ -168,11 +168,13 @@ class JudgmentTarget:
             reason = f": {'; '.join(left_out)}" if left_out else ""
             raise InputError(f"{labels.source}: nothing to export{reason}. Nothing was written.")
         graded = f"SELECT *, {grade_sql(self.scale, self.gain)} AS grade FROM {table}"
-        table = engine.keep(
+        table = _instead(
+            engine,
+            table,
             "SELECT dense_rank() OVER (ORDER BY query_id) AS number, "
             "row_number() OVER (ORDER BY query_id, doc_id) AS place, "
             "* REPLACE (CAST(query_id AS VARCHAR) AS query_id, CAST(doc_id AS VARCHAR) AS doc_id), "
-            f"{RATINGS[self.rating]} AS rating FROM ({graded})"
+            f"{RATINGS[self.rating]} AS rating FROM ({graded})",
         )
         ((queries,),) = engine.rows(f"SELECT max(number) FROM {table}")
         return Judgments(engine, table, pairs, queries, tuple(left_out))
@@ -274,6 +276,13 @@ def _check_rows(engine: DuckDB, source: Source, table: str) -> None:
             f"{source}: query text {texts[0][0]!r} and its query_id do not go together one to one. "
             "Give each query_id one text of its own, or leave the column query out."
         )
+
+
+def _instead(engine: DuckDB, table: str, query: str) -> str:
+    """Keep a result and forget the table that it was made from."""
+    made = engine.keep(query)
+    engine.forget(table)
+    return made
 
 
 def _shown(limit: Limit, pairs: int, query: str, doc_id: str) -> str:

@@ -31,7 +31,7 @@ INPUT, OUTPUT = "features", "score"
 class ONNX(ModelTarget):
     """One graph; the names of the features are in its metadata, under `feature_names`."""
 
-    limits = "Numeric splits only. Scores are single precision. A DNN takes no missing values."
+    limits = "Numeric splits only. Scores are single precision."
     titles = ".*"  # the file has no name
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
@@ -47,7 +47,7 @@ class ONNX(ModelTarget):
         else:
             normalisation: Any = getattr(ranker, "normalisation", None)
             nodes, constants = _network(onnx, weights, normalisation.mean, normalisation.deviation)
-            domain, missing = "", "Missing values: the network takes none; fill gaps first."
+            domain, missing = "", "Missing values (NaN) count as the mean of their feature."
         names = feature_names(ranker)
         model = _model(onnx, nodes, constants, names, domains={"": OPSET} | ({domain: ML_OPSET} if domain else {}))
         shape = f"Input {INPUT!r}: float32, (documents, {len(names)}); output {OUTPUT!r}: float32, (documents, 1)."
@@ -111,10 +111,11 @@ def _trees_node(onnx: Any, trees: Trees) -> Any:
 
 
 def _network(onnx: Any, weights: Sequence[Any], mean: Any, deviation: Any) -> tuple[list[Any], list[Any]]:
-    """z = sign(x) log(1 + |x|), (z - mean) / deviation cut at ±10, then h = elu(h W + b) and at the end h W + b."""
+    """z = sign(x) log(1 + |x|), h = (z - mean) / deviation cut at ±10, 0 if missing; h = elu(h W + b); last, h W + b."""
     make, constant = onnx.helper.make_node, onnx.numpy_helper.from_array
     scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     constants = [
+        constant(np.float64(0), "zero"),
         constant(np.float64(1), "one"),
         constant(np.asarray(mean, np.float64), "mean"),
         constant(scale, "scale"),
@@ -138,7 +139,9 @@ def _network(onnx: Any, weights: Sequence[Any], mean: Any, deviation: Any) -> tu
         make("Sub", ["z", "mean"], ["centred"]),
         make("Mul", ["centred", "scale"], ["scaled"]),
         make("Clip", ["scaled", "least", "most"], ["cut"]),
-        make("Cast", ["cut"], ["h0"], to=onnx.TensorProto.FLOAT),
+        make("IsNaN", ["cut"], ["missing"]),
+        make("Where", ["missing", "zero", "cut"], ["filled"]),
+        make("Cast", ["filled"], ["h0"], to=onnx.TensorProto.FLOAT),
     ]
     layers = len(weights) // 2
     for i in range(layers):
