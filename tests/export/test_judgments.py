@@ -134,11 +134,11 @@ def test_opensearch_lists_hold_ratings_as_text(tmp_path: Path) -> None:
 
 
 def test_opensearch_lists_stay_below_10000_nested_objects(tmp_path: Path) -> None:
-    rows = [(f"q{q:03}", f"d{d:03}", 0.5, 1, 0, 0, 1) for q in range(250) for d in range(100)]
+    rows = [(f"q{q:03}", f"d{d:03}", 0.5, 1, 0, 0, 1) for q in range(250) for d in range(99)]
     done = export(labels(tmp_path, rows), to="opensearch", output=tmp_path / "out")
     lists = [json.loads(path.read_text()) for path in done.files]
     sizes = [sum(1 + len(query["ratings"]) for query in each["judgmentRatings"]) for each in lists]
-    assert sizes == [9999, 9999, 5252]  # 99, 99 and 52 queries with 100 documents each
+    assert sizes == [9900, 9900, 5200]  # 99, 99 and 52 queries with 99 documents each
     assert [each["name"] for each in lists] == ["labels 1 of 3", "labels 2 of 3", "labels 3 of 3"]
     pairs = [
         (query["query"], r["docId"]) for each in lists for query in each["judgmentRatings"] for r in query["ratings"]

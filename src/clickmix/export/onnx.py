@@ -111,7 +111,7 @@ def _trees_node(onnx: Any, trees: Trees) -> Any:
 
 
 def _network(onnx: Any, weights: Sequence[Any], mean: Any, deviation: Any) -> tuple[list[Any], list[Any]]:
-    """z = sign(x) log(1 + |x|), h = (z - mean) / deviation cut at ±10, 0 if missing; h = elu(h W + b); last, h W + b."""
+    """z = sign(x) log(1+|x|), h = (z - mean) / deviation cut at ±10, 0 if missing; h = elu(h W + b); then h W + b."""
     make, constant = onnx.helper.make_node, onnx.numpy_helper.from_array
     scale = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     constants = [

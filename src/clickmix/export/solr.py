@@ -1,7 +1,7 @@
 """A ranker -> Solr's MultipleAdditiveTreesModel, every number as text.
 
-Solr goes left where x <= threshold + 1e-6, in single precision: the threshold written is the largest whose sum with
-1e-6 is LightGBM's, in single precision. Where there is none, as with many thresholds below 1e-3, the ranker is refused.
+Solr goes left where x <= threshold + 1e-6, in single precision: the threshold written is one whose sum with 1e-6
+is LightGBM's, in single precision. Where there is none, as with many thresholds below 1e-3, the ranker is refused.
 Next to 0 that sum is coarse: values between -1e-13 and 1e-35 count as 0.
 """
 
@@ -18,7 +18,7 @@ from clickmix.errors import InputError
 from clickmix.export.elasticsearch_ltr import Reading, missing_words
 from clickmix.export.models import MODEL_OPTIONS, ModelFiles, ModelTarget, beside, json_bytes, upload
 from clickmix.export.target import EXPORTS
-from clickmix.export.trees import Tree, Trees, above32, floor32, read_trees
+from clickmix.export.trees import Tree, Trees, floor32, read_trees
 
 SERVER = "localhost:8983/solr/COLLECTION/schema"
 SLACK = np.float32(1e-6)
@@ -84,7 +84,7 @@ def slack_threshold(threshold: float) -> np.float32 | None:
     """What to write for a threshold, so that Solr goes left for the same single-precision numbers; None if nothing.
 
     >>> slack_threshold(0.5)
-    np.float32(0.49999902)
+    np.float32(0.499999)
     >>> slack_threshold(3e-8) is None
     True
     """
@@ -92,8 +92,6 @@ def slack_threshold(threshold: float) -> np.float32 | None:
     written = np.float32(most - SLACK)
     while np.float32(written + SLACK) > most:
         written = np.nextafter(written, np.float32(-np.inf))
-    while written < most and np.float32(above32(written) + SLACK) <= most:
-        written = above32(written)
     met = np.float32(written + SLACK)
     return written if met == most or abs(most) <= ZERO else None
 
