@@ -14,6 +14,7 @@ try:
     import typer
 
     import clickmix
+    from clickmix.cli import export as cli_export
     from clickmix.cli import lab as cli_lab
     from clickmix.cli import labels as cli_labels
     from clickmix.cli import rankers as cli_rankers
@@ -46,6 +47,7 @@ _OPTIONS: dict[Any, Any] = {
     cli_labels.fit: cli_labels.mixture_options,
     cli_rankers.train: cli_rankers.ranker_options,
     cli_lab.simulate: cli_lab.user_options,
+    cli_export.export: cli_export.export_options,
 }
 for _command in (
     cli_labels.debias,
@@ -59,6 +61,7 @@ for _command in (
     cli_rankers.train,
     cli_rankers.evaluate,
     cli_rankers.score,
+    cli_export.export,
     cli_lab.reproduce,
 ):
     app.command(cls=command_with(_OPTIONS[_command]) if _command in _OPTIONS else None)(_command)

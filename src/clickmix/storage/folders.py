@@ -1,4 +1,4 @@
-"""Folders that are made, and files in them that belong together.   files -> simulate, demo, experiments"""
+"""Folders that are made, and files in them that belong together.   files -> export, simulate, demo, experiments"""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from clickmix.errors import written
+from clickmix.errors import InputError, written
+from clickmix.storage.files import check_writable
 
 
 def make_folder(folder: Path) -> None:
@@ -44,3 +45,29 @@ def replacing_together(folder: Path, *, last: str) -> Iterator[Path]:
         written.clear()
         written.extend(before)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder beside `folder`: fill it; on leaving, it becomes `folder`, or on an error it is gone.
+
+    Old files must not mix with new ones, so `folder` may exist only if it is empty.
+    """
+    if folder.is_dir():
+        if any(folder.iterdir()):
+            raise InputError(f"{folder}: this folder is not empty. Give a new folder, or empty this one.")
+    elif folder.exists():
+        raise InputError(f"{folder}: this is a file. Give the name of a folder to write.")
+    temporary = folder.parent / f".{folder.name}.{secrets.token_hex(6)}.tmp"
+    check_writable(temporary)
+    try:
+        temporary.mkdir()
+        yield temporary
+        os.replace(temporary, folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    finally:  # the files are gone, or have another name
+        for path in [path for path in written if Path(path).parent == temporary]:
+            written.remove(path)
+    written.append(str(folder))
