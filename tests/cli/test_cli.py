@@ -212,7 +212,7 @@ FAILURES = [
     ),
     (
         "fit monday.csv -o /dev/null",
-        "/dev/null: this is no ordinary file and would be replaced. Give the name of a file to write.",
+        "/dev/null: not an ordinary file, and it would be replaced. Give the name of a file to write.",
     ),
     (
         "label monday.csv --model monday.csv -o x.csv",

@@ -17,7 +17,7 @@ from clickmix.lab.collections import synthetic_collection
 from clickmix.lab.simulate import Simulation, write_simulation
 from clickmix.rankers import LambdaMART, check_folder, load_ranker
 from clickmix.rankers.dnn import DNN
-from clickmix.storage.files import write_document
+from clickmix.storage.documents import write_document
 from collections_rankers import all_labels, split
 
 RANKERS: dict[str, Any] = {

@@ -87,7 +87,7 @@ def score(
     from clickmix.evaluate import trec_run
     from clickmix.features import open_features
     from clickmix.rankers import load_ranker
-    from clickmix.storage.files import check_writable, write_atomically
+    from clickmix.storage.atomic import check_writable, write_atomically
 
     check_writable(output)
     if output.resolve() == features.resolve() or ranker.resolve() in output.resolve().parents:

@@ -25,7 +25,8 @@ from clickmix.errors import FormatError, InputError
 from clickmix.features.normalisation import Normalisation
 from clickmix.rankers.folder import filling
 from clickmix.rankers.network import Weights, shapes
-from clickmix.storage.files import read_document, write_atomically, write_document
+from clickmix.storage.atomic import write_atomically
+from clickmix.storage.documents import read_document, write_document
 
 KIND = "clickmix ranker"
 VERSION = 1

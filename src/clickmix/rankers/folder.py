@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from clickmix.errors import FormatError, InputError
-from clickmix.storage.files import read_document, write_atomically, write_document
+from clickmix.storage.atomic import write_atomically
+from clickmix.storage.documents import read_document, write_document
 
 Kind = Literal["lambdamart", "dnn"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

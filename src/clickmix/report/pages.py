@@ -13,7 +13,7 @@ from clickmix.errors import InputError, printable
 from clickmix.evaluate import Table
 from clickmix.report.figures import Figure
 from clickmix.report.svg import figure_svg, style_sheet
-from clickmix.storage.files import write_atomically
+from clickmix.storage.atomic import write_atomically
 
 
 @dataclass(frozen=True)

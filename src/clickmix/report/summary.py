@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clickmix.corrections.mixture_based.fit import FITTED, MixtureFit
+from clickmix.corrections.mixture_based.fit import MixtureFit
+from clickmix.corrections.mixture_based.model_file import FITTED
 from clickmix.errors import printable
 from clickmix.judging.verdict import Judgement, judge
 from clickmix.mixtures.group import Group

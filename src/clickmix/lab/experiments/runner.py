@@ -26,7 +26,7 @@ from clickmix.lab.experiments.study import Study
 from clickmix.lab.experiments.tasks import Result, Results, Task
 from clickmix.lab.experiments.work import work
 from clickmix.lab.experiments.world import World
-from clickmix.storage.files import appending
+from clickmix.storage.locks import appending
 from clickmix.types import Progress
 
 FORMAT = 1

@@ -22,7 +22,7 @@ from clickmix.features import Collection, Split, binarized, graded
 from clickmix.lab.collections import production_ranker
 from clickmix.lab.experiments.study import Setting, Study
 from clickmix.lab.users import ListCounts, PositionBased, User
-from clickmix.storage.files import write_atomically
+from clickmix.storage.atomic import write_atomically
 from clickmix.types import Floats, Ints
 
 PRODUCTION, TRAIN_CLICKS, VALI_CLICKS = 1, 2, 3  # what a generator is for: each has numbers of its own

@@ -275,6 +275,6 @@ def test_an_engine_nobody_knows() -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.count("clicks", engine="mysql://host")
     assert str(caught.value) == (
-        "engine 'mysql://host': expected duckdb, spark, a Spark master such as local[2] or spark://host:7077, or an "
-        "address such as postgresql://user@host/database."
+        "engine 'mysql://host': expected duckdb; postgresql://user@host/database; spark, or a Spark master such as "
+        "local[2] or spark://host:7077."
     )
