@@ -19,15 +19,24 @@ from logs import small_log, write
 LOG = small_log(rows=600)
 
 
+def passed_on(name: str) -> Any:
+    """An attribute that is the inner engine's."""
+    return property(lambda toy: getattr(toy.inner, name))
+
+
 class Toy:
     """An engine that passes everything on to a DuckDB."""
 
     def __init__(self, memory: str | None) -> None:
         self.memory = memory
-        self._inner = DuckDB(memory=memory)
+        self.inner = DuckDB(memory=memory)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+    embedded, tables, keep, forget, fetch, rows = map(
+        passed_on, ("embedded", "tables", "keep", "forget", "fetch", "rows")
+    )
+    types, frame_like, check_target, write, close = map(
+        passed_on, ("types", "frame_like", "check_target", "write", "close")
+    )
 
 
 @pytest.fixture
@@ -37,7 +46,7 @@ def started() -> Iterator[list[Toy]]:
 
     def start(engine: object, memory: str | None) -> Engine:
         found.append(Toy(memory))
-        return found[-1]  # type: ignore[return-value]
+        return found[-1]
 
     @ENGINES.register("toy", help="plays.")
     def toy_kind() -> EngineKind:

@@ -12,7 +12,6 @@ import pytest
 import clickmix as cm
 from clickmix import cli
 from clickmix.engines.choose import choose_engine
-from clickmix.engines.postgres import Postgres
 from logs import Table, small_log
 from servers import Database
 
@@ -23,9 +22,7 @@ COLUMNS = ["query_id", "doc_id", "relevance", "impressions", "clicks"]
 
 def labels(address: str) -> cm.Labels:
     """Labels whose query has not run yet."""
-    engine = choose_engine(address)
-    assert isinstance(engine, Postgres)
-    found = cm.debias("clicks", engine=engine, correction="none")
+    found = cm.debias("clicks", engine=address, correction="none")
     assert isinstance(found, cm.Labels)
     return found
 

@@ -27,7 +27,7 @@ from clickmix.types import Columns, Progress
 NOTE = "clickmix"
 AMOUNT = "Write for instance 4GB or 800MB."
 Result = TypeVar("Result")
-# What COPY must be told, by the ending of the file's name.
+# The options of COPY, by the ending of the file's name.
 OUTPUT_OPTIONS: Mapping[str, str] = {
     ".parquet": "FORMAT parquet, ROW_GROUP_SIZE 122880",
     ".csv": "FORMAT csv, HEADER true",
