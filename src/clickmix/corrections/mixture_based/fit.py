@@ -24,6 +24,7 @@ from clickmix.corrections.mixture_based.model_file import (
     FITTED,
     MODEL_KIND,
     MODEL_VERSION,
+    SAME_FIELDS,
     GroupRecord,
     ModelRecord,
     read_model,
@@ -133,39 +134,13 @@ class MixtureFit:
     def read(cls, path: str | Path) -> MixtureFit:
         """Read a model file; a damaged one is refused."""
         model = read_model(path)
-        return cls(
-            model.mixture,
-            model.prior,
-            model.context,
-            model.fitted_groups(),
-            model.fitted == FITTED[True],
-            model.moving,
-            model.log_likelihoods,
-            model.bics,
-            model.shared,
-            model.joint_error,
-            model.checks,
-            model.examination,
-            model.steps,
-        )
+        same = {name: getattr(model, name) for name in SAME_FIELDS}
+        return cls(groups=model.fitted_groups(), jointly=model.fitted == FITTED[True], **same)
 
     def _payload(self) -> dict[str, Any]:
-        model = ModelRecord(
-            mixture=self.mixture,
-            prior=self.prior,
-            context=self.context,
-            groups=tuple(map(GroupRecord.of, self.groups)),
-            fitted=FITTED[self.jointly],
-            moving=self.moving,
-            log_likelihoods=self.log_likelihoods,
-            bics=self.bics,
-            shared=self.shared,
-            examination=self.examination,
-            steps=self.steps,
-            joint_error=self.joint_error,
-            checks=self.checks,
-        )
-        payload: dict[str, Any] = encode(model)
+        same = {name: getattr(self, name) for name in SAME_FIELDS}
+        groups = tuple(map(GroupRecord.of, self.groups))
+        payload: dict[str, Any] = encode(ModelRecord(groups=groups, fitted=FITTED[self.jointly], **same))
         return payload
 
     def label(self, counts: Counts) -> Labels:

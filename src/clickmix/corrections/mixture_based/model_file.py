@@ -196,6 +196,10 @@ class ModelRecord:
             raise MismatchError("expected ascending positions from 1", at="steps")
 
 
+# What a MixtureFit calls by the same name.
+SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted"))
+
+
 def read_model(path: str | Path) -> ModelRecord:
     """Read a model file; a damaged one is refused."""
     payload = read_document(path, kind=MODEL_KIND, version=MODEL_VERSION)
