@@ -105,7 +105,8 @@ def _record(wanted: Callable[..., Any], decoders: Mapping[str, Decoder], value: 
         raise _unexpected(value, "an object", at)
     for problem, names in (("missing", decoders.keys() - value), ("unknown", value.keys() - decoders)):
         if names:
-            raise MismatchError(f"{problem} field {reprlib.repr(min(names))}, expected {', '.join(sorted(decoders))}", at=at)
+            name = reprlib.repr(min(names))
+            raise MismatchError(f"{problem} field {name}, expected {', '.join(sorted(decoders))}", at=at)
     dot = f"{at}." if at else ""
     made = wanted(**{name: decode(value[name], f"{dot}{name}") for name, decode in decoders.items()})
     if hasattr(made, "check_fields"):
