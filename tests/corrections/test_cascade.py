@@ -257,9 +257,9 @@ def test_on_the_command_line(sessions: Path, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"steps": []}, "an examination that does not fit the steps"),
-        ({"examination": "pbm"}, "an examination that does not fit the steps"),
-        ({"examination": "cascade"}, "examination 'cascade', expected one of pbm, dcm, ubm"),
+        ({"steps": []}, "steps: these do not fit the examination"),
+        ({"examination": "pbm"}, "steps: these do not fit the examination"),
+        ({"examination": "cascade"}, "examination: found 'cascade', expected one of pbm, dcm, ubm"),
     ],
 )
 def test_a_model_that_cannot_be_is_refused(dcm: Any, tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
