@@ -213,7 +213,7 @@ FAILURES = [
     ),
     (
         "fit monday.csv -o /dev/null",
-        "/dev/null: this is no ordinary file and would be replaced. Give the name of a file to write.",
+        "/dev/null: not an ordinary file, and it would be replaced. Give the name of a file to write.",
     ),
     (
         "label monday.csv --model monday.csv -o x.csv",
@@ -272,7 +272,7 @@ def test_what_the_machine_refuses(
     def refuse(*arguments: object, **named: object) -> None:
         raise error
 
-    monkeypatch.setattr("clickmix.counts.Counts.write", refuse)
+    monkeypatch.setattr("clickmix.counts.counts.Counts.write", refuse)
     assert failure(capsys, monkeypatch, "counts", "monday.csv", "-o", "x.csv") == f"clickmix: {expected}\n"
 
 

@@ -13,9 +13,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from clickmix.errors import InputError, SettingError, written
+from clickmix.errors import InputError, SettingError
 from clickmix.export.grades import cuts, worths
 from clickmix.export.target import Exported, export
+from clickmix.storage.written import recording
 from commands import failure
 
 Rows = list[tuple[Any, ...]]
@@ -169,12 +170,11 @@ def test_a_folder_that_could_not_be_finished_leaves_nothing(tmp_path: Path, monk
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    written.clear()
     monkeypatch.setattr("clickmix.storage.folders.os.replace", fail)
-    with pytest.raises(OSError, match="No space left"):
+    with recording() as written, pytest.raises(OSError, match="No space left"):
         exported(tmp_path, "opensearch")
     assert [path.name for path in tmp_path.iterdir()] == ["labels.csv"]
-    assert list(written) == []
+    assert str(written) == "Nothing was written."
 
 
 def test_rank_eval_has_whole_ratings_and_a_template(tmp_path: Path) -> None:

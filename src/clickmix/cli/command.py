@@ -21,7 +21,8 @@ try:
     from clickmix.cli import sql as cli_sql
     from clickmix.cli.members import command_with
     from clickmix.cli.terminal import steady_streams
-    from clickmix.errors import NOTHING_WRITTEN, ClickmixError, printable, what_was_written, written
+    from clickmix.errors import ClickmixError, printable
+    from clickmix.storage.written import Written, recording
 except KeyboardInterrupt:  # a fifth of a second before `main` can hear it; there is nothing to clean up yet
     os._exit(128 + signal.SIGINT)
 
@@ -87,20 +88,19 @@ def main() -> NoReturn:
     # Our matrices are small: threads for them would only take time from the engine's.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     steady_streams()
-    written.clear()
-    with _stoppable():
+    with recording() as written, _stoppable(written):
         try:
             app(standalone_mode=True)
         except ClickmixError as error:
-            _fail(str(error).replace(NOTHING_WRITTEN, what_was_written()))
+            _fail(f"{error.message} {written}" if error.nothing_written else error.message)
         except OSError as error:
-            _fail(f"{error.filename or 'file'}: {error.strerror or error}. {what_was_written()}")
+            _fail(f"{error.filename or 'file'}: {error.strerror or error}. {written}")
         except MemoryError as error:
             _fail(f"out of memory: {error}. Give more with --memory, or free some.")
         except (RuntimeError, ImportError) as error:
             if not any(sign in str(error) for sign in NO_MEMORY):
                 raise
-            _fail(f"out of memory: the system gives no more to this process (see ulimit -v). {what_was_written()}")
+            _fail(f"out of memory: the system gives no more to this process (see ulimit -v). {written}")
     sys.exit(0)
 
 
@@ -114,7 +114,7 @@ class _Stopped(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
+def _stoppable(written: Written) -> Iterator[None]:
     """Signals that stop the command unwind it, so that what is half written goes, and end the process quietly."""
     came: list[int] = []
 
@@ -132,14 +132,14 @@ def _stoppable() -> Iterator[None]:
     except BaseException as error:
         # Spark hears Ctrl-C itself, and typer makes 130 of it.
         if came or isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemExit) and error.code == 130):
-            _leave(came[0] if came else signal.SIGINT)
+            _leave(came[0] if came else signal.SIGINT, written)
         raise
     finally:
         for number in heard:
             signal.signal(number, before[number])
 
 
-def _leave(number: int) -> NoReturn:
+def _leave(number: int, written: Written) -> NoReturn:
     """End the process now: threads that are loading modules, and C++ that misses its objects, have no say in it."""
     for ignored in STOPPING:  # who presses twice leaves nothing behind either
         signal.signal(ignored, signal.SIG_IGN)
@@ -148,6 +148,6 @@ def _leave(number: int) -> NoReturn:
 
         remove_folders()
     with contextlib.suppress(OSError):  # a terminal that was closed shows nothing
-        typer.echo(f"clickmix: stopped. {what_was_written()}", err=True)
+        typer.echo(f"clickmix: stopped. {written}", err=True)
         sys.stdout.flush()
     os._exit(128 + number)

@@ -16,12 +16,13 @@ from clickmix.cli.option_text import pairs, words
 from clickmix.cli.outputs import check_outputs, check_report, counts_target
 from clickmix.cli.terminal import print_fit, progress_bar, say, stages
 from clickmix.counts.contexts import MOST_CONTEXTS, many_contexts
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import InputError, MissingColumnError, SettingError
+from clickmix.registry import Option
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
     from clickmix.counts.counts import Counts
-    from clickmix.engines.choose import Engines
+    from clickmix.engines.engine import Engine
     from clickmix.judging.changes import Moved
     from clickmix.log.sources import Source
     from clickmix.pipeline import Debiased
@@ -37,9 +38,6 @@ Context = Annotated[str, typer.Option(help="Columns that change what is examined
 MaxContexts = Annotated[int, typer.Option(min=1, help="Refuse a log with more contexts: each is fitted by itself.")]
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
 Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
-Engine = Annotated[
-    str, typer.Option(help="Who runs the SQL: duckdb, spark, a Spark master, or postgresql://user@host/database.")
-]
 Previous = Annotated[
     str | None,
     typer.Option("--previous", "--since", help="Labels written before; says what changed. May be the output."),
@@ -50,17 +48,26 @@ MinSessions = Annotated[
 
 
 def correction_options() -> list[Option]:
-    """What `debias` takes: the name of a correction, and whatever some correction takes."""
+    """What `debias` takes: the name of a correction, whatever some correction takes, and the engine."""
     from clickmix.corrections.correction import CORRECTIONS
 
-    return [member_option(CORRECTIONS, "correction", default="mixture"), *CORRECTIONS.options()]
+    return [member_option(CORRECTIONS, "correction", default="mixture"), *CORRECTIONS.options(), *engine_options()]
 
 
 def mixture_options() -> list[Option]:
     """What `fit` takes."""
     from clickmix.corrections.correction import CORRECTIONS
 
-    return list(CORRECTIONS["mixture"].options)
+    return [*CORRECTIONS["mixture"].options, *engine_options()]
+
+
+def engine_options() -> list[Option]:
+    """What `counts` and `label` take: the engine, with a line on each kind."""
+    from clickmix.engines.choose import DEFAULT
+    from clickmix.engines.engine import ENGINES
+
+    help = " ".join(f"{member.make().argument}: {member.help}" for member in ENGINES)
+    return [Option("engine", f"Who runs the SQL. {help} [default: {DEFAULT}]")]
 
 
 def debias(
@@ -76,14 +83,13 @@ def debias(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-    engine: Engine = "duckdb",
 ) -> None:
     """From a click log to relevance labels: counts, fit and label in one."""
     from clickmix.corrections.correction import Saved, needs_lists, saves_model
     from clickmix.pipeline import choose_correction, fit_and_label
 
     options = given(given_options)
-    name = options.pop("correction", "mixture")
+    name, engine = options.pop("correction", "mixture"), options.pop("engine", None)
     correction = choose_correction(name, **options)
     if model is not None and not saves_model(correction):
         raise SettingError(f"--model {model}: {name} fits nothing that could be written. Leave it out.")
@@ -104,6 +110,7 @@ def debias(
 
 
 def counts(
+    given_options: typer.Context,
     log: Log,
     output: Annotated[str | None, typer.Option("-o", "--output", help="The file or table to write.")] = None,
     merge: Annotated[
@@ -115,11 +122,11 @@ def counts(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-    engine: Engine = "duckdb",
 ) -> None:
     """Count a log once; counts files are logs too, and several of them add up."""
     from clickmix.counts.counted_files import merging
 
+    engine = given(given_options).get("engine")
     target = counts_target(output, merge, engine)  # complain before a Spark is started
     opened = _open(engine, memory)
     check_outputs(log, opened, table=target)
@@ -141,18 +148,18 @@ def fit(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-    engine: Engine = "duckdb",
 ) -> None:
     """Fit the correction to a log, or to a histogram made elsewhere, and write it as a model file."""
     from clickmix.corrections.mixture import MixtureCorrection
     from clickmix.corrections.mixture_based.groups import MOVING_FROM
-    from clickmix.engines.duckdb import DuckDB
     from clickmix.groups.histogram_files import is_histogram, read_downloaded
     from clickmix.judging.checks import checked, checked_histogram
 
-    opened, correction = _open(engine, memory), MixtureCorrection(**given(given_options))
+    options = given(given_options)
+    opened = _open(options.pop("engine", None), memory)
+    correction = MixtureCorrection(**options)
     check_outputs(log, opened, others=[output])
-    if isinstance(opened, DuckDB) and not columns and is_histogram(log):
+    if opened.embedded and not columns and is_histogram(log):
         histogram, moving = read_downloaded(log, context=words(context), max_contexts=max_contexts)
         fitted = checked_histogram(correction.fit_histogram(histogram, moving=moving), histogram)
         if moving >= MOVING_FROM:
@@ -167,6 +174,7 @@ def fit(
 
 
 def label(
+    given_options: typer.Context,
     log: Log,
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
@@ -175,24 +183,23 @@ def label(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-    engine: Engine = "duckdb",
 ) -> None:
     """Label a log with a model that was fitted before."""
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
     fitted = MixtureFit.read(model)
-    opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
+    opened = _open(given(given_options).get("engine"), memory)
+    context = "" if fitted.steps else ",".join(fitted.context)
     check_outputs(log, opened, table=output, read=[model])
     before = _open_previous(previous, opened)
     try:
         counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
-    except InputError as error:
-        what, missing, found = str(error).partition(": no context column ")
-        if not missing:
+    except MissingColumnError as error:
+        if error.role != "context":
             raise
-        raise InputError(  # the model says which there are, so the user cannot name others
-            f"{what}{missing}{found.removesuffix(' Name one of those.')} {model} was fitted with context {context}: "
-            "give the log's columns these names, or fit a model without them."
+        raise InputError(  # the model says which columns it needs, so the user cannot name others
+            f"{error.problem} {model} was fitted with context {context}: give the log's columns these names, or fit a "
+            "model without them."
         ) from None
     unseen = fitted.unseen(counted)
     if unseen:
@@ -207,7 +214,7 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
     print_fit(MixtureFit.read(model))
 
 
-def _open(engine: str, memory: str | None) -> Engines:
+def _open(engine: str | None, memory: str | None) -> Engine:
     from clickmix.engines.choose import choose_engine
 
     return choose_engine(engine, memory=memory)
@@ -215,7 +222,7 @@ def _open(engine: str, memory: str | None) -> Engines:
 
 def _count(
     log: list[str],
-    engine: Engines,
+    engine: Engine,
     columns: str,
     context: str,
     max_contexts: int,
@@ -265,7 +272,7 @@ def _counted_before(counts: Path) -> tuple[int, int]:
     return impressions, clicks
 
 
-def _open_previous(previous: str | None, engine: Engines) -> Source | None:
+def _open_previous(previous: str | None, engine: Engine) -> Source | None:
     if previous is None:
         return None
     from clickmix.judging.changes import open_labels

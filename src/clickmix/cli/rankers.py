@@ -107,7 +107,7 @@ def score(
     from clickmix.evaluate import write_scores
     from clickmix.features import open_features
     from clickmix.rankers import load_ranker
-    from clickmix.storage.files import check_writable
+    from clickmix.storage.atomic import check_writable
 
     check_writable(output)
     if output.resolve() == features.resolve() or ranker.resolve() in output.resolve().parents:
@@ -124,7 +124,7 @@ def score(
 
 def _check_page(report: Path, *read: Path) -> None:
     """A report can be made, and would replace nothing that is read or written."""
-    from clickmix.storage.files import check_writable
+    from clickmix.storage.atomic import check_writable
 
     check_report(report)
     check_writable(report)

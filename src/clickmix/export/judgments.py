@@ -22,7 +22,7 @@ from clickmix.export.target import Exported, Takes
 from clickmix.log.paths import find_files
 from clickmix.log.sources import Source, file_sources, kind_of, unreadable
 from clickmix.registry import Option
-from clickmix.storage.files import replacing, write_failure
+from clickmix.storage.atomic import replacing, write_failure
 
 Rating = Literal["grade", "probability", "expected-gain"]
 # SQL for the text of a rating. Three decimals of a probability are more than any interval is worth; log2(1 + p) makes

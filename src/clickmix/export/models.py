@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from clickmix.errors import SettingError
 from clickmix.export.target import TITLE, Exported, Takes
-from clickmix.storage.files import check_writable, write_atomically
+from clickmix.storage.atomic import check_writable, write_atomically
 
 MODEL_OPTIONS = (TITLE,)
 

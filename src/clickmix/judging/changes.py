@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from clickmix.corrections.labels import Labels
-from clickmix.engines.choose import Engines
+from clickmix.engines.engine import Engine
 from clickmix.errors import InputError
 from clickmix.log.open import find_sources
 from clickmix.log.sources import Source, kind_of, unreadable
@@ -41,7 +41,7 @@ class Moved:
         ]
 
 
-def open_labels(before: object, engine: Engines) -> Source:
+def open_labels(before: object, engine: Engine) -> Source:
     """Labels written before, in a file or table. Complains now, not after an hour of counting, when they are none."""
     (old, *more) = find_sources(before, engine)
     missing = [column for column in ("query_id", "doc_id", "relevance") if column not in old.types]
@@ -56,7 +56,7 @@ def open_labels(before: object, engine: Engines) -> Source:
     return old
 
 
-def _check_rows(old: Source, engine: Engines) -> None:
+def _check_rows(old: Source, engine: Engine) -> None:
     """Every row has a query, a document and a relevance; no document stands there twice."""
     rows = f"({_keyed(old.table(), relevance=_number(old), more=', CAST(relevance AS VARCHAR) AS told')}) AS before"
     good = "q IS NOT NULL AND d IS NOT NULL AND r BETWEEN 0 AND 1"  # NaN is more than any number

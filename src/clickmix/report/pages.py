@@ -24,7 +24,7 @@ from clickmix.report.query_list import QueryList, json_line
 from clickmix.report.results import Tone
 from clickmix.report.rows import Column, Rows
 from clickmix.report.svg import figure_svg, style_sheet
-from clickmix.storage.files import write_atomically
+from clickmix.storage.atomic import write_atomically
 
 PRINTED_RANK = 6  # columns of a higher rank are left out on paper
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from clickmix.corrections.check import Check
-from clickmix.corrections.mixture_based.fit import FITTED, CellEvidence, MixtureFit
+from clickmix.corrections.mixture_based.fit import CellEvidence, MixtureFit
+from clickmix.corrections.mixture_based.model_file import FITTED
 from clickmix.counts.counts import Counts
 from clickmix.judging.changes import Moved
 from clickmix.judging.verdict import Judgement, judge
