@@ -55,7 +55,7 @@ def test_a_test_that_a_promise_names_exists(path: str) -> None:
     assert (ROOT / path).is_file()
 
 
-@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise[2:50])
 def test_a_promise_names_its_tests(promise: str) -> None:
     evidence = promise.rsplit(" | ", 1)[1]
     files = re.findall(r"`(tests/[^`]+)`", evidence)
