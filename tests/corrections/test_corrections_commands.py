@@ -184,7 +184,7 @@ FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a model of nothing": (
         ("--correction", "coec", "--model", "model.json"),
-        "--model model.json: coec fits nothing that could be written. Leave it out.",
+        "--model model.json: coec has no model to save. Leave --model out.",
     ),
     "output over parameters": (
         ("--correction", "affine", "--parameters", "abt.json", "--context", "", "-o", "abt.json"),
@@ -192,7 +192,7 @@ FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "model over parameters": (
         ("--correction", "plain-em", "--model", "log.parquet"),
-        "log.parquet: would replace a file that is read. Choose another name for the output.",
+        "log.parquet: would replace an input. Choose another name for the output.",
     ),
 }
 

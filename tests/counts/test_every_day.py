@@ -43,7 +43,7 @@ def test_merging_day_by_day_is_counting_all_days(folder: Path) -> None:
     (_, new), (_, all) = cm.count("3.parquet").totals(), cm.count("counts.parquet").totals()
     assert told[:2] == [
         f"Read 6,000 impressions and {new:,} clicks.",
-        f"With those counted before there are 18,000 impressions and {all:,} clicks.",
+        f"Including earlier counts: 18,000 impressions and {all:,} clicks.",
     ]
     assert cells(cm.count("counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet", "3.parquet"]))
 
@@ -213,10 +213,10 @@ def test_fingerprints_tell_files_apart(tmp_path: Path, changed: int) -> None:
 
 
 SETTINGS = [
-    (["counts", "1.parquet"], "counts: say where they go, either -o counts.parquet or --merge counts.parquet."),
+    (["counts", "1.parquet"], "counts: give an output, either -o counts.parquet or --merge counts.parquet."),
     (
         ["counts", "1.parquet", "-o", "a.parquet", "--merge", "b.parquet"],
-        "counts: say where they go, either -o counts.parquet or --merge counts.parquet.",
+        "counts: give an output, either -o counts.parquet or --merge counts.parquet.",
     ),
     (
         ["counts", "1.parquet", "--merge", "b.csv"],
@@ -251,7 +251,7 @@ def test_merging_in_an_engine_is_refused_before_it_is_started(
 ) -> None:
     monkeypatch.setattr("clickmix.engines.choose.choose_engine", None)  # not to be called
     assert failure(capsys, monkeypatch, "counts", "clicks", "--merge", "b.parquet", "--engine", "spark") == (
-        "clickmix: --merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.\n"
+        "clickmix: --merge: works on counts files, with DuckDB only. In another engine, write one table per day.\n"
     )
 
 

@@ -219,7 +219,7 @@ def test_the_command_writes_a_table(
     output = capsys.readouterr()
     assert (caught.value.code, output.err) == (0, "")
     assert (
-        f"{len(loaded.run('SELECT 1 FROM labels'))} labels in labels.\nCompared with the previous labels: "
+        f"Wrote {len(loaded.run('SELECT 1 FROM labels'))} labels to labels.\nCompared with the previous labels: "
         in output.out
     )
     assert loaded.run("SELECT count(*) FROM labels WHERE relevance = 0.125") == [(0,)]

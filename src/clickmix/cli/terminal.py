@@ -1,4 +1,4 @@
-"""What the command shows: lines, progress while it works, the table of a fit. rich is imported when it is needed."""
+"""What the command shows: lines, progress, the table of a fit. rich is imported only if needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_PLACES = 100
 
 
 class _Steady(io.FileIO):
-    """A standard stream that drops what its reader, who has left, does not take: `| head -1` must not stop the work."""
+    """A standard stream that drops text if its reader has gone: `| head -1` must not stop the work."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -36,11 +36,11 @@ class _Messages(io.TextIOWrapper):
 
 
 def steady_streams() -> None:
-    """Standard streams that cannot stop the work: closed ones take nothing, letters they cannot show are escaped."""
+    """Make standard streams that cannot stop the work: closed ones drop text, letters they cannot show are escaped."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
-        except OSError:  # closed (`2>&-`): the next file that is opened would get its number, and messages with it
+        except OSError:  # closed (`2>&-`): the next file to be opened would get its number, and its messages
             os.open(os.devnull, os.O_RDWR)
     if sys.stdout is sys.__stdout__:
         sys.stdout = _steady(sys.stdout, 1, io.TextIOWrapper)
@@ -49,22 +49,22 @@ def steady_streams() -> None:
 
 
 def _steady(stream: Any, number: int, kind: type[io.TextIOWrapper]) -> io.TextIOWrapper:
-    """The stream of this number, in the encoding it had."""
+    """The stream with this number, in its old encoding."""
     raw = io.BufferedWriter(_Steady(number, "w", closefd=False))
     encoding = stream.encoding if stream is not None else "utf-8"
-    # Messages come line by line, others where somebody watches.
+    # Messages come line by line; output does on a terminal.
     lines = kind is _Messages or raw.isatty()
     return kind(raw, encoding=encoding, errors="backslashreplace", line_buffering=lines)
 
 
 def say(text: str) -> None:
-    """A line on standard output; what a log put into it cannot paint the screen."""
+    """Print a line on standard output; control characters from a log are escaped."""
     typer.echo(printable(hide_secrets(text)))
 
 
 @contextlib.contextmanager
 def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """A bar on the terminal for work over two seconds, nothing elsewhere; `left` adds an estimate of the time left."""
+    """A progress bar on the terminal, nothing elsewhere; `left` adds the time left."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -88,7 +88,7 @@ def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float]
 
 @contextlib.contextmanager
 def stages() -> Iterator[Callable[[str], None]]:
-    """What is being done, and for how long, on the terminal; nothing elsewhere."""
+    """Show the current stage and its time on the terminal; nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda title: None
         return
@@ -102,7 +102,7 @@ def stages() -> Iterator[Callable[[str], None]]:
 
 
 def print_fit(fitted: object) -> None:
-    """The table of a mixture and what to think of it; of other fits a sentence, where they have one."""
+    """Print the table and verdict of a mixture; for other fits, their summary if they have one."""
     from clickmix.corrections.correction import Described
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
@@ -117,11 +117,11 @@ def print_fit(fitted: object) -> None:
     console, table = Console(highlight=False), fit_table(fitted, most=MOST_PLACES)
     needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
     width = console.width
-    console.width = max(width, needed)  # a cut table says less than one that runs over
+    console.width = max(width, needed)  # a table that runs over is better than one that is cut
     console.print(table)
     console.width = width if console.is_terminal else max(width, needed)
     places = sum(len(group.places) for group in fitted.groups)
     if places > MOST_PLACES:
-        console.print(f"Shown are {MOST_PLACES} of {places:,} places; the model file (--model) has all of them.")
+        console.print(f"{MOST_PLACES} of {places:,} places shown; the model file (--model) has all.")
     for sentence in (*verdict_sentences(fitted), *fit_sentences(fitted), NEEDED):
         console.print(printable(sentence), markup=False)
