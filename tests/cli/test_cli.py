@@ -55,9 +55,7 @@ def test_places_that_a_model_has_not_seen_are_told(folder: Path) -> None:
     run("fit", "monday.csv", "-o", "fit.json")
     Path("far.csv").write_text("query_id,doc_id,position,clicked\nq,d,98,1\nq,e,99,0\n")
     result = run("label", "far.csv", "--model", "fit.json", "-o", "label.csv")
-    assert (
-        "2 places are not in the model, for instance position 98. The nearest known places are used.\n" in result.stdout
-    )
+    assert "Places not in the model: 2, for instance position 98. The nearest known places are used.\n" in result.stdout
 
 
 def test_a_log_without_the_context_of_the_model_is_told(
@@ -127,7 +125,7 @@ def test_settings_of_counting_are_not_for_counts() -> None:
         {"memory": "1GB"},
         {"engine": "duckdb"},
     ):
-        with pytest.raises(cm.SettingError, match=f"{next(iter(given))}: these are counts, made without it"):
+        with pytest.raises(cm.SettingError, match=f"{next(iter(given))}: this log is already counted"):
             cm.debias(counts, **given)
     assert len(cm.debias(counts, correction="none", context=[], columns={}, bad_rows="fail").relevance) == 2
 
@@ -177,8 +175,8 @@ def test_skipped_rows_are_told(folder: Path) -> None:
         log.write("q,1,0,1,mobile\nq,1\n")
     lines = run("counts", "monday.csv", "-o", "counts.csv", "--bad-rows", "skip").stdout.splitlines()
     assert lines[1:3] == [
-        "Skipped 1 bad rows: the line has fewer columns than the header. For instance monday.csv, row 402: 'q,1'.",
-        "Skipped 1 bad rows: position is not a whole number from 1 on. "
+        "Skipped bad rows (1): the line has fewer columns than the header. For instance monday.csv, row 402: 'q,1'.",
+        "Skipped bad rows (1): position is not a whole number from 1 on. "
         "For instance monday.csv, row 401, column 'position': '0'.",
     ]
 

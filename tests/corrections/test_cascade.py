@@ -214,8 +214,8 @@ def test_counts_without_lists_are_refused(examination: str) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.debias(counts, examination=examination)
     assert str(caught.value) == (
-        f"examination '{examination}': these counts do not keep result lists apart, so nobody can say what stood above "
-        "a document. Count the log with clickmix counts --lists (in Python count(log, lists=True))."
+        f"examination '{examination}': these counts have no result lists, so they do not show what was above a "
+        "document. Count the log with clickmix counts --lists (in Python count(log, lists=True))."
     )
 
 

@@ -189,7 +189,7 @@ def label(
         ) from None
     unseen = fitted.unseen(counted)
     if unseen:
-        say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}. The nearest known places are used.")
+        say(f"Places not in the model: {len(unseen):,}, for instance {unseen[0]}. The nearest known places are used.")
     _write_labels(fitted.label(counted), output, before)
 
 
@@ -236,7 +236,7 @@ def _count(
     if before:
         say(f"Including earlier counts: {impressions:,} impressions and {clicks:,} clicks.")
     for refused in counted.refused:
-        say(f"Skipped {refused.rows:,} bad rows: {refused.reason}. For instance {refused.examples[0]}.")
+        say(f"Skipped bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")
     if many := many_contexts(context, counted.contexts):
         say(many)
     return counted

@@ -24,7 +24,7 @@ class PlaceCounts:
 
 @dataclass(frozen=True)
 class Group:
-    """Places with one chance of being examined, the mixture fitted to them, and the prior their documents get.
+    """Places with the same chance of being examined, the mixture fitted to them, and the prior of their documents.
 
     `prior` is the probability of each grade, before any click.
     """

@@ -38,7 +38,7 @@ class JointFit:
 
 
 def fit_jointly(seen: Observations, family: str, *, grades: int = 2, positions: Any = None) -> JointFit:
-    """Fit documents that move between groups.
+    """Fit all groups at once, for documents that move between them.
 
     The prior logits of a group's grades are linear in the logarithm of its position where `positions` are given,
     otherwise the same everywhere. All groups have one rate when a rate per group explains the log as well, by BIC over

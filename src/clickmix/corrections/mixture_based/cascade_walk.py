@@ -129,11 +129,11 @@ def _engine(counts: Counts) -> DuckDB:
 
 
 def check_lists(counts: Counts, examination: str) -> None:
-    """Refuse counts that do not tell what stood above a document."""
+    """Refuse counts that do not show what was above a document."""
     if counts.by_list is None:
         raise InputError(
-            f"examination {examination!r}: these counts do not keep result lists apart, so nobody can say what stood "
-            "above a document. Count the log with clickmix counts --lists (in Python count(log, lists=True))."
+            f"examination {examination!r}: these counts have no result lists, so they do not show what was above a "
+            "document. Count the log with clickmix counts --lists (in Python count(log, lists=True))."
         )
 
 
