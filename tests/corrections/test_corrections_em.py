@@ -123,8 +123,8 @@ class TestSteps:
 
     def test_a_position_that_was_never_shown(self) -> None:
         message = (
-            "Position 2 was never shown but position 3 was, so its parameters cannot be estimated. Give a log with every "
-            "position down to the last."
+            "Position 2 was never shown but position 3 was, so its parameters cannot be estimated. Give a log with "
+            "every position down to the last."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             read_cells(Counts.from_arrays([0, 0], [0, 1], [1, 3], [5, 5], [1, 0]), correction="test")
@@ -250,8 +250,8 @@ class TestStopping:
         fit = RegressionEMFit(True, "one", Stop.CONVERGED, 1, (step,))
         assert fit.tied == (2,)
         assert fit.summary == (
-            "Regression EM stopped after iteration 1: converged. The parameters of iteration 1 are kept. No difference "
-            "between relevant and other documents at position(s) 2."
+            "Regression EM stopped after iteration 1: converged. The parameters of iteration 1 are kept. Relevant and "
+            "other documents do not differ at position(s) 2."
         )
 
 

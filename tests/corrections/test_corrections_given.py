@@ -306,8 +306,8 @@ class TestParameters:
     def test_coec_of_a_position_that_was_not_in_the_log(self) -> None:
         fitted = ClicksOverExpected().fit(Counts.from_arrays([1], [1], [1], [5], [1]))
         message = (
-            "Position 2 is not in the log that coec was fitted on. Fit coec on a log with every position that you want to "
-            "label."
+            "Position 2 is not in the log that coec was fitted on. Fit coec on a log with every position that you want "
+            "to label."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             fitted.label(Counts.from_arrays([1, 1], [1, 2], [1, 2], [5, 5], [1, 0]))

@@ -90,7 +90,7 @@ class TestImpressionsNeeded:
 
     @pytest.mark.parametrize("target", [0, -1, math.nan])
     def test_a_target_is_above_0(self, target: float) -> None:
-        message = rf"^target={target!r}: expected the error that labels may have, a number above 0\.$"
+        message = rf"^target={target!r}: expected the largest acceptable error of labels, a number above 0\.$"
         with pytest.raises(cm.SettingError, match=message):
             cm.impressions_for(TWO, target=target)
         with pytest.raises(cm.SettingError, match=message):

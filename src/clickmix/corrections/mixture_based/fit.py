@@ -133,7 +133,7 @@ class MixtureFit:
 
     @property
     def separation(self) -> float:
-        """The share of the uncertainty about relevance that clicks remove: the mean of groups, weighted by documents."""
+        """The share of the uncertainty about relevance that clicks remove, averaged over documents."""
         documents = sum(group.documents for group in self.groups)
         return sum(group.mixture.separation * group.documents for group in self.groups) / documents
 
@@ -213,7 +213,7 @@ class MixtureFit:
             return walk_again(counts, self.steps, lambda c: labels_query(self._standing_for_all(c), c.table, c.keys))
         if counts.context != self.context:
             raise SettingError(
-                f"the model has {_named(self.context)}, the counts have {_named(counts.context)}. "
+                f"the model's context is {_named(self.context)}, the counts have {_named(counts.context)}. "
                 "Count the log with the model's context columns."
             )
         return counts
