@@ -11,7 +11,7 @@ import numpy as np
 
 import measuring  # noqa: F401  # makes the tests' logs importable
 from clickmix.report import Axis, Bars, Figure, Panel, figure_svg
-from clickmix.storage.files import write_atomically
+from clickmix.storage.atomic import write_atomically
 from remark1 import EXAMINED, toy
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "remark1.svg"

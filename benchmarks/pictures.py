@@ -11,7 +11,7 @@ from clickmix.lab.demo import Demo, run_demo
 from clickmix.lab.demo_page import calibration_figure
 from clickmix.report import Figure, figure_svg
 from clickmix.report.mixture_figures import group_figures, rates_figures
-from clickmix.storage.files import write_atomically
+from clickmix.storage.atomic import write_atomically
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 

@@ -1,30 +1,20 @@
-"""The closed list of what a user can do wrong.
+"""Errors: the closed list of what a user can do wrong.
 
-Every message says what, where, what was found, and what to do next.
+Every message says what is wrong, where, what was found, and what to do next. Code that reacts to an error asks for its
+type and attributes, never for the words of its message.
 """
 
 import re
-from collections import deque
 from functools import partial
 from urllib.parse import unquote
 
-# What was put in its place, by files and engines: after a failure the command says so. The last ones: a process of
-# somebody who writes for weeks must not remember everything.
-written: deque[str] = deque(maxlen=20)
 NOTHING_WRITTEN = "Nothing was written."
-
-
-def what_was_written() -> str:
-    """What stands although the command failed."""
-    return f"Written before that: {', '.join(dict.fromkeys(written))}." if written else NOTHING_WRITTEN
-
-
 HIDDEN = "***"
-# An address: //user:password@, also where a slash is missing. A password may hold anything, so it ends at the last @.
+# An address: //user:password@, even with a slash missing. A password may contain anything, so it ends at the last @.
 _IN_ADDRESS = re.compile(
     r"(?P<before>(?://|(?:postgres|sql)[\w+.-]*:/?)[^\s/:@?#]*:)(?P<secret>\S*|(?:(?!://)[^'\"\n])*?)(?=@)", re.I
 )
-# A setting: password=..., quoted or not, up to a blank or the next setting of an address.
+# A setting: password=..., quoted or not, up to a blank or to the next setting of an address.
 _IN_SETTING = re.compile(
     r"(?P<before>(?:password|passwd|pwd|secret|token|api_?key)\w*\s*=\s*)"
     r"(?P<secret>(?P<quote>\\*['\"]).*?(?P=quote)|(?:\\+.|[^\s&\\]|&(?!\w+=))*[^\s&'\".,;:)])",
@@ -35,7 +25,7 @@ _QUOTED = re.compile(r"(?P<quote>['\"])(?P<text>.+?)(?P=quote)")
 
 
 def hide_secrets(text: str, *, address: str = "") -> str:
-    """A text without what looks like a password, in an address or a setting; nor quotes of the `address`'s password.
+    """A text with every password in an address or a setting replaced by ***, and every quoted part of `address`'s own.
 
     >>> hide_secrets("postgresql://ann:open sesame@host/clicks and host=h password=x user=ann")
     'postgresql://ann:***@host/clicks and host=h password=*** user=ann'
@@ -48,7 +38,7 @@ def hide_secrets(text: str, *, address: str = "") -> str:
 
 
 def _unless_secret(address: str, quoted: re.Match[str]) -> str:
-    """A quoted text as it is, or hidden where it is a part of the address that touches a secret in it."""
+    """A quoted text, hidden if it occurs in the address and overlaps a secret there."""
     secrets = [match.span("secret") for pattern in _SECRETS for match in pattern.finditer(address)]
     parts = [match.span() for match in re.finditer(re.escape(quoted["text"]), address)]
     touches = any(start < end_of_part and part < end for start, end in secrets for part, end_of_part in parts)
@@ -56,14 +46,30 @@ def _unless_secret(address: str, quoted: re.Match[str]) -> str:
 
 
 class ClickmixError(Exception):
-    """Anything a user can put right; the command prints it without a stack trace and exits with 2."""
+    """Anything a user can fix; the command prints it without a stack trace and exits with 2.
 
-    def __init__(self, message: str = "") -> None:
-        super().__init__(hide_secrets(message))
+    `nothing_written` adds a note to the message. A command that wrote something before takes `message`, which is
+    without that note, and says what it wrote.
+    """
+
+    def __init__(self, message: str = "", *, nothing_written: bool = False) -> None:
+        self.message = hide_secrets(message)
+        self.nothing_written = nothing_written
+        super().__init__(f"{self.message} {NOTHING_WRITTEN}" if nothing_written else self.message)
 
 
 class InputError(ClickmixError):
     """A log, a collection or a features file that cannot be read as what it should be."""
+
+
+class MissingColumnError(InputError):
+    """A column that a log should have: its name, its `role`, the `problem` with it; the message adds some advice."""
+
+    def __init__(self, problem: str = "", advice: str = "", *, role: str = "", column: str = "") -> None:
+        super().__init__(f"{problem} {advice}".rstrip())
+        self.problem = hide_secrets(problem)
+        self.role = role
+        self.column = column
 
 
 class FormatError(ClickmixError):
@@ -71,15 +77,15 @@ class FormatError(ClickmixError):
 
 
 class SettingError(ClickmixError, ValueError):
-    """An argument outside what it may be."""
+    """An argument with a value that it cannot have."""
 
 
 class EngineError(ClickmixError):
-    """An engine that cannot be reached, refuses, or went away in the middle of the work."""
+    """An engine that cannot be reached, refuses, or fails while it works."""
 
 
 def printable(text: str) -> str:
-    r"""A text of a log as it can be shown: control characters escaped, so that it cannot paint the user's screen.
+    r"""A text with its control characters escaped, so that a log cannot paint the user's screen.
 
     >>> print(printable("a\x1b[31mb"))
     a\x1b[31mb

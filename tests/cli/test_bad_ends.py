@@ -254,7 +254,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from clickmix.storage import folders
-from clickmix.storage.files import write_atomically
+from clickmix.storage.atomic import write_atomically
 point, made, usual = int(sys.argv[1]), 0, os.replace
 def replace(*names):
     global made

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 import clickmix as cm
-import clickmix.engines.choose
+import clickmix.engines.duckdb
 from cascades import cascade
 from clickmix import cli
 from clickmix.corrections.mixture_based.cascade_patterns import (
@@ -186,7 +186,7 @@ def test_a_label_is_explained_by_its_cells(dcm: Any) -> None:
 @pytest.mark.parametrize("threads", [1, 4])
 def test_threads_and_memory_change_nothing(dcm: Any, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     log, counts, fit = dcm
-    monkeypatch.setattr(clickmix.engines.choose, "DuckDB", functools.partial(DuckDB, threads=threads, memory="300MB"))
+    monkeypatch.setattr(clickmix.engines.duckdb, "DuckDB", functools.partial(DuckDB, threads=threads, memory="300MB"))
     again = log.counts()
     refit = cm.MixtureCorrection("binomial", examination="dcm").fit(again)
     assert refit == fit
@@ -257,14 +257,14 @@ def test_on_the_command_line(sessions: Path, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"steps": []}, "an examination that does not fit the steps"),
-        ({"examination": "pbm"}, "an examination that does not fit the steps"),
-        ({"examination": "cascade"}, "examination 'cascade', expected one of pbm, dcm, ubm"),
+        ({"steps": []}, "steps: these do not fit the examination"),
+        ({"examination": "pbm"}, "steps: these do not fit the examination"),
+        ({"examination": "cascade"}, "examination: found 'cascade', expected one of pbm, dcm, ubm"),
     ],
 )
 def test_a_model_that_cannot_be_is_refused(dcm: Any, tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
     from clickmix.corrections.mixture_based.model_file import MODEL_KIND, MODEL_VERSION
-    from clickmix.storage.files import write_document
+    from clickmix.storage.documents import write_document
 
     _, _, fit = dcm
     write_document(tmp_path / "m.json", kind=MODEL_KIND, version=MODEL_VERSION, payload=fit._payload() | change)

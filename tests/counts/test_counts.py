@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import clickmix as cm
-import clickmix.engines.choose
+import clickmix.engines.duckdb
 from clickmix.engines.duckdb import DuckDB
 from logs import cells, count_slowly, counted, part, small_log, write, write_lying, write_lying_about_missing
 
@@ -90,7 +90,7 @@ def test_how_the_log_is_cut_into_files_changes_no_byte(
 def test_threads_and_memory_change_no_byte(
     tmp_path: Path, expected: tuple[bytes, bytes], monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.setattr(clickmix.engines.choose, "DuckDB", functools.partial(DuckDB, threads=threads))
+    monkeypatch.setattr(clickmix.engines.duckdb, "DuckDB", functools.partial(DuckDB, threads=threads))
     assert outputs(write(tmp_path / "log.parquet", LOG), tmp_path, memory="200MB") == expected
 
 
@@ -100,7 +100,7 @@ def test_threads_change_no_byte_of_files_with_several_row_groups(
 ) -> None:
     written = []
     for threads in (1, 4):
-        monkeypatch.setattr(clickmix.engines.choose, "DuckDB", functools.partial(DuckDB, threads=threads))
+        monkeypatch.setattr(clickmix.engines.duckdb, "DuckDB", functools.partial(DuckDB, threads=threads))
         counts = cm.Counts.from_arrays(range(300_000), range(300_000), [1] * 300_000, [2] * 300_000, [1] * 300_000)
         counts.write(tmp_path / name)
         written.append((tmp_path / name).read_bytes())

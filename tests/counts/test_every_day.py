@@ -15,7 +15,7 @@ from clickmix import cli
 from clickmix.counts.counted_files import fingerprint
 from clickmix.engines.duckdb import DuckDB
 from clickmix.judging.changes import Moved, labels_moved, open_labels
-from clickmix.storage import files
+from clickmix.storage import locks
 from commands import failure
 from logs import cells, small_log, write
 
@@ -78,15 +78,15 @@ def test_two_runs_that_add_to_one_file(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_file_that_was_replaced_before_it_was_locked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lock = files._lock
+    lock = locks._lock
 
     def lock_too_late(*words: Any, **settings: Any) -> None:
         shutil.copy("2.parquet", "new.parquet")
         Path("new.parquet").replace("1.parquet")
         lock(*words, **settings)
 
-    monkeypatch.setattr(files, "_lock", lock_too_late)
-    with pytest.raises(cm.InputError) as caught, files.holding("1.parquet"):
+    monkeypatch.setattr(locks, "_lock", lock_too_late)
+    with pytest.raises(cm.InputError) as caught, locks.holding("1.parquet"):
         pass
     assert str(caught.value) == "1.parquet: another clickmix is adding to it. Wait for it, and run this again."
 

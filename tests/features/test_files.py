@@ -79,7 +79,7 @@ def test_an_error_while_writing_leaves_the_former_file(tmp_path: Path, monkeypat
         raise OSError(28, "No space left on device")
 
     (tmp_path / "train.parquet").write_bytes(b"former")
-    monkeypatch.setattr("clickmix.storage.files.os.replace", refuse)
+    monkeypatch.setattr("clickmix.storage.atomic.os.replace", refuse)
     with pytest.raises(OSError, match="No space left on device"):
         write_features(small_split(), tmp_path / "train.parquet")
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("train.parquet", b"former")]

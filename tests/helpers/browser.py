@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+# axe-core, an accessibility engine: `npm pack axe-core`, unpacked; CLICKMIX_AXE names its axe.min.js.
+AXE = next((path for name in [os.environ.get("CLICKMIX_AXE", "")] if name and (path := Path(name)).is_file()), None)
 OPTIONS = (
     "--headless",
     "--no-sandbox",
@@ -54,13 +56,18 @@ class Browser:
         result: dict[str, Any] = answer["result"]
         return result
 
-    def open(self, path: Path, *, width: int, dark: bool = False) -> None:
-        """Show a file at this width, until it is loaded."""
-        self.heard.clear()
+    def open(self, path: Path, *, width: int, dark: bool = False, script: bool = True) -> None:
+        """Show a file at this width, until it is loaded; on request with the page's own script switched off."""
+        self._load("about:blank")  # else an address that differs in its #part only would not load again
+        self.ask("Emulation.setScriptExecutionDisabled", value=not script)
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 600)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
-        self.ask("Page.navigate", url=path.resolve().as_uri())
+        self._load(path.resolve().as_uri())
+
+    def _load(self, address: str) -> None:
+        self.heard.clear()
+        self.ask("Page.navigate", url=address)
         while not self.events("Page.loadEventFired"):
             self.heard.append(self._next())
 
@@ -85,7 +92,9 @@ class Browser:
 
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression, asked from outside the page's policy."""
-        return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+        return self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)["result"].get(
+            "value"
+        )
 
     def picture(self, path: Path) -> None:
         """The whole page as a PNG."""

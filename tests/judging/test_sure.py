@@ -21,7 +21,7 @@ from clickmix.judging.rate_gaps import compare_rates
 from clickmix.judging.verdict import times_more_data
 from clickmix.lab.users import PositionBased
 from clickmix.mixtures.group import PlaceCounts
-from clickmix.report.summary import fit_sentences
+from clickmix.report.results import fit_sentences
 from oracles_sure import expected_squared_error, gain_of_a_rate, gain_of_own_rates, split_below
 from remark1 import toy
 from simulation import PRIORS, rmse, spread

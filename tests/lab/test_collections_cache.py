@@ -101,7 +101,7 @@ def test_an_error_while_writing_leaves_nothing_behind(
             raise OSError(28, "No space left on device")
         os.rename(old, new)
 
-    monkeypatch.setattr("clickmix.storage.files.os.replace", failing_replace)
+    monkeypatch.setattr("clickmix.storage.atomic.os.replace", failing_replace)
     assert_same(read_cached(source, cache=tmp_path / "cache"), read_letor(source))
     assert calls == failing
     assert list((tmp_path / "cache").iterdir()) == []
@@ -113,7 +113,7 @@ def test_an_interrupt_while_writing_leaves_nothing_behind(
     def interrupt(old: Path, new: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("clickmix.storage.files.os.replace", interrupt)
+    monkeypatch.setattr("clickmix.storage.atomic.os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         read_cached(source, cache=tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []

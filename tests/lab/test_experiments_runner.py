@@ -19,7 +19,7 @@ from clickmix.errors import FormatError, InputError
 from clickmix.lab.experiments import EXPERIMENTS, Request, Task, runner
 from clickmix.lab.experiments.request import RANKERS
 from clickmix.lab.experiments.runner import read_results, run_tasks
-from clickmix.storage.files import appending
+from clickmix.storage.locks import appending
 
 PROGRAM = Path(__file__).parents[1] / "helpers" / "fake_experiments.py"
 OUTPUTS = ("table1.json", "table1.md", "table1.tex", "table1.html")  # all but the journal, which has times in it

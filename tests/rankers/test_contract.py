@@ -22,7 +22,7 @@ from clickmix.lab.simulate import Simulation, write_simulation
 from clickmix.rankers import RANKERS, LambdaMART, Ranker, check_folder, load_ranker
 from clickmix.rankers.folder import SavedRanker, write_folder
 from clickmix.registry import Option
-from clickmix.storage.files import write_document
+from clickmix.storage.documents import write_document
 from collections_rankers import all_labels, split
 from commands import ENVIRONMENT, run
 

@@ -19,7 +19,7 @@ import pytest
 from clickmix.errors import FormatError, InputError
 from clickmix.features.split import default_names
 from clickmix.rankers.dnn import DNN, FittedDNN
-from clickmix.storage.files import write_document
+from clickmix.storage.documents import write_document
 from examples_rankers_dnn import nonlinear
 
 pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'clickmix[dnn]'")

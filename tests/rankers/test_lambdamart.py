@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import lightgbm
@@ -16,7 +17,7 @@ import pytest
 import clickmix as cm
 from clickmix.evaluate import evaluate
 from clickmix.features import Examples, grade_examples
-from clickmix.rankers import LambdaMART
+from clickmix.rankers import LambdaMART, load_ranker
 from clickmix.rankers.weighting import WEIGHTINGS, Weighting, ideal_dcg, query_weights
 from collections_rankers import examples, split
 
@@ -316,6 +317,14 @@ def test_importance_is_the_sum_of_the_gains_of_a_features_splits() -> None:
     assert [each.gain for each in found] == sorted((each.gain for each in found), reverse=True)
     assert sum(each.share for each in found) == pytest.approx(1, abs=1e-12)
     assert found[0].name == "bm25"
+
+
+def test_a_ranker_that_splits_by_missing_values_alone_is_read_again(tmp_path: Path) -> None:
+    given = with_gaps()
+    fitted = LambdaMART(trees=20, leaves=6).fit(given)
+    assert "inf" in fitted.model  # LightGBM's threshold where only missing values go the other way
+    fitted.save(tmp_path / "ranker")
+    assert load_ranker(tmp_path / "ranker").score(given.features).tolist() == fitted.score(given.features).tolist()
 
 
 def test_a_curve_ends_with_the_score_of_a_missing_value() -> None:

@@ -14,13 +14,15 @@ try:
     import typer
 
     import clickmix
+    from clickmix.cli import export as cli_export
     from clickmix.cli import lab as cli_lab
     from clickmix.cli import labels as cli_labels
     from clickmix.cli import rankers as cli_rankers
     from clickmix.cli import sql as cli_sql
     from clickmix.cli.members import command_with
     from clickmix.cli.terminal import steady_streams
-    from clickmix.errors import NOTHING_WRITTEN, ClickmixError, printable, what_was_written, written
+    from clickmix.errors import ClickmixError, printable
+    from clickmix.storage.written import Written, recording
 except KeyboardInterrupt:  # `main` is not running yet, and there is nothing to clean up
     os._exit(128 + signal.SIGINT)
 
@@ -46,6 +48,7 @@ _OPTIONS: dict[Any, Any] = {
     cli_labels.fit: cli_labels.mixture_options,
     cli_rankers.train: cli_rankers.ranker_options,
     cli_lab.simulate: cli_lab.user_options,
+    cli_export.export: cli_export.export_options,
 }
 for _command in (
     cli_labels.debias,
@@ -59,6 +62,7 @@ for _command in (
     cli_rankers.train,
     cli_rankers.evaluate,
     cli_rankers.score,
+    cli_export.export,
     cli_lab.reproduce,
 ):
     app.command(cls=command_with(_OPTIONS[_command]) if _command in _OPTIONS else None)(_command)
@@ -84,20 +88,19 @@ def main() -> NoReturn:
     # The matrices are small: threads for them would only slow the engine down.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     steady_streams()
-    written.clear()
-    with _stoppable():
+    with recording() as written, _stoppable(written):
         try:
             app(standalone_mode=True)
         except ClickmixError as error:
-            _fail(str(error).replace(NOTHING_WRITTEN, what_was_written()))
+            _fail(f"{error.message} {written}" if error.nothing_written else error.message)
         except OSError as error:
-            _fail(f"{error.filename or 'file'}: {error.strerror or error}. {what_was_written()}")
+            _fail(f"{error.filename or 'file'}: {error.strerror or error}. {written}")
         except MemoryError as error:
             _fail(f"out of memory: {error}. Allow more with --memory, or free some.")
         except (RuntimeError, ImportError) as error:
             if not any(sign in str(error) for sign in NO_MEMORY):
                 raise
-            _fail(f"out of memory: the system allows this process no more (see ulimit -v). {what_was_written()}")
+            _fail(f"out of memory: the system allows this process no more (see ulimit -v). {written}")
     sys.exit(0)
 
 
@@ -111,7 +114,7 @@ class _Stopped(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _stoppable() -> Iterator[None]:
+def _stoppable(written: Written) -> Iterator[None]:
     """Signals unwind the command, so that partial files are removed, and end the process quietly."""
     came: list[int] = []
 
@@ -129,14 +132,14 @@ def _stoppable() -> Iterator[None]:
     except BaseException as error:
         # Spark handles Ctrl-C itself, and typer turns it into 130.
         if came or isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemExit) and error.code == 130):
-            _leave(came[0] if came else signal.SIGINT)
+            _leave(came[0] if came else signal.SIGINT, written)
         raise
     finally:
         for number in heard:
             signal.signal(number, before[number])
 
 
-def _leave(number: int) -> NoReturn:
+def _leave(number: int, written: Written) -> NoReturn:
     """End the process now, whatever threads that load modules or C++ destructors are doing."""
     for ignored in STOPPING:  # a second Ctrl-C must not interrupt the cleaning up
         signal.signal(ignored, signal.SIG_IGN)
@@ -145,6 +148,6 @@ def _leave(number: int) -> NoReturn:
 
         remove_folders()
     with contextlib.suppress(OSError):  # the terminal may be closed
-        typer.echo(f"clickmix: stopped. {what_was_written()}", err=True)
+        typer.echo(f"clickmix: stopped. {written}", err=True)
         sys.stdout.flush()
     os._exit(128 + number)

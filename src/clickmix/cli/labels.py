@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,13 +16,16 @@ from clickmix.cli.option_text import pairs, words
 from clickmix.cli.outputs import check_outputs, check_report, counts_target
 from clickmix.cli.terminal import print_fit, progress_bar, say, stages
 from clickmix.counts.contexts import MOST_CONTEXTS, many_contexts
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import InputError, MissingColumnError, SettingError
+from clickmix.registry import Option
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
     from clickmix.counts.counts import Counts
-    from clickmix.engines.choose import Engines
+    from clickmix.engines.engine import Engine
+    from clickmix.judging.changes import Moved
     from clickmix.log.sources import Source
+    from clickmix.pipeline import Debiased
     from clickmix.registry import Option
 
 Log = Annotated[
@@ -35,24 +40,37 @@ Context = Annotated[str, typer.Option(help="Columns that change what people look
 MaxContexts = Annotated[int, typer.Option(min=1, help="Refuse a log with more contexts; each is fitted separately.")]
 BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or skip bad rows and count them.")]
 Memory = Annotated[str | None, typer.Option(help="Memory limit, for instance 4GB; the rest goes to disk.")]
-Engine = Annotated[
-    str, typer.Option(help="Who runs the SQL: duckdb, spark, a Spark master, or postgresql://user@host/database.")
+Previous = Annotated[
+    str | None,
+    typer.Option("--previous", "--since", help="Earlier labels to compare with; may be the output."),
 ]
-Since = Annotated[str | None, typer.Option(help="Earlier labels to compare with; may be the output.")]
+MinSessions = Annotated[
+    int,
+    typer.Option(help="Leave queries out of the report if their documents were shown less often than this on average."),
+]
 
 
 def correction_options() -> list[Option]:
-    """The options of `debias`: the name of a correction, and the options of all corrections."""
+    """The options of `debias`: the name of a correction, the options of all corrections, and the engine."""
     from clickmix.corrections.correction import CORRECTIONS
 
-    return [member_option(CORRECTIONS, "correction", default="mixture"), *CORRECTIONS.options()]
+    return [member_option(CORRECTIONS, "correction", default="mixture"), *CORRECTIONS.options(), *engine_options()]
 
 
 def mixture_options() -> list[Option]:
     """The options of `fit`."""
     from clickmix.corrections.correction import CORRECTIONS
 
-    return list(CORRECTIONS["mixture"].options)
+    return [*CORRECTIONS["mixture"].options, *engine_options()]
+
+
+def engine_options() -> list[Option]:
+    """The options of `counts` and `label`: the engine; its help describes each kind."""
+    from clickmix.engines.choose import DEFAULT
+    from clickmix.engines.engine import ENGINES
+
+    help = " ".join(f"{member.make().argument}: {member.help}" for member in ENGINES)
+    return [Option("engine", f"Who runs the SQL. {help} [default: {DEFAULT}]")]
 
 
 def debias(
@@ -63,18 +81,18 @@ def debias(
     max_contexts: MaxContexts = MOST_CONTEXTS,
     model: Annotated[Path | None, typer.Option(help="Also save the fitted model, or parameters, to this file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a report: one HTML file.")] = None,
-    since: Since = None,
+    report_min_sessions: MinSessions = 10,
+    previous: Previous = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-    engine: Engine = "duckdb",
 ) -> None:
     """Turn a click log into relevance labels: count, fit and label in one step."""
     from clickmix.corrections.correction import Saved, needs_lists, saves_model
     from clickmix.pipeline import choose_correction, fit_and_label
 
     options = given(given_options)
-    name = options.pop("correction", "mixture")
+    name, engine = options.pop("correction", "mixture"), options.pop("engine", None)
     correction = choose_correction(name, **options)
     if model is not None and not saves_model(correction):
         raise SettingError(f"--model {model}: {name} has no model to save. Leave --model out.")
@@ -82,19 +100,20 @@ def debias(
         check_report(report)
     opened, read = _open(engine, memory), [path for path in options.values() if isinstance(path, Path)]
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
-    before = _open_since(since, opened)
-    with loading("clickmix.judging.changes", "clickmix.report.summary", "rich.console"):
+    before = _open_previous(previous, opened)
+    with loading("clickmix.judging.changes", "clickmix.report.results"):
         counts = _count(log, opened, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
     done = fit_and_label(counts, correction, judging=True, watch=progress_bar)
-    _write_labels(done.labels, output, before)
+    changes = _write_labels(done.labels, output, before)
     if model is not None and isinstance(done.fit, Saved):
         done.fit.write(model)
     print_fit(done.fit)
     if report is not None:
-        _write_report(report, counts, done.fit, log, name)
+        _write_report(report, done, log, name, changes, report_min_sessions)
 
 
 def counts(
+    given_options: typer.Context,
     log: Log,
     output: Annotated[str | None, typer.Option("-o", "--output", help="The file or table to write.")] = None,
     merge: Annotated[
@@ -106,11 +125,11 @@ def counts(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-    engine: Engine = "duckdb",
 ) -> None:
     """Count a log once. Counts files are logs too, and they add up."""
     from clickmix.counts.counted_files import merging
 
+    engine = given(given_options).get("engine")
     target = counts_target(output, merge, engine)  # complain before Spark starts
     opened = _open(engine, memory)
     check_outputs(log, opened, table=target)
@@ -132,18 +151,18 @@ def fit(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-    engine: Engine = "duckdb",
 ) -> None:
     """Fit the mixture correction to a log, or to a histogram from elsewhere, and save it as a model file."""
     from clickmix.corrections.mixture import MixtureCorrection
     from clickmix.corrections.mixture_based.groups import MOVING_FROM
-    from clickmix.engines.duckdb import DuckDB
     from clickmix.groups.histogram_files import is_histogram, read_downloaded
     from clickmix.judging.checks import checked, checked_histogram
 
-    opened, correction = _open(engine, memory), MixtureCorrection(**given(given_options))
+    options = given(given_options)
+    opened = _open(options.pop("engine", None), memory)
+    correction = MixtureCorrection(**options)
     check_outputs(log, opened, others=[output])
-    if isinstance(opened, DuckDB) and not columns and is_histogram(log):
+    if opened.embedded and not columns and is_histogram(log):
         histogram, moving = read_downloaded(log, context=words(context), max_contexts=max_contexts)
         fitted = checked_histogram(correction.fit_histogram(histogram, moving=moving), histogram)
         if moving >= MOVING_FROM:
@@ -160,32 +179,32 @@ def fit(
 
 
 def label(
+    given_options: typer.Context,
     log: Log,
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
-    since: Since = None,
+    previous: Previous = None,
     max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-    engine: Engine = "duckdb",
 ) -> None:
     """Label a log with a saved model."""
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
     fitted = MixtureFit.read(model)
-    opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
+    opened = _open(given(given_options).get("engine"), memory)
+    context = "" if fitted.steps else ",".join(fitted.context)
     check_outputs(log, opened, table=output, read=[model])
-    before = _open_since(since, opened)
+    before = _open_previous(previous, opened)
     try:
         counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
-    except InputError as error:
-        what, missing, found = str(error).partition(": no context column ")
-        if not missing:
+    except MissingColumnError as error:
+        if error.role != "context":
             raise
-        raise InputError(  # the context columns come from the model, so the user cannot choose others
-            f"{what}{missing}{found.removesuffix(' Name one of those.')} {model} was fitted with context {context}: "
-            "rename the log's columns, or fit a model without them."
+        raise InputError(  # the model says which columns it needs, so the user cannot name others
+            f"{error.problem} {model} was fitted with context {context}: give the log's columns these names, or fit a "
+            "model without them."
         ) from None
     unseen = fitted.unseen(counted)
     if unseen:
@@ -200,7 +219,7 @@ def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> Non
     print_fit(MixtureFit.read(model))
 
 
-def _open(engine: str, memory: str | None) -> Engines:
+def _open(engine: str | None, memory: str | None) -> Engine:
     from clickmix.engines.choose import choose_engine
 
     return choose_engine(engine, memory=memory)
@@ -208,7 +227,7 @@ def _open(engine: str, memory: str | None) -> Engines:
 
 def _count(
     log: list[str],
-    engine: Engines,
+    engine: Engine,
     columns: str,
     context: str,
     max_contexts: int,
@@ -258,15 +277,15 @@ def _counted_before(counts: Path) -> tuple[int, int]:
     return impressions, clicks
 
 
-def _open_since(since: str | None, engine: Engines) -> Source | None:
-    if since is None:
+def _open_previous(previous: str | None, engine: Engine) -> Source | None:
+    if previous is None:
         return None
     from clickmix.judging.changes import open_labels
 
-    return open_labels(since, engine)
+    return open_labels(previous, engine)
 
 
-def _write_labels(labels: Labels, output: str, before: Source | None) -> None:
+def _write_labels(labels: Labels, output: str, before: Source | None) -> Moved | None:
     from clickmix.judging.changes import labels_moved
 
     moved = labels_moved(labels, before) if before else None  # compare before writing: it may be the same file
@@ -275,12 +294,25 @@ def _write_labels(labels: Labels, output: str, before: Source | None) -> None:
     say(f"Wrote {rows:,} labels to {output}.")
     for sentence in moved.sentences() if moved else ():
         say(sentence)
+    return moved
 
 
-def _write_report(path: Path, counted: Counts, fitted: Any, log: list[str], correction: str) -> None:
+def _write_report(
+    path: Path, done: Debiased, log: list[str], correction: str, changes: Moved | None, min_sessions: int
+) -> None:
     from clickmix.report import log_page, write_page
 
     with stages() as stage:
         stage("writing the report")
-        write_page(log_page(counted, fitted, sources=log, correction=correction), path)
+        page = log_page(
+            done.counts,
+            done.fit,
+            sources=log,
+            correction=correction,
+            changes=changes,
+            command=["clickmix", *sys.argv[1:]],
+            date=datetime.date.today().isoformat(),
+            min_sessions=min_sessions,
+        )
+        write_page(page, path)
     say(f"Report: {path} (open it in a browser)")

@@ -112,7 +112,7 @@ def score(
     from clickmix.evaluate import write_scores
     from clickmix.features import open_features
     from clickmix.rankers import load_ranker
-    from clickmix.storage.files import check_writable
+    from clickmix.storage.atomic import check_writable
 
     check_writable(output)
     if output.resolve() == features.resolve() or ranker.resolve() in output.resolve().parents:
@@ -129,7 +129,7 @@ def score(
 
 def _check_page(report: Path, *read: Path) -> None:
     """Refuse a report that cannot be made, or that would replace an input or the ranker."""
-    from clickmix.storage.files import check_writable
+    from clickmix.storage.atomic import check_writable
 
     check_report(report)
     check_writable(report)

@@ -1,19 +1,23 @@
-"""What the command shows: lines, progress, the table of a fit. rich is imported only if needed."""
+"""What the command shows: lines, progress while it works, the table of a fit. rich is imported for progress only."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from clickmix.errors import hide_secrets, printable
 
-WIDEST_TABLE = 1000
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 MOST_PLACES = 100
 
 
@@ -57,14 +61,31 @@ def _steady(stream: Any, number: int, kind: type[io.TextIOWrapper]) -> io.TextIO
     return kind(raw, encoding=encoding, errors="backslashreplace", line_buffering=lines)
 
 
+_drawn: list[Progress] = []  # the bars and spinners on the terminal now
+
+
 def say(text: str) -> None:
-    """Print a line on standard output; control characters from a log are escaped."""
+    """Print a line on standard output, with control characters escaped; clear a bar or spinner first."""
+    for bar in _drawn:
+        bar.stop()
     typer.echo(printable(hide_secrets(text)))
+    for bar in _drawn:
+        bar.start()
+
+
+@contextlib.contextmanager
+def _drawing(bar: Progress) -> Iterator[None]:
+    with bar:
+        _drawn.append(bar)
+        try:
+            yield
+        finally:
+            _drawn.remove(bar)
 
 
 @contextlib.contextmanager
 def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on the terminal, nothing elsewhere; `left` adds the time left."""
+    """Draw a progress bar on the terminal, nothing elsewhere; `left` adds the time left."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -81,7 +102,8 @@ def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float]
     columns = [TextColumn("{task.description:<10}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()]
     if left:
         columns += [TextColumn("left"), TimeRemainingColumn()]
-    with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=3600) as bar:
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=3600)
+    with _drawing(bar):
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
@@ -96,13 +118,17 @@ def stages() -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    with _drawing(bar):
         task = bar.add_task("", total=None)
         yield lambda title: bar.update(task, description=title)
 
 
 def print_fit(fitted: object) -> None:
-    """Print the table and verdict of a mixture; for other fits, their summary if they have one."""
+    """Print the table and verdict of a mixture; for other fits, their summary if they have one.
+
+    The table fits the terminal, or 80 columns.
+    """
     from clickmix.corrections.correction import Described
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
@@ -110,18 +136,15 @@ def print_fit(fitted: object) -> None:
         if isinstance(fitted, Described):
             say(fitted.summary)
         return
-    from rich.console import Console
+    from clickmix.report.results import fit_results
+    from clickmix.report.text_table import text_lines
 
-    from clickmix.report.summary import NEEDED, fit_sentences, fit_table, verdict_sentences
-
-    console, table = Console(highlight=False), fit_table(fitted, most=MOST_PLACES)
-    needed = console.measure(table, options=console.options.update(max_width=WIDEST_TABLE)).maximum
-    width = console.width
-    console.width = max(width, needed)  # a table that runs over is better than one that is cut
-    console.print(table)
-    console.width = width if console.is_terminal else max(width, needed)
-    places = sum(len(group.places) for group in fitted.groups)
-    if places > MOST_PLACES:
-        console.print(f"{MOST_PLACES} of {places:,} places shown; the model file (--model) has all.")
-    for sentence in (*verdict_sentences(fitted), *fit_sentences(fitted), NEEDED):
-        console.print(printable(sentence), markup=False)
+    results, width = fit_results(fitted), shutil.get_terminal_size().columns
+    places = results.places
+    for line in text_lines(places.first(MOST_PLACES), width=width):
+        say(line)
+    if len(places.rows) > MOST_PLACES:
+        say(f"{MOST_PLACES} of {len(places.rows):,} places shown; the model file (--model) has all.")
+    for sentence in (results.verdict.sentence, *results.verdict.evidence, *results.notes):
+        for line in textwrap.wrap(printable(sentence), width) if sys.stdout.isatty() else [sentence]:
+            say(line)

@@ -7,16 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from clickmix.counts.counts import Counts
-from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.spark import Spark, is_spark_frame
 from clickmix.engines.sql import listed
 from clickmix.types import Columns, Floats, Progress
 
 KEY = ("query_id", "doc_id")
 IN_ORDER = f"ORDER BY {listed(KEY)}"
+OPTIONAL = ("estimate", "low", "high")  # by correction; with or without them, a table holds labels
 
 
 @dataclass(frozen=True)
@@ -85,10 +82,10 @@ class Labels:
     def write(self, path: str | Path, *, progress: Progress | None = None) -> int:
         """Write a labels file (Parquet, CSV or NDJSON, by its suffix) atomically; return the number of labels."""
         engine = self.counts.engine
-        if self.one_cell is None or not isinstance(engine, DuckDB):
-            return engine.write(f"{self.query} {IN_ORDER}", str(path), progress=progress)
-        added_up = f"{self.added_up} {IN_ORDER}"
-        return engine.write(f"{self.one_cell} {IN_ORDER}", path, key=KEY, otherwise=added_up, progress=progress)
+        if self.one_cell is None or engine.embedded is None:
+            return engine.write(f"{self.query} {IN_ORDER}", str(path), optional=OPTIONAL, progress=progress)
+        one_cell, added_up = f"{self.one_cell} {IN_ORDER}", f"{self.added_up} {IN_ORDER}"
+        return engine.embedded.write(one_cell, path, key=KEY, otherwise=added_up, progress=progress)
 
     def to_pandas(self) -> Any:
         """The labels as a pandas frame."""
@@ -104,12 +101,9 @@ class Labels:
 
     def like(self, frame: Any) -> Any:
         """The labels as the same kind of frame as `frame`; DuckDB relations and Spark frames stay in their session."""
-        if is_spark_frame(frame) and isinstance(self.counts.engine, Spark):
-            return self.counts.engine.frame(f"{self.query} {IN_ORDER}")
-        if isinstance(frame, duckdb.DuckDBPyRelation):
-            # DuckDB finds it by this name unless the caller has such a table, so the name is an unlikely one.
-            _clickmix_labels = dict(self.columns)
-            return frame.query("_clickmix_log", f"SELECT {listed(_clickmix_labels)} FROM _clickmix_labels")
+        found = self.counts.engine.frame_like(frame, f"{self.query} {IN_ORDER}")
+        if found is not None:
+            return found
         import narwhals as nw  # late: files do not need it
 
         native = nw.from_native(frame)

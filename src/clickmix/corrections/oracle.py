@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +14,6 @@ from clickmix.engines.choose import embedded
 from clickmix.errors import InputError
 from clickmix.log.sources import kind_of
 from clickmix.types import Columns, Progress
-
-_table_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +47,9 @@ class Oracle:
 
     def label(self, counts: Counts) -> Labels:
         """The true relevance of every document of the log; refuse documents without one."""
-        table = f"truth_{next(_table_numbers)}"
-        embedded(counts.engine, of="oracle").register(table, self.truth)
+        engine = embedded(counts.engine, of="oracle")
+        table = engine.new_name("truth")
+        engine.register(table, self.truth)
         self._check_types(counts, table)
         joined = f"{counts.table} AS cells LEFT JOIN {table} AS truth USING (query_id, doc_id)"
         self._check_complete(counts, table, joined)

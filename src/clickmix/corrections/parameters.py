@@ -21,7 +21,8 @@ from clickmix.corrections.correction import check_positions_only, last_position
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.registry import Option
-from clickmix.storage.files import strict_json, write_atomically
+from clickmix.storage.atomic import write_atomically
+from clickmix.storage.documents import strict_json
 from clickmix.types import Floats
 
 LEAST_ALPHA = 1e-6  # below this, estimates divide by next to nothing

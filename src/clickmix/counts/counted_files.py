@@ -16,7 +16,7 @@ from pathlib import Path
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import FormatError, InputError, SettingError
 from clickmix.log.sources import Source, file_list, file_sources
-from clickmix.storage.files import holding
+from clickmix.storage.locks import holding
 
 BLOCK = 1 << 14
 BLOCKS = 4

@@ -117,7 +117,7 @@ class Counts:
         In Parquet it carries the record of the files that were counted, so that none is counted twice.
         """
         files = [source for source in self.sources if source.files]
-        note = record_text(record_of(files, self.engine)) if files and isinstance(self.engine, DuckDB) else ""
+        note = record_text(record_of(files, self.engine.embedded)) if files and self.engine.embedded else ""
         query = self.query() if self.by_list is None else self.list_query()
         return self.engine.write(query, str(path), note=note)
 
@@ -146,8 +146,10 @@ def count(
     if lists:
         embedded(chosen, of="keeping result lists apart (dcm, ubm)")
     opened = open_log(log, engine=chosen, columns=columns, context=context, lists=lists)
-    if isinstance(chosen, DuckDB):
-        record_of([source for source in opened.sources if source.files], chosen)  # copies and overlaps are refused
+    if chosen.embedded is not None:
+        record_of(
+            [source for source in opened.sources if source.files], chosen.embedded
+        )  # copies and overlaps are refused
     return _scanned(opened, chosen, bad_rows=bad_rows, most=most, progress=progress)
 
 
@@ -178,18 +180,18 @@ def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, most: int | None, 
 
 def _counted(log: Log, engine: Engines, *, skip: bool, progress: Progress | None) -> str:
     """All sources counted; NDJSON line by line where the fast way stops, or may have taken something for an id."""
-    if not isinstance(engine, DuckDB):
+    if engine.embedded is None:
         return engine.keep(_scan(log, skip=skip), progress=progress)
     ndjson = any(source.format == "ndjson" for source in log.sources)
     try:
-        table = _kept(log, engine, skip=skip, progress=progress)
+        table = _kept(log, engine.embedded, skip=skip, progress=progress)
         if not ndjson or not engine.rows(odd_ids_query(table)):
             return table
         engine.forget(table)
     except duckdb.InvalidInputException:
         if not (skip and ndjson):
             raise
-    return engine.keep(_scan(line_by_line(log, engine), skip=skip), progress=progress)
+    return engine.keep(_scan(line_by_line(log, engine.embedded), skip=skip), progress=progress)
 
 
 def _kept(log: Log, engine: DuckDB, *, skip: bool, progress: Progress | None) -> str:
@@ -274,7 +276,7 @@ def _scan(log: Log, *, skip: bool, narrow: bool = False) -> str:
 
 def _refuse(log: Log, engine: Engines, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
     """Only when there are refused rows, read the log again to name them."""
-    cut = skip and isinstance(engine, DuckDB) and any_rejected_line(engine)
+    cut = skip and engine.embedded is not None and any_rejected_line(engine.embedded)
     if not seen.bad and not cut:
         return ()
     refused = find_refused(log, engine)

@@ -1,1 +1,1 @@
-"""Who runs the SQL of the log stage: DuckDB, embedded, by default."""
+"""Engines: who runs the SQL of the log stage. DuckDB, embedded, is the default."""

@@ -1,45 +1,44 @@
-"""Which engine runs the log stage: DuckDB unless another is named, or the log lives in one."""
+"""Which engine runs the log stage: DuckDB, unless another one is named or the log lives in one."""
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.postgres import Postgres
-from clickmix.engines.spark import Spark, is_master, is_spark_frame, is_spark_session
+from clickmix.engines.engine import ENGINES, Engine, EngineKind
 from clickmix.errors import SettingError
 
-Engines = DuckDB | Postgres | Spark
-ADDRESSES = ("postgresql://", "postgres://")
+DEFAULT = "duckdb"
+Engines: TypeAlias = Engine
 
 
-def choose_engine(engine: object = None, *, log: object = None, memory: str | None = None) -> Engines:
-    """The engine of that name, address or session; a Spark frame brings its own session."""
-    if engine is None and is_spark_frame(log):
-        engine = log.sparkSession  # type: ignore[attr-defined]
-    if engine is None or engine == "duckdb":
-        return DuckDB(memory=memory)
-    if isinstance(engine, (DuckDB, Postgres, Spark)):
+def choose_engine(engine: object = None, *, log: object = None, memory: str | None = None) -> Engine:
+    """The engine with that name, address or session; without one, the engine that the log lives in, or DuckDB."""
+    if isinstance(engine, Engine):
         return engine
-    if memory is not None:
-        raise SettingError(f"memory {memory!r}: a bound for the embedded DuckDB. {_named(engine)} has settings for it.")
-    if isinstance(engine, str) and engine.startswith(ADDRESSES):
-        return Postgres(engine)
-    if is_spark_session(engine) or is_master(engine):
-        return Spark(engine)
-    raise SettingError(
-        f"engine {engine!r}: expected duckdb, spark, a Spark master such as local[2] or spark://host:7077, or an "
-        "address such as postgresql://user@host/database."
-    )
+    if engine is None:
+        sessions = (member.make().session_of(log) for member in ENGINES)
+        engine = next((session for session in sessions if session is not None), DEFAULT)
+    kind = find_kind(engine)
+    if memory is not None and not kind.embedded:
+        raise SettingError(f"memory {memory!r}: a bound for the embedded DuckDB. {kind.title} has settings for it.")
+    return kind.start(engine, memory)
 
 
-def embedded(engine: Engines, *, of: str) -> DuckDB:
+def find_kind(engine: object) -> EngineKind:
+    """The kind of engine that an argument means; nothing is started."""
+    kinds = [member.make() for member in ENGINES]
+    for kind in kinds:
+        if kind.recognises(engine):
+            return kind
+    raise SettingError(f"engine {engine!r}: expected {'; '.join(kind.argument for kind in kinds)}.")
+
+
+def embedded(engine: Engine, *, of: str) -> DuckDB:
     """The embedded DuckDB, for what needs every count or every session on this machine."""
-    if isinstance(engine, (Postgres, Spark)):
+    if engine.embedded is None:
         raise SettingError(
             f"{of} needs all of the log's counts or sessions on this machine, and they would have to leave the engine. "
             "Download the counts or the log, and run it on the files without an engine."
         )
-    return engine
-
-
-def _named(engine: object) -> str:
-    return "PostgreSQL" if isinstance(engine, str) and engine.startswith(ADDRESSES) else "Spark"
+    return engine.embedded

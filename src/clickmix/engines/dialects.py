@@ -11,7 +11,7 @@ from clickmix.errors import SettingError
 if TYPE_CHECKING:
     from sqlglot import Expression
 
-# In which `clickmix sql` prints statements.
+# The dialects in which `clickmix sql` prints statements.
 DIALECTS = ("bigquery", "clickhouse", "databricks", "duckdb", "postgres", "redshift", "snowflake", "spark", "trino")
 
 
@@ -28,11 +28,10 @@ def translated(statement: str, dialect: str) -> str:
 
 
 def printed(statement: str, dialect: str, *, quoted: Collection[str] = ()) -> str:
-    """A statement for people to read and run: indented, names quoted only where they must be, no VALUES, no semicolon.
+    """A statement for people to read and run: indented, few names quoted, no VALUES, no semicolon.
 
-    dbt and CREATE TABLE ... AS (...) put a statement in brackets, where a semicolon would be an error. VALUES as a
-    table is what dialects agree on least; SELECTs one after the other mean the same everywhere.
-    Parts of a table's name in `quoted` stay so.
+    dbt and CREATE TABLE ... AS (...) put a statement in brackets, where a semicolon is an error. Dialects disagree most
+    on VALUES as a table; a UNION of SELECTs means the same everywhere. Names of tables in `quoted` stay quoted.
     """
     if dialect not in DIALECTS:
         raise SettingError(f"dialect {dialect!r}: expected one of {', '.join(DIALECTS)}.")
@@ -54,7 +53,7 @@ def _parsed(statement: str) -> Expression:
 
 
 def _named_parts(tree: Expression) -> Expression:
-    """Every query inside another gets a name: PostgreSQL before 16 and Redshift want one."""
+    """Name every query inside another one: PostgreSQL before 16 and Redshift require it."""
     from sqlglot import exp
 
     number = 0
@@ -66,7 +65,7 @@ def _named_parts(tree: Expression) -> Expression:
 
 
 def _checked_cast(node: Any) -> Any:
-    """TRY_CAST to BIGINT for PostgreSQL, of what is known to be a whole number: NULL where it is too large."""
+    """TRY_CAST to BIGINT for PostgreSQL, of a whole number: NULL if it is too large."""
     from sqlglot import exp
 
     if not isinstance(node, exp.TryCast):
@@ -79,7 +78,7 @@ def _checked_cast(node: Any) -> Any:
 
 
 def _bytewise(node: Any) -> Any:
-    """Texts in PostgreSQL in the order of their bytes, as everywhere else, and not of the database's language."""
+    """Sort texts in PostgreSQL by their bytes, as everywhere else, and not by the database's language."""
     from sqlglot import exp
 
     if type(node) is exp.Cast and node.to.is_type("TEXT", "VARCHAR"):
@@ -88,7 +87,7 @@ def _bytewise(node: Any) -> Any:
 
 
 def _computed_once(node: Any) -> Any:
-    """Parts of WITH as tables of their own: PostgreSQL would copy each expression wherever its name stands."""
+    """Compute each part of WITH once: PostgreSQL would copy its expressions to wherever they are used."""
     from sqlglot import exp
 
     if isinstance(node, exp.CTE):
@@ -97,7 +96,7 @@ def _computed_once(node: Any) -> Any:
 
 
 def _unfolded(node: Any) -> Any:
-    """WITH t(a, b) AS (VALUES (1, 2), (3, 4)) as SELECT 1 AS a, 2 AS b UNION ALL SELECT 3, 4."""
+    """Turn WITH t(a, b) AS (VALUES (1, 2), (3, 4)) into SELECT 1 AS a, 2 AS b UNION ALL SELECT 3, 4."""
     from sqlglot import exp
 
     if not isinstance(node, exp.CTE) or not node.find(exp.Values):
@@ -112,7 +111,7 @@ def _unfolded(node: Any) -> Any:
 
 
 def _plain_name(dialect: str, quoted: Collection[str]) -> Callable[[Any], Any]:
-    """Takes the quotation marks from names that need none: quoted, they mean another column in Snowflake."""
+    """Unquote names that need no quotes: in Snowflake a quoted name means another column."""
     from sqlglot import exp
     from sqlglot.dialects.dialect import Dialect
     from sqlglot.tokens import TokenType

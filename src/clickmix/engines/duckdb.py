@@ -1,8 +1,9 @@
-"""DuckDB, embedded: runs statements within a bound of memory, hands small results over, writes big ones."""
+"""DuckDB, embedded: runs statements in this process within a bound of memory, and writes results to files."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -10,22 +11,24 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
 
-from clickmix.engines.sql import checked_text, literal
+from clickmix.engines.engine import ENGINES, EngineKind, Table
+from clickmix.engines.sql import checked_text, listed, literal
 from clickmix.errors import SettingError
-from clickmix.storage.files import check_writable, replacing, temporary_is_full, write_failure
+from clickmix.storage.atomic import check_writable, replacing, write_failure
+from clickmix.storage.packed import temporary_is_full
 from clickmix.types import Columns, Progress
 
 NOTE = "clickmix"
 DISTRUSTED = "statistics_propagation"
 AMOUNT = "Write for instance 4GB or 800MB."
 Result = TypeVar("Result")
-# By the name of the file to be written: what COPY must be told.
+# The options of COPY, by the ending of the file's name.
 OUTPUT_OPTIONS: Mapping[str, str] = {
     ".parquet": "FORMAT parquet, ROW_GROUP_SIZE 122880",
     ".csv": "FORMAT csv, HEADER true",
@@ -38,16 +41,16 @@ _open: weakref.WeakSet[DuckDB] = weakref.WeakSet()
 
 
 def remove_folders() -> None:
-    """Remove the temporary folders of all engines: for a process that leaves without the usual farewell."""
+    """Remove the temporary folders of all engines, for a process that ends without running finalizers."""
     for engine in list(_open):
         engine._clean()
 
 
 class DuckDB:
-    """An `Engine`: one embedded database; tables larger than `memory` go to a temporary folder by themselves."""
+    """An `Engine`: one embedded database, which spills tables larger than `memory` to a temporary folder."""
 
     def __init__(self, *, memory: str | None = None, threads: int | None = None) -> None:
-        # For what does not fit in memory, and for unpacked files; gone with the engine.
+        # For what does not fit in memory, and for unpacked files; removed with the engine.
         _check_temporary()
         self.folder = Path(tempfile.mkdtemp(prefix="clickmix-"))
         self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -55,16 +58,16 @@ class DuckDB:
         self._connection = duckdb.connect()
         self._numbers = itertools.count(1)
         self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
-        # Nothing is fetched from anywhere: all that is needed is built in.
+        # Download nothing: all that is needed is built in.
         self._connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
-        # DuckDB draws a bar of its own in some sessions; ours is drawn by whoever asks for progress.
+        # DuckDB draws its own progress bar in some sessions; the caller who asks for progress draws one instead.
         self._connection.execute("SET enable_progress_bar = false")
-        # Row order in our tables means nothing; every result that is handed out is ordered explicitly.
+        # The order of rows in tables means nothing; every result that leaves is ordered explicitly.
         self._connection.execute("SET preserve_insertion_order = false")
-        # What a Parquet file tells of its values may be wrong, or leave out NaN: DuckDB would drop the checks that it
-        # makes look needless, and squeeze values into the types that it makes look wide enough.
+        # The statistics of a Parquet file may be wrong, or ignore NaN. DuckDB would drop the checks that they make look
+        # needless, and squeeze values into types that they make look wide enough.
         self._connection.execute(f"SET disabled_optimizers = {literal(DISTRUSTED)}")
-        # A log's files are opened more than once: for their columns, for notes, and to be read.
+        # A log's files are opened several times: for their columns, for notes, and to read them.
         self._connection.execute("SET parquet_metadata_cache = true")
         if memory is not None:
             try:
@@ -74,6 +77,24 @@ class DuckDB:
         if threads is not None:
             self._connection.execute(f"SET threads = {int(threads)}")
 
+    @property
+    def embedded(self) -> DuckDB:
+        """This very engine."""
+        return self
+
+    def new_name(self, word: str) -> str:
+        """A name for a table that no other table of this engine has.
+
+        >>> engine = DuckDB()
+        >>> engine.new_name("pages"), engine.new_name("pages")
+        ('pages_1', 'pages_2')
+        """
+        return f"{word}_{next(self._numbers)}"
+
+    def tables(self, log: object) -> tuple[Table, ...]:
+        """None: the log stage reads files and frames."""
+        return ()
+
     def run(self, statement: str, *, progress: Progress | None = None) -> None:
         """Execute a statement; `progress` is called with the share done, a few times a second."""
         if progress is not None:  # the bar itself is drawn by whoever passed it
@@ -81,13 +102,13 @@ class DuckDB:
         self._watched(lambda: self._connection.execute(statement), progress)
 
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
-        """Compute a result of any size and keep it in a temporary table; says its name."""
-        table = f"kept_{next(self._numbers)}"
+        """Compute a result of any size, keep it in a temporary table, and return the table's name."""
+        table = self.new_name("kept")
         self.run(f"CREATE TEMP TABLE {table} AS {query}", progress=progress)
         return table
 
     def forget(self, table: str) -> None:
-        """Drop what was kept."""
+        """Drop a table that was kept."""
         self.run(f"DROP TABLE {table}")
 
     def fetch(self, query: str) -> Columns:
@@ -99,7 +120,7 @@ class DuckDB:
         return self._watched(lambda: self._connection.execute(query).fetchall())
 
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
-        """Complain when a file cannot be written, or its name tells no format; `log` is for those who know tables."""
+        """Refuse a file that cannot be written, or whose name has no known ending; `log` does not matter."""
         output_options(target)
         checked_text(target)
         check_writable(target)
@@ -107,22 +128,24 @@ class DuckDB:
     def write(
         self,
         query: str,
-        path: str | Path,
+        target: str | Path,
         *,
         key: Sequence[str] = (),
         otherwise: str = "",
+        optional: Collection[str] = (),
         progress: Progress | None = None,
         note: str = "",
     ) -> int:
-        """Write a result of any size to a file, whole or not at all, and say how many rows it has.
+        """Write a result of any size to a file, whole or not at all, and return its number of rows.
 
-        A result that comes in the order of a `key` is good only if no two rows have the same key; else the result is
-        `otherwise`. To look at the file is faster than to ask before. Parquet has a place for `note`, others have none.
+        With a `key`, the rows must come in its order. If two of them have the same key, `otherwise` is written instead:
+        it is faster to look at the file than to ask first. Only Parquet has a place for `note`. A file of any columns
+        is replaced.
         """
-        options = output_options(checked_text(str(path)))
+        options = output_options(checked_text(str(target)))
         if note and "parquet" in options:
             options += f", KV_METADATA {{{NOTE}: {literal(note)}}}"
-        with replacing(path) as temporary:
+        with replacing(target) as temporary:
             try:
                 # Several threads would cut the rows into files and row groups differently from run to run.
                 with self.in_order():
@@ -131,7 +154,7 @@ class DuckDB:
                     if key and can_look and self._twice(temporary, key):
                         rows = self._copy(otherwise, temporary, options, progress)
             except duckdb.IOException as error:
-                raise write_failure(path, str(error)) from None
+                raise write_failure(target, str(error)) from None
         return rows
 
     def _copy(self, query: str, file: Path, options: str, progress: Progress | None) -> int:
@@ -153,42 +176,56 @@ class DuckDB:
 
     @contextlib.contextmanager
     def in_order(self) -> Iterator[None]:
-        """Rows come in the order in which they stand in their files and results."""
+        """Keep rows in the order of their files and results."""
         self._connection.execute("SET preserve_insertion_order = true")
         try:
             yield
         finally:
-            with contextlib.suppress(duckdb.FatalException):  # of a connection that is lost: what broke it says why
+            with contextlib.suppress(duckdb.FatalException):  # the connection is lost, and the first error says why
                 self._connection.execute("SET preserve_insertion_order = false")
 
     def register(self, name: str, frame: object) -> None:
         """Make a frame, or a dictionary of numpy columns, readable as a table."""
         self._connection.register(name, frame)
 
+    def frame_like(self, frame: object, query: str) -> Any:
+        """A result as a relation of the caller's own DuckDB, if `frame` is such a relation; else None."""
+        if not isinstance(frame, duckdb.DuckDBPyRelation):
+            return None
+        # DuckDB finds the variable by its name, unless the caller has a table of that name: so it is an unusual one.
+        _clickmix_result = dict(self.fetch(query))
+        return frame.query("_clickmix_frame", f"SELECT {listed(_clickmix_result)} FROM _clickmix_result")
+
     def types(self, table: str) -> dict[str, str]:
         """The columns of a table expression with their SQL types."""
         return {row[0]: str(row[1]) for row in self.rows(f"DESCRIBE SELECT * FROM {table}")}
 
     def notes(self, files: str) -> list[tuple[str, str]]:
-        """The notes of Parquet files, given as a reader's first argument: (file, note) where there is one."""
-        # Other tools' keys and values may be any bytes: only ours are text, unless the file is damaged.
+        """(file, note) for each of these Parquet files that has a note; `files` is a reader's first argument."""
+        # Other tools' keys and values may be any bytes; a note is text, unless the file is damaged.
         found = self.rows(
             f"SELECT file_name, value FROM parquet_kv_metadata({files}) WHERE key = encode({literal(NOTE)})"
         )
         return [(str(file), bytes(note).decode(errors="replace")) for file, note in found]
 
     def close(self) -> None:
-        """Give memory and temporary files back."""
+        """Free memory and remove temporary files."""
         self._connection.close()
         self._clean()
 
-    def _told(self, failure: BaseException) -> BaseException:
-        """A full temporary folder in words of ours, too little memory as Python tells it, all else as it is."""
+    def _translated(self, failure: BaseException) -> BaseException:
+        """The error to raise for one of DuckDB's: too little memory and a full temporary folder have their own.
+
+        DuckDB raises one type for every failed write, and one for memory and the temporary folder together: only its
+        message tells which it was.
+        """
         message = str(failure)
-        no_room = "No space left" in message and str(self.folder) in message
-        if isinstance(failure, duckdb.Error) and (no_room or "max_temp_directory_size" in message):
+        no_room = isinstance(failure, duckdb.IOException) and os.strerror(errno.ENOSPC) in message
+        if no_room and str(self.folder) in message:
             return temporary_is_full(self.folder)
         if isinstance(failure, duckdb.OutOfMemoryException):
+            if "max_temp_directory_size" in message:
+                return temporary_is_full(self.folder)
             return MemoryError(message.splitlines()[0])
         return failure
 
@@ -196,39 +233,54 @@ class DuckDB:
         """Work in another thread, so that progress can be asked for and Ctrl-C is heard at once."""
         results: list[Result] = []
         failures: list[BaseException] = []
-        # Thread.join() does not do: where Ctrl-C breaks it off, it takes the thread for ended.
+        # Thread.join() does not do: if Ctrl-C interrupts it, it takes the thread for ended.
         done = threading.Event()
 
         def call() -> None:
             try:
                 results.append(work())
-            except BaseException as failure:  # handed to the caller's thread below
+            except BaseException as failure:  # raised in the caller's thread below
                 failures.append(failure)
             done.set()
 
-        worker = threading.Thread(target=call)
         try:
-            worker.start()
+            try:
+                threading.Thread(target=call).start()
+            except RuntimeError:
+                done.set()  # no thread runs, so there is none to wait for
+                raise MemoryError("no room for another thread") from None
             while not done.wait(0.1):
                 if progress is not None:
                     progress(max(0.0, self._connection.query_progress() / 100))
-        except BaseException as failure:
-            if "can't start new thread" in str(failure):  # then there is none to wait for
-                raise MemoryError("no room for another thread") from None
+        except BaseException:
             # A connection is for one call at a time, and a thread that is still in DuckDB aborts a process that ends.
             self._connection.interrupt()
             while not done.wait(0.05):
                 self._connection.interrupt()  # again: the first one may have come before the statement
             raise
         if failures:
-            raise self._told(failures.pop())  # popped: nothing here keeps it alive, and the engine with it
+            raise self._translated(failures.pop())  # popped, so that nothing here keeps it and the engine alive
         if progress is not None:
             progress(1.0)
         return results[0]
 
 
+@ENGINES.register(
+    "duckdb", help="runs in this process and reads files (Parquet, CSV, NDJSON) and frames; bounded by --memory."
+)
+def duckdb_kind() -> EngineKind:
+    """DuckDB, by its name."""
+    return EngineKind(
+        title="DuckDB",
+        argument="duckdb",
+        recognises=lambda engine: engine == "duckdb",
+        start=lambda _, memory: DuckDB(memory=memory),
+        embedded=True,
+    )
+
+
 def _check_temporary() -> None:
-    """Complain about a TMPDIR that cannot be used: Python would silently take another folder, which may be small."""
+    """Refuse a TMPDIR that cannot be used: Python would silently take another folder, which may be small."""
     folder = os.environ.get("TMPDIR")
     if folder and not (Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         raise SettingError(
@@ -237,14 +289,14 @@ def _check_temporary() -> None:
 
 
 def checked_memory(text: str) -> str:
-    """A bound of memory such as 4GB or 800MB, as DuckDB takes it."""
+    """A bound of memory such as 4GB or 800MB; anything else is refused."""
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?\s*([KMGT]i?B)", text):
         raise SettingError(f"memory {text!r} is not an amount of memory. {AMOUNT}")
     return text
 
 
 def output_options(path: str | Path) -> str:
-    """What COPY must be told to write the format that the file's name asks for."""
+    """The options of COPY for the format that the file's name asks for."""
     lower = Path(path).name.lower()
     for suffix, options in OUTPUT_OPTIONS.items():
         if lower.endswith(suffix):

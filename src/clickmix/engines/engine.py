@@ -1,18 +1,21 @@
-"""What the log stage asks of whoever runs its SQL: keep this, hand me this small result, write that big one.
+"""Engines: who runs the SQL of the log stage, what it is asked to do, and how it is chosen.
 
-Statements are written once, in DuckDB's SQL; another engine translates them.
+Statements are written once, in DuckDB's SQL; another engine translates them. To add an engine, write one file that
+registers an `EngineKind` in `ENGINES`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from clickmix.errors import InputError
+from clickmix.registry import Family
 from clickmix.types import Columns, Progress
 
-# Labels have these or not, by their correction: they are labels all the same.
-SOMETIMES = ("estimate", "low", "high")
+if TYPE_CHECKING:
+    from clickmix.engines.duckdb import DuckDB
 
 
 @dataclass(frozen=True)
@@ -28,25 +31,25 @@ class Table:
     broken: str = ""
 
 
-def same_kind(old: Iterable[str], new: Iterable[str]) -> bool:
-    """Whether a table may be replaced by another one: it has the same columns.
-
-    >>> same_kind(["query_id", "doc_id", "position", "clicked"], ["query_id", "doc_id", "position", "impressions"])
-    False
-    """
-    one, other = ([column for column in columns if column not in SOMETIMES] for columns in (old, new))
-    return one == other
-
-
+@runtime_checkable
 class Engine(Protocol):
     """Runs the statements of the log stage where the log lives; only `fetch` and `rows` bring anything over."""
 
+    @property
+    def embedded(self) -> DuckDB | None:
+        """The DuckDB in this process that does the work, and reads files and frames; None if it runs elsewhere."""
+        ...
+
+    def tables(self, log: object) -> tuple[Table, ...]:
+        """The tables that a log consists of. An embedded engine has none: its logs are files and frames."""
+        ...
+
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
-        """Compute a result of any size and keep it for this session; says its table's name."""
+        """Compute a result of any size, keep it for this session, and return its table's name."""
         ...
 
     def forget(self, table: str) -> None:
-        """Drop what was kept."""
+        """Drop a table that was kept."""
         ...
 
     def fetch(self, query: str) -> Columns:
@@ -61,17 +64,69 @@ class Engine(Protocol):
         """The columns of a table, with DuckDB's names of their types."""
         ...
 
-    def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
-        """Complain now, not after an hour of work, when `target` cannot be written or is part of the log."""
+    def frame_like(self, frame: object, query: str) -> Any:
+        """A result as the same kind of frame, if `frame` is one of the engine's own; else None."""
         ...
 
-    def write(self, query: str, target: str, *, progress: Progress | None = None, note: str = "") -> int:
-        """Write a result of any size, whole or not at all, and say how many rows it has.
+    def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
+        """Refuse a target that cannot be written or is part of the log, now rather than after an hour of work."""
+        ...
 
-        `note` stays with what was written where the format has a place for it.
+    def write(
+        self,
+        query: str,
+        target: str,
+        *,
+        optional: Collection[str] = (),
+        progress: Progress | None = None,
+        note: str = "",
+    ) -> int:
+        """Write a result of any size, whole or not at all, and return its number of rows.
+
+        An old table is replaced only if it has the same columns; it may have or lack the `optional` ones. `note` stays
+        with the result if its format has a place for it.
         """
         ...
 
     def close(self) -> None:
-        """Give back what the engine holds."""
+        """Free what the engine holds."""
         ...
+
+
+@dataclass(frozen=True)
+class EngineKind:
+    """How an engine is chosen and started.
+
+    `title` is its name in messages and `argument` says what to write to choose it. `recognises` tells whether an engine
+    argument means it, and `start` takes that argument. `session_of` is the engine argument that a log brings with it,
+    or None. An `embedded` one runs in this process: it also takes a bound of memory, and adds to counts files.
+    """
+
+    title: str
+    argument: str
+    recognises: Callable[[object], bool]
+    start: Callable[[object, str | None], Engine]
+    session_of: Callable[[object], object] = lambda log: None
+    embedded: bool = False
+
+
+ENGINES: Family[EngineKind] = Family("engine", "clickmix.engines", first="duckdb")
+
+
+def same_columns(old: Iterable[str], new: Iterable[str], *, optional: Collection[str] = ()) -> bool:
+    """Whether two tables have the same columns in the same order, apart from optional ones.
+
+    >>> same_columns(["query_id", "relevance"], ["query_id", "relevance", "low"], optional=["low", "high"])
+    True
+    """
+    one, other = ([column for column in columns if column not in optional] for columns in (old, new))
+    return one == other
+
+
+def other_columns(target: str, columns: Iterable[str]) -> InputError:
+    """The error for a table that is not replaced, because it has other columns."""
+    return InputError(
+        f"{target}: this table has other columns ({', '.join(columns)}) and would be lost. Drop it first, or choose "
+        "another name.",
+        nothing_written=True,
+    )

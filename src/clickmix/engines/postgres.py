@@ -1,23 +1,24 @@
-"""PostgreSQL: tables are logs, statements run in the server, labels become a table in one transaction."""
+"""PostgreSQL: logs are tables, statements run in the server, and results become tables in one transaction."""
 
 from __future__ import annotations
 
 import contextlib
 import secrets
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
-from clickmix.engines.engine import Table, same_kind
+from clickmix.engines.engine import ENGINES, EngineKind, Table, other_columns, same_columns
 from clickmix.engines.sql import name
-from clickmix.errors import EngineError, InputError, SettingError, hide_secrets, written
+from clickmix.errors import EngineError, InputError, SettingError, hide_secrets
+from clickmix.storage.written import record
 from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
-# PostgreSQL's types by the name of their number, as DuckDB calls what they hold; others hold nothing a log has.
+# DuckDB's names of PostgreSQL's types; a log has no others.
 TYPES = {
     "bool": "BOOLEAN",
     "int2": "SMALLINT",
@@ -35,7 +36,9 @@ LONGEST_NAME = 63  # bytes
 
 
 class Postgres:
-    """An `Engine`: one connection; what is kept is in temporary tables, gone with the connection."""
+    """An `Engine`: one connection, which keeps results in temporary tables until it is closed."""
+
+    embedded = None
 
     def __init__(self, address: str) -> None:
         try:
@@ -52,10 +55,12 @@ class Postgres:
         self._close = weakref.finalize(self, self._connection.close)
 
     def tables(self, log: object) -> tuple[Table, ...]:
-        """The tables (or views) of a log, by name, with or without schema."""
+        """The tables or views of a log, by name, with or without schema."""
         names = [log] if isinstance(log, str) else log
         if not isinstance(names, (list, tuple)) or not all(isinstance(part, str) for part in names):
-            raise InputError(f"a {type(log).__name__} is no log in PostgreSQL. Give the name of a table, or a list.")
+            raise InputError(
+                f"PostgreSQL cannot read a log from a {type(log).__name__}. Give the name of a table, or a list."
+            )
         for part in names:
             self._parts(part)
         found = [self._find(part) for part in names]
@@ -69,14 +74,14 @@ class Postgres:
         )
 
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
-        """Compute a result of any size and keep it in a temporary table; says its name."""
+        """Compute a result of any size, keep it in a temporary table, and return the table's name."""
         table = f"clickmix_{secrets.token_hex(6)}"
         self._run(f"CREATE TEMP TABLE {table} AS {query}")
         self._run(f"ANALYZE {table}", translate=False)
         return table
 
     def forget(self, table: str) -> None:
-        """Drop what was kept."""
+        """Drop a table that was kept."""
         self._run(f"DROP TABLE {table}")
 
     def fetch(self, query: str) -> Columns:
@@ -103,8 +108,11 @@ class Postgres:
         described = self._run(f"SELECT * FROM {table} LIMIT 0").description or ()
         return {column.name: self._type(column) for column in described}
 
+    def frame_like(self, frame: object, query: str) -> None:
+        """None: PostgreSQL has no frames."""
+
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
-        """Complain when a table cannot be made, or a table of the log would be replaced."""
+        """Refuse a table that cannot be made, or that is part of the log."""
         if not target or target.endswith((".parquet", ".csv", ".gz", ".ndjson")) or "/" in target:
             raise SettingError(f"{target}: PostgreSQL writes tables. Give the name of a table, for instance labels.")
         schema, table = self._place(target)
@@ -112,40 +120,45 @@ class Postgres:
         if there is not None and there in map(self._find, log):
             raise InputError(f"{target}: would replace a table of the log. Choose another name for the output.")
         if not self._ask("SELECT has_schema_privilege(to_regnamespace(%s), 'CREATE')", schema)[0]:
-            raise EngineError(f"{target}: no permission to create tables in schema {schema}. Nothing was written.")
+            raise EngineError(f"{target}: no permission to create tables in schema {schema}.", nothing_written=True)
 
-    def write(self, query: str, target: str, *, progress: Progress | None = None, note: str = "") -> int:
+    def write(
+        self,
+        query: str,
+        target: str,
+        *,
+        optional: Collection[str] = (),
+        progress: Progress | None = None,
+        note: str = "",
+    ) -> int:
         """Write a result of any size as a table, in one transaction: the old table is replaced whole, or stays."""
         self.check_target(target)
         schema, table = self._place(target)
         temporary = f"clickmix_{secrets.token_hex(6)}"
         with self._asking(), self._connection.transaction():
             rows = self._run(f"CREATE TABLE {schema}.{temporary} AS {query}").rowcount
-            # Two runs at once: one after the other from here on, and the last one's labels stay.
+            # From here on, runs take turns, and the last one's table stays.
             self._ask("SELECT pg_advisory_xact_lock(hashtext(%s))", f"clickmix {schema}.{table}")
-            self._drop_old(target, f"{schema}.{table}", f"{schema}.{temporary}")
+            self._drop_old(target, f"{schema}.{table}", f"{schema}.{temporary}", optional)
             self._run(f"ALTER TABLE {schema}.{temporary} RENAME TO {table}", translate=False)
-        written.append(target)
+        record(target)
         return int(rows)
 
     def close(self) -> None:
         """Close the connection; the server drops its temporary tables."""
         self._close()
 
-    def _drop_old(self, target: str, place: str, new: str) -> None:
-        """Drop what stands at the very place: the target's name alone could mean a table of another schema."""
+    def _drop_old(self, target: str, place: str, new: str, optional: Collection[str]) -> None:
+        """Drop the table at exactly this place: the target's name alone could mean a table of another schema."""
         old = self._find(place)
         if old is None:
             return
-        if not same_kind(self.types(old), self.types(new)):
-            raise InputError(
-                f"{target}: stands there with other columns ({', '.join(self.types(old))}) and would be lost. "
-                "Drop it first, or choose another name. Nothing was written."
-            )
+        if not same_columns(self.types(old), self.types(new), optional=optional):
+            raise other_columns(target, self.types(old))
         self._run(f"DROP TABLE {old}", translate=False)
 
     def _find(self, table: str) -> str | None:
-        """A table's full name, quoted as SQL wants it, or nothing if there is none."""
+        """A table's full name, quoted for SQL; None if there is no such table."""
         (found,) = self._ask(
             "SELECT max(quote_ident(nspname) || '.' || quote_ident(relname)) FROM pg_class "
             "JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE pg_class.oid = to_regclass(%s)",
@@ -154,7 +167,7 @@ class Postgres:
         return None if found is None else str(found)
 
     def _parts(self, table: str) -> list[str]:
-        """The parts of a table's name; one that the server would cut, and take for another table, is refused."""
+        """The parts of a table's name. One that the server would cut, and so take for another table, is refused."""
         (parts,) = self._ask("SELECT parse_ident(%s)", table)
         for part in parts:
             if len(part.encode()) > LONGEST_NAME:
@@ -165,7 +178,7 @@ class Postgres:
         return list(parts)
 
     def _place(self, target: str) -> tuple[str, str]:
-        """The schema that a new table goes to, and its name there, both quoted as SQL wants them."""
+        """The schema that a new table goes to, and its name there, both quoted for SQL."""
         parts = self._parts(target)
         named = name(parts[-2]) if len(parts) > 1 else None
         (schema,) = self._ask("SELECT coalesce(to_regnamespace(%s)::text, quote_ident(current_schema()))", named)
@@ -174,7 +187,7 @@ class Postgres:
         return schema, name(parts[-1])
 
     def _ask(self, query: str, *values: object) -> tuple[Any, ...]:
-        """One row of the server's own knowledge."""
+        """The first row of the answer to a question about the server itself."""
         with self._asking():
             found = self._connection.execute(query.encode(), values).fetchone()
         return tuple(found or ())
@@ -193,23 +206,36 @@ class Postgres:
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """What the server says in its own words becomes a message of ours."""
+        """Turn the server's errors into EngineErrors."""
         try:
             yield
         except self._error as error:
             if self._connection.closed or self._connection.broken:
                 raise EngineError(
-                    f"PostgreSQL: the connection was lost: {_first_line(error)}. Nothing was written; run it again."
+                    f"PostgreSQL: the connection was lost: {_first_line(error)}. Run it again.", nothing_written=True
                 ) from None
-            raise EngineError(f"PostgreSQL: {_first_line(error)}. Nothing was written.") from None
+            raise EngineError(f"PostgreSQL: {_first_line(error)}.", nothing_written=True) from None
+
+
+@ENGINES.register("postgres", help="runs in a PostgreSQL server; logs and outputs are tables.")
+def postgres_kind() -> EngineKind:
+    """PostgreSQL, by its address."""
+    return EngineKind(
+        title="PostgreSQL",
+        argument="postgresql://user@host/database",
+        recognises=lambda engine: isinstance(engine, str) and engine.startswith(("postgresql://", "postgres://")),
+        start=lambda engine, _: Postgres(str(engine)),
+    )
 
 
 def _unreachable(address: str, reason: str) -> EngineError:
-    """Why there is no connection. libpq may quote a part of a password that it took for a host or a port."""
-    told = hide_secrets(reason, address=address)
-    encode = "" if told == reason else "; in a password write % as %25, @ as %40, / as %2F, : as %3A and a blank as %20"
+    """The error for a server that cannot be reached. libpq may quote part of a password as a host or a port."""
+    shown = hide_secrets(reason, address=address)
+    encode = (
+        "" if shown == reason else "; in a password write % as %25, @ as %40, / as %2F, : as %3A and a blank as %20"
+    )
     return EngineError(
-        f"PostgreSQL cannot be reached: {told}. Check the address, postgresql://user@host/database{encode}."
+        f"PostgreSQL cannot be reached: {shown}. Check the address, postgresql://user@host/database{encode}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Apache Spark: tables, files and data frames are logs, statements run in the cluster, labels are written there."""
+"""Apache Spark: logs are tables, files and data frames; statements run in the cluster, and results stay there."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import secrets
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
-from clickmix.engines.engine import Table
+from clickmix.engines.engine import ENGINES, EngineKind, Table
 from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
-from clickmix.errors import EngineError, InputError, SettingError, written
+from clickmix.errors import EngineError, InputError, SettingError
+from clickmix.storage.written import record
 from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MASTERS = ("local", "yarn", "spark://", "k8s://")
-# Spark's types, as DuckDB calls what they hold; others hold nothing a log has.
+# DuckDB's names of Spark's types; a log has no others.
 TYPES = {
     "boolean": "BOOLEAN",
     "tinyint": "TINYINT",
@@ -31,7 +32,7 @@ TYPES = {
     "double": "DOUBLE",
     "string": "VARCHAR",
 }
-# By the end of a path: Spark's name of the format.
+# Spark's names of formats, by the ending of a path.
 FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -45,26 +46,18 @@ FORMATS = {
 PARTS = "spark.sql.shuffle.partitions"
 PARTS_PER_CORE = 8
 BROKEN = "_clickmix_broken"
-LONGEST_WAIT = 10.0  # seconds, for what was kept to be dropped
+LONGEST_WAIT = 10.0  # seconds, while kept tables are dropped
 
 
-def is_master(engine: object) -> bool:
-    """Whether a text names Spark: by its name, or by a master."""
-    return isinstance(engine, str) and (engine == "spark" or engine.startswith(MASTERS))
-
-
-def is_spark_session(engine: object) -> bool:
-    """Whether something is a session; Spark is not loaded to find out."""
-    return type(engine).__module__.startswith("pyspark.sql") and type(engine).__name__ == "SparkSession"
-
-
-def is_spark_frame(frame: object) -> bool:
-    """Whether something is a data frame of Spark's; Spark is not loaded to find out."""
-    return type(frame).__module__.startswith("pyspark.sql") and type(frame).__name__ == "DataFrame"
+def _is(value: object, name: str) -> bool:
+    """Whether a value is a SparkSession or a DataFrame; Spark is not loaded to find out."""
+    return type(value).__module__.startswith("pyspark.sql") and type(value).__name__ == name
 
 
 class Spark:
-    """An `Engine`: a session; what is kept is cached in the cluster until the engine is gone."""
+    """An `Engine`: a session, which caches the results it keeps in the cluster until the engine is gone."""
+
+    embedded = None
 
     def __init__(self, session: object = "spark") -> None:
         self.session: SparkSession = _started(session) if isinstance(session, str) else session
@@ -73,7 +66,7 @@ class Spark:
 
     def tables(self, log: object) -> tuple[Table, ...]:
         """A data frame; or tables of the catalog and files that Spark can read, by name."""
-        if is_spark_frame(log):
+        if _is(log, "DataFrame"):
             return (self._table("the frame", log),)
         names = [log] if isinstance(log, str) or not isinstance(log, (list, tuple)) else list(log)
         shown = [str(part) for part in names]
@@ -89,7 +82,7 @@ class Spark:
         return tuple(found)
 
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
-        """Compute a result of any size and keep it in the cluster; says the name of its view."""
+        """Compute a result of any size, keep it in the cluster, and return the name of its view."""
         with self._asking():
             frame = self._sql(query).persist()
             table = self._view(frame)
@@ -97,7 +90,7 @@ class Spark:
         return table
 
     def forget(self, table: str) -> None:
-        """Drop what was kept."""
+        """Drop a table that was kept."""
         with self._asking():
             self.session.catalog.dropTempView(table)
             self._kept.pop(table).unpersist()
@@ -125,17 +118,19 @@ class Spark:
         with self._asking():
             return _types(self.session.table(table))
 
-    def frame(self, query: str) -> DataFrame:
-        """A result of any size as a data frame, computed when it is asked for."""
+    def frame_like(self, frame: object, query: str) -> DataFrame | None:
+        """A result of any size as a data frame, computed when it is used; None unless `frame` is one of Spark's."""
+        if not _is(frame, "DataFrame"):
+            return None
         with self._asking():
-            frame = self._sql(query)
-        frame._clickmix_engine = self  # what is kept stays while the frame lives
-        return frame
+            made = self._sql(query)
+        made._clickmix_engine = self  # keeps the tables it reads while the frame lives
+        return made
 
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
-        """Complain when the name tells neither a table nor a folder, or what stands there must not be replaced."""
+        """Refuse a name of neither a table nor a folder, and a table or folder that must not be replaced."""
         if not target or "'" in target or "`" in target:
-            raise SettingError(f"{target!r}: no name of a table or a folder. Choose another.")
+            raise SettingError(f"{target!r}: not the name of a table or a folder. Choose another one.")
         if _is_path(target) and not hasattr(self.session, "_jvm"):
             raise SettingError(f"{target}: Spark Connect cannot rename folders. Give the name of a table.")
         with self._asking():
@@ -144,22 +139,31 @@ class Spark:
             else:
                 check_table(self.session, target, [part for part in log if self._is_table(part)])
 
-    def write(self, query: str, target: str, *, progress: Progress | None = None, note: str = "") -> int:
+    def write(
+        self,
+        query: str,
+        target: str,
+        *,
+        optional: Collection[str] = (),
+        progress: Progress | None = None,
+        note: str = "",
+    ) -> int:
         """Write a result of any size: to a folder of files for a path, else to a table of the catalog.
 
-        Written under another name first and renamed when it is whole: the old one stays until then.
+        It is written under another name and renamed when it is whole; the old one stays until then.
         """
         self.check_target(target)
         with self._asking():
             frame = self._sql(query)
-            rows = (
-                write_folder(frame, target, format=_format(target)) if _is_path(target) else write_table(frame, target)
-            )
-        written.append(target)
+            if _is_path(target):
+                rows = write_folder(frame, target, format=_format(target))
+            else:
+                rows = write_table(frame, target, optional=optional)
+        record(target)
         return rows
 
     def close(self) -> None:
-        """Give back what is cached; the session stays, others may use it."""
+        """Free what is cached; the session stays, for others may use it."""
         self._clean()
 
     def _sql(self, query: str) -> DataFrame:
@@ -169,7 +173,7 @@ class Spark:
         return not _is_path(text) and self.session.catalog.tableExists(text)
 
     def _read(self, format: str, paths: Sequence[str]) -> Table:
-        """Files as a table. CSV is all text; lines that cannot be cut into columns are marked, not guessed."""
+        """Files as a table. CSV is all text; lines that cannot be cut into columns are marked."""
         reader = self.session.read.option("columnNameOfCorruptRecord", BROKEN)
         if format == "csv":
             from pyspark.sql.types import StringType
@@ -196,15 +200,29 @@ class Spark:
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
-        """What Spark says in its own words becomes a message of ours."""
+        """Turn Spark's errors into EngineErrors."""
         try:
             yield
         except spark_errors() as error:
-            raise EngineError(f"Spark: {_first_line(error)}. Nothing was written.") from None
+            raise EngineError(f"Spark: {_first_line(error)}.", nothing_written=True) from None
+
+
+@ENGINES.register("spark", help="runs in Spark; logs and outputs are tables of its catalog, or paths.")
+def spark_kind() -> EngineKind:
+    """Spark, by its name, a master or a session; a data frame brings its session."""
+    return EngineKind(
+        title="Spark",
+        argument="spark, or a Spark master such as local[2] or spark://host:7077",
+        recognises=lambda engine: (
+            engine == "spark" or _is(engine, "SparkSession") or (isinstance(engine, str) and engine.startswith(MASTERS))
+        ),
+        start=lambda engine, _: Spark(engine),
+        session_of=lambda log: getattr(log, "sparkSession", None) if _is(log, "DataFrame") else None,
+    )
 
 
 def _started(master: str) -> SparkSession:
-    """A session with the settings that Spark finds (SPARK_*, spark-defaults, spark-submit); a running one if any."""
+    """The running session, or one with the settings that Spark finds (SPARK_*, spark-defaults, spark-submit)."""
     try:
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
@@ -216,9 +234,9 @@ def _started(master: str) -> SparkSession:
     if not sys.stderr.isatty():  # bars are for a terminal
         builder = builder.config("spark.ui.showConsoleProgress", "false")
     try:
-        ours = SparkContext._active_spark_context is None
+        new = SparkContext._active_spark_context is None
         session = SparkSession.getActiveSession() or builder.getOrCreate()
-        if ours and master.startswith("local"):
+        if new and master.startswith("local"):
             _suit_one_machine(session)
         return session
     except spark_errors() as error:
@@ -228,7 +246,7 @@ def _started(master: str) -> SparkSession:
 
 
 def _suit_one_machine(session: SparkSession) -> None:
-    """Spark cuts tables into 200 parts, for a cluster: so many for a few cores take longer to hand out than to do."""
+    """Cut tables into fewer parts than Spark's 200: on a few cores, they take longer to hand out than to work on."""
     if not session.sparkContext.getConf().contains(PARTS):
         session.conf.set(PARTS, min(200, PARTS_PER_CORE * session.sparkContext.defaultParallelism))
 
@@ -239,21 +257,21 @@ def _first_line(error: BaseException) -> str:
 
 
 def _drop(session: SparkSession, kept: dict[str, DataFrame]) -> None:
-    """Drop what was kept, over another thread's line to Spark.
+    """Drop kept tables over another thread's connection to Spark.
 
-    Garbage is collected at any moment, also while this thread waits for an answer: its own line is not free then.
+    Python may collect garbage while this thread waits for an answer, and then its own connection is busy.
     """
     thread = threading.Thread(target=_drop_now, args=(session, kept), daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # Python is about to end, and nobody waits for an answer
+    except RuntimeError:  # Python is ending, and nobody waits for an answer
         _drop_now(session, kept)
     else:
-        thread.join(LONGEST_WAIT)  # not for ever: this thread may hold what the other needs
+        thread.join(LONGEST_WAIT)  # not for ever: this thread may hold a lock that the other needs
 
 
 def _drop_now(session: SparkSession, kept: dict[str, DataFrame]) -> None:
-    """Views and what is cached; a session that is gone has none."""
+    """Drop views and their cached frames; a session that is gone has none."""
     with contextlib.suppress(*spark_errors()):
         for table, frame in kept.items():
             session.catalog.dropTempView(table)
@@ -262,7 +280,7 @@ def _drop_now(session: SparkSession, kept: dict[str, DataFrame]) -> None:
 
 
 def _is_path(text: str) -> bool:
-    """Whether a name is a path: it has a slash, or ends as a kind of file does."""
+    """Whether a name is a path: it has a slash, or the ending of a known format."""
     return "/" in text or _ending(text) in FORMATS
 
 
@@ -271,7 +289,7 @@ def _ending(text: str) -> str:
 
 
 def _format(path: str) -> str:
-    """Spark's name of a path's format; Parquet where the name does not say."""
+    """Spark's name of a path's format; Parquet if the path has no known ending."""
     return FORMATS.get(_ending(path), "parquet")
 
 

@@ -1,24 +1,24 @@
-"""A Spark frame -> a table of the catalog, or a folder of files: written under another name, renamed when whole."""
+"""A Spark frame -> a table of the catalog or a folder of files: written under another name, renamed when whole."""
 
 from __future__ import annotations
 
 import contextlib
 import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
-from clickmix.engines.engine import same_kind
+from clickmix.engines.engine import other_columns, same_columns
 from clickmix.errors import EngineError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SWAPS = 10  # tries to put a folder in place while other runs do the same
+SWAPS = 10  # attempts to put a folder in place while other runs do the same
 
 
 def spark_errors() -> tuple[type[BaseException], ...]:
-    """All that Spark raises; nothing if it was never loaded."""
+    """All errors that Spark raises; none if it was never loaded."""
     if "pyspark" not in sys.modules:
         return ()
     from py4j.protocol import Py4JError
@@ -27,17 +27,14 @@ def spark_errors() -> tuple[type[BaseException], ...]:
     return (PySparkException, Py4JError, ConnectionError)
 
 
-def write_table(frame: DataFrame, target: str) -> int:
-    """Write a table of the catalog; an old one with the same columns stays until the new one is whole."""
+def write_table(frame: DataFrame, target: str, *, optional: Collection[str]) -> int:
+    """Write a table of the catalog. An old one with the same columns, but for optional ones, stays until then."""
     session = frame.sparkSession
     schema, dot, _ = target.rpartition(".")
     temporary, old = (f"{schema}{dot}clickmix_{secrets.token_hex(6)}" for _ in range(2))
     exists = session.catalog.tableExists(target)
-    if exists and not same_kind(session.table(target).columns, frame.columns):
-        raise InputError(
-            f"{target}: stands there with other columns ({', '.join(session.table(target).columns)}) and "
-            "would be lost. Drop it first, or choose another name. Nothing was written."
-        )
+    if exists and not same_columns(session.table(target).columns, frame.columns, optional=optional):
+        raise other_columns(target, session.table(target).columns)
     observed, counted = _counting(frame)
     try:
         counted.write.saveAsTable(temporary)
@@ -58,10 +55,10 @@ def write_table(frame: DataFrame, target: str) -> int:
 
 
 def _put_back(session: SparkSession, old: str, target: str) -> None:
-    """Give the old table its name again, unless another run's labels stand there; if that fails, say where it is."""
+    """Give the old table its name back, unless another run has written there; if that fails, say where it is."""
     with contextlib.suppress(*spark_errors()):
         if not session.catalog.tableExists(target):
-            with contextlib.suppress(*spark_errors()):  # the other run may be faster by a hair
+            with contextlib.suppress(*spark_errors()):  # another run may have taken the name just now
                 session.sql(f"ALTER TABLE {old} RENAME TO {target}")
         if session.catalog.tableExists(target):
             session.sql(f"DROP TABLE IF EXISTS {old}")
@@ -73,7 +70,7 @@ def _put_back(session: SparkSession, old: str, target: str) -> None:
 
 
 def check_table(session: SparkSession, target: str, log: Iterable[str]) -> None:
-    """Complain when a table is one of the log's, however they are named."""
+    """Refuse a table of the log, however it is named."""
     taken = [_full_name(session, table) for table in log]
     if session.catalog.tableExists(target) and _full_name(session, target) in taken:
         raise InputError(f"{target}: would replace a table of the log. Choose another name for the output.")
@@ -85,7 +82,7 @@ def _full_name(session: SparkSession, table: str) -> str:
 
 
 def check_folder(session: SparkSession, target: str, log: Iterable[str]) -> None:
-    """Complain when a folder holds what Spark did not write, or is in the log, or has some of the log in it."""
+    """Refuse a folder that holds what Spark did not write, or is part of the log, or has part of the log in it."""
     files, path = _qualified(session, target)
     for part in log:
         in_log, given = _qualified(session, part)
@@ -95,18 +92,18 @@ def check_folder(session: SparkSession, target: str, log: Iterable[str]) -> None
     strange = [status.getPath().getName() for status in _inside(files, path) if not _is_sparks(status, path)]
     if strange:
         raise InputError(
-            f"{target}: a folder that Spark did not write stands there, with {strange[0]!r} in it, and would be lost. "
-            "Choose a path that is new, for instance one ending in labels.parquet."
+            f"{target}: Spark did not write this folder, which holds {strange[0]!r} and would be lost. Choose a new "
+            "path, for instance one ending in labels.parquet."
         )
 
 
 def _is_in(inner: Any, outer: Any) -> bool:
-    """Whether a path is another one, or below it."""
+    """Whether a path is another one or lies below it."""
     return f"{inner.toString()}/".startswith(f"{outer.toString().rstrip('/')}/")
 
 
 def _inside(files: Any, path: Any) -> list[Any]:
-    """What is in a folder; nothing if it is none, or another run has just moved it away."""
+    """What is in a folder; nothing if it is not a folder, or another run has just moved it away."""
     try:
         return list(files.listStatus(path)) if files.exists(path) and files.getFileStatus(path).isDirectory() else []
     except spark_errors():
@@ -116,7 +113,7 @@ def _inside(files: Any, path: Any) -> list[Any]:
 
 
 def _is_sparks(status: Any, folder: Any) -> bool:
-    """Whether Spark leaves such a file in a folder that it writes; or another run of ours, what it could not rename."""
+    """Whether Spark leaves such a file in a folder that it writes, or clickmix a folder that it could not rename."""
     name = str(status.getPath().getName())
     if status.isDirectory():
         return name.startswith(f".{folder.getName()}.") and name.endswith(".tmp")
@@ -142,7 +139,7 @@ def write_folder(frame: DataFrame, target: str, *, format: str) -> int:
 
 
 def _put_in_place(session: SparkSession, files: Any, made: Any, path: Any) -> bool:
-    """Give a folder the name of another one, which goes; whether it worked. Another run may be doing the same."""
+    """Rename a folder over another one, and tell whether it worked: another run may be doing the same."""
     old = _hidden(session, path, "old")
     moved = files.exists(path) and _renamed(files, path, old)
     if not files.exists(path) and _renamed(files, made, path):
@@ -150,9 +147,9 @@ def _put_in_place(session: SparkSession, files: Any, made: Any, path: Any) -> bo
         if not files.exists(inside):
             files.delete(old, True)
             return True
-        _renamed(files, inside, made)  # the other run was faster by a hair: ours was moved into its folder
+        _renamed(files, inside, made)  # the other run was faster, and this folder was moved into its folder
     if moved and files.exists(path):
-        files.delete(old, True)  # the other run's labels are newer
+        files.delete(old, True)  # the other run's folder is newer
     elif moved:
         _renamed(files, old, path)
     return False
@@ -165,7 +162,7 @@ def _renamed(files: Any, one: Any, other: Any) -> bool:
 
 
 def _hidden(session: SparkSession, path: Any, end: str) -> Any:
-    """A name nobody has, beside a folder."""
+    """A new name beside a folder."""
     return _path(session, f"{path.getParent()}/.{path.getName()}.{secrets.token_hex(6)}.{end}")
 
 

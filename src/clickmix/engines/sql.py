@@ -1,4 +1,4 @@
-"""How texts, names and numbers are written in SQL."""
+"""Texts, names and lists as SQL writes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def name(text: str) -> str:
 
 
 def checked_text(text: str) -> str:
-    """The text itself; complains about bytes that are not UTF-8, which file names can have and SQL cannot."""
+    """The text itself. A name that is not UTF-8 is refused: file names can be so, SQL cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -35,7 +35,7 @@ def checked_text(text: str) -> str:
 
 
 def listed(parts: Iterable[str]) -> str:
-    """Expressions one after the other.
+    """Expressions, separated by commas.
 
     >>> print(listed(["a", "b"]))
     a, b
@@ -44,7 +44,7 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def aliases(keys: Sequence[str]) -> list[str]:
-    """Names of ours for columns: a context column may be called documents, n or prior_1.
+    """Safe names for columns: a context column may be called documents, n or prior_1.
 
     >>> aliases(["position", "device"])
     ['k0', 'k1']
@@ -53,7 +53,7 @@ def aliases(keys: Sequence[str]) -> list[str]:
 
 
 def aliased(keys: Sequence[str]) -> str:
-    """Columns under names of ours.
+    """Columns, selected under their safe names.
 
     >>> print(aliased(["position", "device"]))
     "position" AS k0, "device" AS k1

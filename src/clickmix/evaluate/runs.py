@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from clickmix.engines.duckdb import OUTPUT_OPTIONS, DuckDB
 from clickmix.errors import InputError, SettingError
 from clickmix.evaluate.rankings import Ids, checked_numbers, distinct_ids, positions
-from clickmix.storage.files import write_atomically
+from clickmix.storage.atomic import write_atomically
 from clickmix.types import Floats, Ints
 
 

@@ -1,1 +1,1 @@
-"""Export: labels and rankers for other tools, and statements for warehouses."""
+"""Export: labels and rankers for other tools, a file for each of them; and statements for warehouses."""

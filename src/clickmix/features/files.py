@@ -24,7 +24,7 @@ from clickmix.features.letor_lines import LARGEST_GRADE
 from clickmix.features.split import KEYS, Split, default_names, offsets_of, refuse_repeated, row_of_scattered_query
 from clickmix.log.paths import find_files
 from clickmix.log.sources import Source, file_sources, frame_source, kind_of, unreadable
-from clickmix.storage.files import replacing, write_failure
+from clickmix.storage.atomic import replacing, write_failure
 from clickmix.types import Columns
 
 COLUMNS_AT_ONCE = 16  # read side by side: bounds the memory beyond the matrix itself

@@ -8,12 +8,13 @@ from typing import Any
 import duckdb
 
 from clickmix.corrections.labels import Labels
-from clickmix.engines.choose import Engines
+from clickmix.engines.engine import Engine
 from clickmix.errors import InputError
 from clickmix.log.open import find_sources
 from clickmix.log.sources import Source, kind_of, unreadable
 
-MOST_EXAMPLES = 3
+MOST_EXAMPLES = 20
+TOLD = 3  # in a sentence each
 FAR = 0.1
 
 
@@ -36,11 +37,11 @@ class Moved:
         ]
         return summary + [
             f"Largest change: query {query!r}, document {document!r} from {before:.3f} to {after:.3f}."
-            for query, document, before, after in self.furthest
+            for query, document, before, after in self.furthest[:TOLD]
         ]
 
 
-def open_labels(before: object, engine: Engines) -> Source:
+def open_labels(before: object, engine: Engine) -> Source:
     """Open earlier labels, in a file or table; refuse anything else now rather than after an hour of counting."""
     (old, *more) = find_sources(before, engine)
     missing = [column for column in ("query_id", "doc_id", "relevance") if column not in old.types]
@@ -57,7 +58,7 @@ def open_labels(before: object, engine: Engines) -> Source:
     return old
 
 
-def _check_rows(old: Source, engine: Engines) -> None:
+def _check_rows(old: Source, engine: Engine) -> None:
     """Every row has a query, a document and a relevance; no document appears twice."""
     rows = f"({_keyed(old.table(), relevance=_number(old), more=', CAST(relevance AS VARCHAR) AS found')}) AS before"
     good = "q IS NOT NULL AND d IS NOT NULL AND r BETWEEN 0 AND 1"  # NaN is more than any number

@@ -9,7 +9,6 @@ and pairs are uncorrelated. So the sums over all lists, by the distance of i and
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,7 +24,6 @@ from clickmix.types import Floats
 CHANCE = 0.01  # of a false alarm
 LEAST_DEPARTURE = 0.05  # share by which clicks together must be off to matter, however sure
 FARTHEST = 50  # positions apart
-_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -90,8 +88,7 @@ def click_dependence(log: object, *, columns: Mapping[str, str] | None = None, m
 
 def _sums(engine: DuckDB, sessions: str) -> list[tuple[int, int, float, float]]:
     """By distance: observed, expected and variance. Decimals, because sums of floats depend on the order of rows."""
-    number = next(_numbers)
-    shown, clicked = f"shown_{number}", f"clicked_{number}"
+    shown, clicked = engine.new_name("shown"), engine.new_name("clicked")
     page, near = "query_id, sum_0, sum_1", f"b.position - a.position BETWEEN 1 AND {FARTHEST}"
     engine.run(
         f"CREATE TEMP TABLE {shown} AS SELECT {page}, position, CAST(count(*) AS DOUBLE) AS n, "

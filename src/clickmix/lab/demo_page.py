@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ def demo_page(demo: Demo, counts: Counts, *, source: str) -> Page:
     """What was made, whether it works, and the report that `clickmix debias --report` gives on such a log."""
     log = log_page(counts, demo.fit, sources=[source], correction="mixture")
     sections = [_truth_section(demo), *([_rankers_section(demo)] if demo.rankers else []), *log.sections]
-    return Page("clickmix demo", log.prose, sections)
+    return replace(log, title="clickmix demo", sections=sections)
 
 
 def _truth_section(demo: Demo) -> Section:

@@ -72,12 +72,12 @@ def find_refused(log: Log, engine: Engines) -> list[Refused]:
     """Read a log again to say which rows were refused, and why: one row, one reason."""
     found: list[Refused] = []
     for source in log.sources:
-        if not isinstance(engine, DuckDB):
+        if engine.embedded is None:
             problems = _problems(source, log)
             found += _by_kind(source, problems, engine.rows(_query(source, log, problems, None)), [])
             continue
         for file in source.files if source.format in ("csv", "ndjson") else [None]:
-            found += _refused_in(source, log, engine, file)
+            found += _refused_in(source, log, engine.embedded, file)
     return _merged(found)
 
 

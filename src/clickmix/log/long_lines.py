@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from clickmix.log.paths import is_gzipped
-from clickmix.storage.files import BLOCK, LONG_LINE, write_blocks
+from clickmix.storage.packed import BLOCK, LONG_LINE, write_blocks
 
 KEPT = 4 << 20  # bytes of a line: twice as many as the reader takes
 LOOK = 1 << 16

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clickmix.engines.choose import Engines
-from clickmix.engines.duckdb import DuckDB
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import InputError, MissingColumnError, SettingError
 from clickmix.log.paths import are_paths, find_files
 from clickmix.log.sources import Source, file_list, file_sources, frame_source, kind_of, table_source
 
@@ -61,20 +60,20 @@ def open_log(
 
 def find_sources(log: object, engine: Engines) -> tuple[Source, ...]:
     """What a log is read from: DuckDB reads files and frames, the other engines what they call tables."""
-    if not isinstance(engine, DuckDB):
+    if engine.embedded is None:
         return tuple(table_source(table) for table in engine.tables(log))
     if not are_paths(log):
-        return (frame_source(log, engine),)
+        return (frame_source(log, engine.embedded),)
     if log == "" or (isinstance(log, (list, tuple)) and "" in log):  # to pathlib, this is the current folder
         raise InputError("'': no such file. The path is empty; check the variable it came from.")
-    return file_sources(find_files(log), engine)
+    return file_sources(find_files(log), engine.embedded)
 
 
 def _named_alike(source: Source, columns: Mapping[str, str], engine: Engines) -> Source:
     """A counts file of ours has the standard names, whatever the raw log's columns are called: it goes by those."""
-    if not (columns and isinstance(engine, DuckDB) and source.format == "parquet"):
+    if not (columns and engine.embedded and source.format == "parquet"):
         return source
-    if len(engine.notes(file_list(source.files))) < len(source.files):
+    if len(engine.embedded.notes(file_list(source.files))) < len(source.files):
         return source
     renamed = {role: column for role, column in columns.items() if role in source.types and role != column}
     types = {renamed.get(column, column): type for column, type in source.types.items()}
@@ -148,8 +147,9 @@ def _check_columns(source: Source, log: Log) -> None:
     for column in log.context:
         if column not in source.types:
             near = _nearest(column, source.types)
-            meant = f" Did you mean {' or '.join(near)}?" if near else " Name one of those."
-            raise InputError(f"{source}: no context column {column!r}. Found {_some(source.types)}.{meant}")
+            advice = f"Did you mean {' or '.join(near)}?" if near else "Name one of those."
+            problem = f"{source}: no context column {column!r}. Found {_some(source.types)}."
+            raise MissingColumnError(problem, advice, role="context", column=column)
 
 
 def _check_lists(source: Source, log: Log, *, counted: bool) -> None:
@@ -165,13 +165,15 @@ def _check_lists(source: Source, log: Log, *, counted: bool) -> None:
     )
 
 
-def _missing(source: Source, role: str, column: str) -> InputError:
+def _missing(source: Source, role: str, column: str) -> MissingColumnError:
     also = " (or 'impressions' and 'clicks', if it is counted already)" if role == "clicked" else ""
     near = _nearest(column, source.types) or ["YOUR_COLUMN"]
     option = shlex.quote(f"{role}={near[0]}")
-    return InputError(
-        f"{source}: no column {column!r}{also}. Found {_some(source.types)}. Say which column is meant, for instance "
-        f"--columns {option} (in Python columns={{{role!r}: {near[0]!r}}})."
+    return MissingColumnError(
+        f"{source}: no column {column!r}{also}. Found {_some(source.types)}.",
+        f"Say which column is meant, for instance --columns {option} (in Python columns={{{role!r}: {near[0]!r}}}).",
+        role=role,
+        column=column,
     )
 
 

@@ -19,7 +19,7 @@ from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError
 from clickmix.log.long_lines import has_long_line, write_cut
 from clickmix.log.paths import Format, format_of, is_gzipped, partitions
-from clickmix.storage.files import check_packed, unpack
+from clickmix.storage.packed import check_packed, unpack
 
 DELIMITERS = (",", "\t", ";", "|")
 LONGEST_HEADER = 1 << 20

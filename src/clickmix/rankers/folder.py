@@ -19,7 +19,8 @@ from typing import Any
 
 from clickmix.errors import FormatError, InputError
 from clickmix.features.split import checked_names, default_names
-from clickmix.storage.files import LARGEST_DOCUMENT, read_document, strict_json, write_atomically, write_document
+from clickmix.storage.atomic import write_atomically
+from clickmix.storage.documents import LARGEST_DOCUMENT, read_document, strict_json, write_document
 
 DOCUMENT, DOCUMENT_KIND, VERSION = "ranker.json", "clickmix ranker", 2
 _WEIGHTS = re.compile(r"[a-z]+\.[0-9a-f]{16}\.[a-z]+")

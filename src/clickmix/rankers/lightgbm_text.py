@@ -24,7 +24,7 @@ _TREE = {
     "num_cat": ("0", None),
     "split_feature": (_WHOLE, -1),
     "split_gain": (_NOTE, -1),
-    "threshold": (_REAL, -1),
+    "threshold": (rf"(?:{_REAL}|-?inf)", -1),  # infinite where a split asks only whether a value is missing
     "decision_type": (r"(?:0|2|4|6|8|10)", -1),  # numbers, not categories
     "left_child": (_WHOLE, -1),
     "right_child": (_WHOLE, -1),

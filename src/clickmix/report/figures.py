@@ -102,7 +102,7 @@ class Figure:
 def spans(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
     """From where to where an axis goes: as it says, or as far as the finite values go (on a log axis, those above 0).
 
-    An axis from 0 ends at a round number.
+    An axis from 0 ends at a round number; a log axis with a start leaves some room at its end.
 
     >>> spans(Axis("position"), [1, 4, float("nan")]), spans(Axis("rate", low=0), [0.23])
     ((1.0, 4.0), (0.0, 0.25))
@@ -112,6 +112,8 @@ def spans(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
     high = axis.high if axis.high is not None else max(usable, default=1.0)
     if axis.low == 0 and axis.high is None:
         high = round_up(high)
+    if axis.log and axis.low is not None and axis.high is None:
+        high *= 1.3  # room above the highest bar
     if high <= low:  # a single value: some room around it
         return (low / 2, low * 2) if axis.log else (low - 0.5, low + 0.5)
     return float(low), float(high)

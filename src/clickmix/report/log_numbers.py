@@ -1,4 +1,4 @@
-"""What a report shows of a log: a few numbers that the engine computes where the counts are, however long the log is.
+"""What a report shows of a log: a few numbers that the engine computes where the counts are, however long the log.
 
 counts, labels -> report
 """
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from clickmix.corrections.labels import Labels
-from clickmix.counts.counts import Counts
 from clickmix.engines.engine import Engine
 from clickmix.types import Ints
 
@@ -46,9 +45,24 @@ class LabelBins:
         """All documents."""
         return int(self.labels.sum())
 
+    @property
+    def low(self) -> float:
+        """The share of labels below 0.1."""
+        return float(self.labels[: BINS // 10].sum() / self.documents)
+
+    @property
+    def high(self) -> float:
+        """The share of labels from 0.9 on."""
+        return float(self.labels[-BINS // 10 :].sum() / self.documents)
+
+    @property
+    def sure(self) -> float:
+        """The share of labels near 0 or 1."""
+        return self.low + self.high
+
 
 @dataclass(frozen=True)
-class Moved:
+class FarLabel:
     """A document whose label is far from its click-through rate."""
 
     query_id: Any
@@ -59,17 +73,9 @@ class Moved:
     interval: tuple[float, float] | None = None
 
 
-def count_queries(counts: Counts) -> int:
-    """How many queries a log has."""
-    ((queries,),) = counts.engine.rows(
-        f"SELECT count(*) FROM (SELECT DISTINCT query_id FROM {counts.table}) AS queries"
-    )
-    return int(queries)
-
-
 @contextlib.contextmanager
 def labels_at_hand(labels: Labels) -> Iterator[LabelTable]:
-    """The labels in a table of the engine, for as long as they are looked at: computed once."""
+    """Keep the labels in a table of the engine while they are looked at: they are computed once."""
     engine = labels.counts.engine
     table = engine.keep(labels.query)
     try:
@@ -95,22 +101,27 @@ def read_label_bins(labels: LabelTable) -> LabelBins:
     return LabelBins(labels_in, rates_in, mean, interval if labels.intervals else None)
 
 
-def read_moved(labels: LabelTable) -> tuple[list[Moved], list[Moved]]:
-    """The documents that the correction moved most: much clicked but not relevant, and little clicked but relevant."""
+def read_far_labels(labels: LabelTable, *, among: str = "TRUE") -> tuple[list[FarLabel], list[FarLabel]]:
+    """The labels furthest from click-through rates: much clicked but not relevant, little clicked but relevant.
+
+    `among` is an SQL condition on their queries.
+    """
     down = f"CAST(clicks AS DOUBLE) / (impressions + {DOUBT}) - relevance"
     up = "relevance - CAST(clicks AS DOUBLE) / impressions"
-    return _most(labels, down, "relevance < 0.5"), _most(labels, up, "relevance >= 0.5")
+    return _furthest(labels, down, f"relevance < 0.5 AND {among}"), _furthest(
+        labels, up, f"relevance >= 0.5 AND {among}"
+    )
 
 
-def _most(labels: LabelTable, moved: str, among: str) -> list[Moved]:
+def _furthest(labels: LabelTable, distance: str, where: str) -> list[FarLabel]:
     ends = "low, high" if labels.intervals else "NULL, NULL"
     rows = labels.engine.rows(
         f"SELECT query_id, doc_id, relevance, impressions, clicks, {ends} FROM {labels.name} "
-        f"WHERE {among} AND {moved} >= {LEAST_MOVE} "
-        f"ORDER BY round(CAST({moved} AS DECIMAL(38, 12)), 6) DESC, query_id, doc_id LIMIT {EXAMPLES}"
+        f"WHERE {where} AND {distance} >= {LEAST_MOVE} "
+        f"ORDER BY round(CAST({distance} AS DECIMAL(38, 12)), 6) DESC, query_id, doc_id LIMIT {EXAMPLES}"
     )
     return [
-        Moved(query, doc, float(relevance), int(n), int(c), None if low is None else (float(low), float(high)))
+        FarLabel(query, doc, float(relevance), int(n), int(c), None if low is None else (float(low), float(high)))
         for query, doc, relevance, n, c, low, high in rows
     ]
 

@@ -75,7 +75,7 @@ def _group_figure(group: Group, fitted: MixtureFit, histogram: Histogram) -> Fig
         group.mixture, shown, np.bincount(weight, weights=documents).astype(np.float64), edges
     )
     lines = [
-        Line(name, centres, np.where(values < FEWEST, np.nan, values), colour=colour, points=False)
+        Line(name, centres, np.maximum(values, FEWEST), colour=colour, points=False)
         for name, values, colour in _named(expected)
     ]
     curve = Line("", *label_curve(group, typical, edges[-1]), colour="green", points=False)

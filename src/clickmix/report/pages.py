@@ -1,9 +1,17 @@
-"""Pages: titled sections of prose, figures and tables in, one HTML file that needs neither network nor script out."""
+"""Pages: titled sections of prose, figures and tables in, one HTML file that needs no network out.
+
+The file can be read without script. Its own script adds search, sorting and folding, and is the only one its policy
+lets run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import base64
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,15 +20,20 @@ import clickmix
 from clickmix.errors import InputError, printable
 from clickmix.evaluate import Table
 from clickmix.report.figures import Figure
+from clickmix.report.query_list import QueryList, json_line
+from clickmix.report.results import Tone
+from clickmix.report.rows import Column, Rows
 from clickmix.report.svg import figure_svg, style_sheet
-from clickmix.storage.files import write_atomically
+from clickmix.storage.atomic import write_atomically
+
+PRINTED_RANK = 6  # columns of a higher rank are left out on paper
 
 
 @dataclass(frozen=True)
 class Listing:
-    """Rows of texts under a head; columns of numbers, given by their index, stand right; notes stand below.
+    """A table of ready texts under a head; columns of numbers, given by their index, are aligned right; notes go below.
 
-    On a narrow screen a table is moved sideways; with `cards` each row becomes a card of its own instead.
+    For results use `Rows`, which keep their values. On a phone a row is a card where `cards` says so.
     """
 
     head: Sequence[str]
@@ -33,7 +46,11 @@ class Listing:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page, shown in this order: title, paragraphs, facts (name, value), points, figures, tables."""
+    """A part of a page, in this order: title, paragraphs, facts (name, value), points, queries, figures, tables, terms.
+
+    `rows` are tables of results, `tables` ready ones. `folded` shows the title only, until the reader opens it.
+    `terms` are (word, meaning).
+    """
 
     title: str
     prose: Sequence[str] = ()
@@ -41,15 +58,44 @@ class Section:
     points: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[Listing | Table] = ()
+    rows: Sequence[Rows] = ()
+    queries: QueryList | None = None
+    terms: Sequence[tuple[str, str]] = ()
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Banner:
+    """What the top of a page says at a glance: a verdict with its colour, a few numbers, what to do next."""
+
+    verdict: str
+    tone: Tone
+    facts: Sequence[tuple[str, str]] = ()
+    next: str = ""
+    points: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report: a title, what it is about, and its sections."""
+    """A whole report: a title, what it is about, its sections; a banner, how it was made, and words explained in it."""
 
     title: str
     prose: Sequence[str] = ()
     sections: Sequence[Section] = ()
+    banner: Banner | None = None
+    made: Sequence[tuple[str, str]] = ()
+    glossary: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A table as the template draws it: columns with the text, help and class of each head; rows of texts."""
+
+    columns: Sequence[tuple[str, str, str]]
+    rows: Sequence[Sequence[str]]
+    caption: str
+    notes: Sequence[str]
+    cards: bool
 
 
 def check_report_extra() -> None:
@@ -58,7 +104,7 @@ def check_report_extra() -> None:
 
 
 def page_html(page: Page) -> str:
-    """The page as HTML: every text escaped and without control characters, the same page always the same text."""
+    """The page as HTML: every text escaped and without control characters; the same page is always the same text."""
     jinja = _jinja()
     environment = jinja.Environment(
         autoescape=True,
@@ -70,24 +116,75 @@ def page_html(page: Page) -> str:
     safe = environment.filters["safe"]
     environment.filters |= {
         "shown": printable,
+        "explained": lambda text, terms: safe(_explained(text, terms)),
         "svg": lambda figure: safe(figure_svg(figure)),
-        "listing": lambda table: _listing(table) if isinstance(table, Table) else table,
+        "drawn": _drawn,
+        "embedded": lambda queries: safe(json_line(queries.json())),
+        "anchor": _anchor,
     }
-    template = environment.from_string((files("clickmix.report") / "page.html").read_text(encoding="utf-8"))
-    style = safe(style_sheet("figure.css") + style_sheet("page.css"))
-    html: str = template.render(page=page, style=style, version=clickmix.__version__)
+    template = environment.from_string(_file("page.html"))
+    script = _file("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    html: str = template.render(
+        page=page,
+        unseen=lambda: {word.lower(): meaning for word, meaning in page.glossary.items()},
+        style=safe(style_sheet("figure.css") + style_sheet("page.css")),
+        script=safe(script),
+        digest=digest,
+        version=clickmix.__version__,
+    )
     return html
 
 
 def write_page(page: Page, path: str | Path) -> None:
-    """Write a page as one file, whole or not at all."""
+    """Write a page as one HTML file, whole or not at all."""
     write_atomically(path, page_html(page).encode())
 
 
-def _listing(table: Table) -> Listing:
-    """A table of an evaluation: all but its first column are numbers."""
-    head, *rows = table.strings()
-    return Listing(head, rows, notes=table.notes, numbers=frozenset(range(1, len(head))))
+def _drawn(table: Listing | Rows | Table) -> _Drawn:
+    if isinstance(table, Rows):
+        return _Drawn(list(map(_head, table.columns)), table.texts(), table.caption, table.notes, table.cards)
+    if isinstance(table, Table):  # of an evaluation: all but its first column are numbers
+        head, *rows = table.strings()
+        table = Listing(head, rows, notes=table.notes, numbers=frozenset(range(1, len(head))))
+    columns = [(text, "", "number" if i in table.numbers else "") for i, text in enumerate(table.head)]
+    return _Drawn(columns, table.rows, table.caption, table.notes, table.cards)
+
+
+def _head(column: Column) -> tuple[str, str, str]:
+    classes = [
+        *(["number"] if column.numeric else []),
+        *(["outcome"] if column.kind == "outcome" else []),
+        *(["spare"] if column.rank > PRINTED_RANK else []),
+    ]
+    return column.heading, column.help, " ".join(classes)
+
+
+def _explained(text: str, terms: dict[str, str]) -> str:
+    """A text as HTML: the first mention of each term is linked to its meaning and leaves `terms`; options are code."""
+    html = escape(printable(text))
+    if not terms:
+        return html
+
+    def mark(found: re.Match[str]) -> str:
+        if found[0].startswith("--"):
+            return f"<code>{found[0]}</code>"
+        word = found[0].lower()
+        word = word if word in terms else word.removesuffix("s")
+        if word not in terms:
+            return found[0]
+        return f'<a class="term" href="#{_anchor(word)}" title="{escape(terms.pop(word))}">{found[0]}</a>'
+
+    words = "|".join(re.escape(word) for word in sorted(terms, key=lambda word: (-len(word), word)))
+    return re.sub(rf"--[a-z][a-z-]+|(?<![-\w])(?:{words})s?(?!\w)", mark, html, flags=re.IGNORECASE)
+
+
+def _anchor(word: str) -> str:
+    return "term-" + re.sub(r"\W+", "-", word.lower())
+
+
+def _file(name: str) -> str:
+    return (files("clickmix.report") / name).read_text(encoding="utf-8")
 
 
 def _jinja() -> Any:

@@ -45,7 +45,7 @@ def ticks(low: float, high: float, *, log: bool = False, whole: bool = False, ab
     found = [round(i * step, 12) for i in range(first, last + 1)]
     least = math.ceil(low)
     if whole and least <= high and (not found or found[0] - least >= 0.5 * step):
-        found.insert(0, float(least))  # lists begin with position 1, which is no multiple of 5
+        found.insert(0, float(least))  # lists begin with position 1, which is not a multiple of 5
     return found
 
 

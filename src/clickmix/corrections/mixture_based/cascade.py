@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from clickmix.corrections.mixture import Examination
 from clickmix.corrections.mixture_based.cascade_walk import check_lists, rule_from, walk, walked_positions
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
@@ -23,7 +24,7 @@ class Fit(Protocol):
     def __call__(self, counts: Counts, grades: int | None, *, alike: bool) -> MixtureFit: ...
 
 
-def fit_cascade(counts: Counts, fit: Fit, *, examination: str, moving_from: float) -> MixtureFit:
+def fit_cascade(counts: Counts, fit: Fit, *, examination: Examination, moving_from: float) -> MixtureFit:
     """Walk down, each position fitted with what was found above it; where documents move, all once more together.
 
     The first position says how many grades there are: nothing stands above, so all there are examined alike.

@@ -7,7 +7,6 @@ histogram of scores leave the engine, and all three are bounded whatever the log
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -29,7 +28,6 @@ ABOVE = "above"
 
 Rule = Callable[["Ground", int], Step]
 Relevance = Callable[[Counts, int], str]
-_walk_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,9 @@ class Ground:
     @classmethod
     def of(cls, counts: Counts, positions: Sequence[int]) -> Ground:
         """The ground before the first step: no cell yet, and nothing above anything."""
-        number = next(_walk_numbers)
-        ground = cls(counts, f"pages_{number}", f"walked_{number}", tuple(positions))
-        run = _engine(counts).run
+        engine = _engine(counts)
+        run = engine.run
+        ground = cls(counts, engine.new_name("pages"), engine.new_name("walked"), tuple(positions))
         run(f"CREATE TEMP TABLE {ground.pages} AS SELECT DISTINCT query_id, list, '' AS pattern FROM {counts.by_list}")
         run(
             f"CREATE TEMP TABLE {ground.cells} AS SELECT query_id, doc_id, position, '' AS {ABOVE}, impressions, "

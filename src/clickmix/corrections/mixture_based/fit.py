@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -21,49 +21,23 @@ from clickmix.corrections.mixture_based.cascade_patterns import Step
 from clickmix.corrections.mixture_based.cascade_walk import ABOVE, check_lists, walk_again
 from clickmix.corrections.mixture_based.label_sql import labels_query, last_start, one_cell_query, patterns_query
 from clickmix.corrections.mixture_based.model_file import (
+    FITTED,
     MODEL_KIND,
     MODEL_VERSION,
-    check_payload,
-    choice,
-    fields,
-    flag,
-    group_payload,
-    number,
-    numbers,
-    parse_bics,
-    parse_checks,
-    parse_groups,
-    parse_steps,
-    reading,
-    step_payload,
-    texts,
+    SAME_FIELDS,
+    GroupRecord,
+    ModelRecord,
+    read_model,
 )
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place, nearest, nearest_changes, read_places
 from clickmix.mixtures.group import Group, PlaceCounts
-from clickmix.mixtures.kinds.kind import MIXTURES
 from clickmix.mixtures.mixture import Verdict
 from clickmix.mixtures.problem import mean_grade
-from clickmix.storage.files import document_text, read_document, write_document
-
-MODEL_FIELDS = (
-    "mixture",
-    "prior",
-    "context",
-    "groups",
-    "fitted",
-    "moving",
-    "log_likelihoods",
-    "bics",
-    "shared",
-    "examination",
-    "steps",
-    "joint_error",
-    "checks",
-)
-FITTED = ("group by group", "all groups jointly")
+from clickmix.storage.documents import document_text, write_document
+from clickmix.storage.records import encode
 
 
 @dataclass(frozen=True)
@@ -116,7 +90,7 @@ class MixtureFit:
     shared: bool = False
     joint_error: float | None = None
     checks: tuple[Check, ...] = ()
-    examination: str = "pbm"
+    examination: Examination = "pbm"
     steps: tuple[Step, ...] = ()
 
     def __repr__(self) -> str:
@@ -159,41 +133,15 @@ class MixtureFit:
     @classmethod
     def read(cls, path: str | Path) -> MixtureFit:
         """Read a model file; refuse a damaged one."""
-        payload = read_document(path, kind=MODEL_KIND, version=MODEL_VERSION)
-        with reading(str(path)):
-            fields(payload, "model", MODEL_FIELDS)
-            return cls(
-                choice(payload, "mixture", MIXTURES.names()),
-                "flat" if choice(payload, "prior", ("position", "flat")) == "flat" else "position",
-                tuple(texts(payload, "context")),
-                parse_groups(payload),
-                choice(payload, "fitted", FITTED) == FITTED[1],
-                number(payload, "moving", 0, 1),
-                tuple(numbers(payload, "log_likelihoods")),
-                parse_bics(payload),
-                flag(payload, "shared"),
-                None if payload["joint_error"] is None else number(payload, "joint_error", 0, 1),
-                parse_checks(payload),
-                choice(payload, "examination", get_args(Examination)),
-                parse_steps(payload),
-            )
+        model = read_model(path)
+        same = {name: getattr(model, name) for name in SAME_FIELDS}
+        return cls(groups=model.fitted_groups(), jointly=model.fitted == FITTED[True], **same)
 
     def _payload(self) -> dict[str, Any]:
-        return {
-            "mixture": self.mixture,
-            "prior": self.prior,
-            "context": list(self.context),
-            "groups": [group_payload(group) for group in self.groups],
-            "fitted": FITTED[self.jointly],
-            "moving": self.moving,
-            "log_likelihoods": list(self.log_likelihoods),
-            "bics": {str(grades): bic for grades, bic in self.bics.items()},
-            "shared": self.shared,
-            "examination": self.examination,
-            "steps": [step_payload(step) for step in self.steps],
-            "joint_error": self.joint_error,
-            "checks": [check_payload(check) for check in self.checks],
-        }
+        same = {name: getattr(self, name) for name in SAME_FIELDS}
+        groups = tuple(map(GroupRecord.of, self.groups))
+        payload: dict[str, Any] = encode(ModelRecord(groups=groups, fitted=FITTED[self.jointly], **same))
+        return payload
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""

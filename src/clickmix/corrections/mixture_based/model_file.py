@@ -1,293 +1,209 @@
-"""The parts of a model file: groups and mixtures to JSON and back, every value checked for kind and range."""
+"""The model file: records with the shape of its JSON, and the checks that one field cannot make alone.
+
+    MixtureFit <-> ModelRecord <-> model.json
+The names of fields are those of the file: version 2 fixes them.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Literal
 
-from clickmix.corrections.check import Check, Violation
-from clickmix.corrections.mixture_based.cascade_patterns import Step
+from clickmix.corrections.check import Check
+from clickmix.corrections.mixture import Examination, Prior
+from clickmix.corrections.mixture_based.cascade_patterns import LEVELS, Step
 from clickmix.errors import FormatError
 from clickmix.groups.places import Place
 from clickmix.mixtures.group import Group, PlaceCounts
+from clickmix.mixtures.kinds.kind import MIXTURES
 from clickmix.mixtures.mixture import Mixture, Verdict
+from clickmix.storage.documents import read_document
+from clickmix.storage.records import MismatchError, Range, decode
 
 MODEL_KIND = "clickmix model"
 MODEL_VERSION = 2
-LARGEST_COUNT = 2**63 - 1
-MIXTURE_FIELDS = (
-    "verdict",
-    "weights",
-    "rates",
-    "variances",
-    "standard_errors",
-    "separation",
-    "error",
-    "log_likelihoods",
-    "bic",
-    "bic_one_rate",
-    "own",
-)
+Fitted = Literal["group by group", "all groups jointly"]
+FITTED: Mapping[bool, Fitted] = {False: "group by group", True: "all groups jointly"}  # by whether it was jointly
+Share = Annotated[float, Range(0, 1)]
+NotNegative = Annotated[float, Range(0)]
+FromOne = Annotated[int, Range(1)]
 
 
-class _WrongError(Exception):
-    """A value that cannot stand in a model file."""
+@dataclass(frozen=True)
+class PlaceRecord:
+    """A place, and what was seen there."""
+
+    position: FromOne
+    context: tuple[str, ...]
+    documents: FromOne
+    impressions: FromOne
+    clicks: Annotated[int, Range(0)]
 
 
-@contextlib.contextmanager
-def reading(where: str) -> Iterator[None]:
-    """Turn anything wrong inside a model file into one clear error."""
-    try:
-        yield
-    except _WrongError as error:
-        raise FormatError(f"{where}: not a model this clickmix can use: {error}. Make the model again.") from None
+@dataclass(frozen=True)
+class MixtureRecord:
+    """A mixture without its family, which the model names once for all of them."""
+
+    verdict: Verdict
+    weights: tuple[Share, ...]
+    rates: tuple[Annotated[float, Range(-1, 2)], ...]
+    variances: tuple[NotNegative, ...] | None
+    standard_errors: tuple[NotNegative, ...] | None
+    separation: Share
+    error: float | None
+    log_likelihoods: tuple[float, ...]
+    bic: float | None
+    bic_one_rate: float | None
+    own: float | None
+
+    def check_fields(self) -> None:
+        """Weights add up to 1, and every list has as many numbers as there are rates."""
+        parts = len(self.rates)
+        if parts < 1 or len(self.weights) != parts or not math.isclose(sum(self.weights), 1, abs_tol=1e-9):
+            raise MismatchError("expected a weight for each rate, adding up to 1", at="weights")
+        if self.variances is not None and len(self.variances) != parts:
+            raise MismatchError("expected one for each rate", at="variances")
+        if self.standard_errors is not None and len(self.standard_errors) != min(parts, 2):
+            raise MismatchError("expected one for the lowest and one for the highest rate", at="standard_errors")
+
+    def check_family(self, family: str) -> None:
+        """Only a Gaussian mixture of several rates has variances; binomial rates are in order between 0 and 1."""
+        rates = self.rates
+        if (self.variances is None) != (family == "binomial" or len(rates) == 1):
+            raise MismatchError("these do not fit the model's mixture", at="variances")
+        if (
+            family == "binomial"
+            and len(rates) > 1
+            and not (rates[0] > 0 and sorted(rates) == [*rates] and rates[-1] < 1)
+        ):
+            raise MismatchError("expected rates in ascending order, between 0 and 1", at="rates")
 
 
-def group_payload(group: Group) -> dict[str, Any]:
-    """A group as JSON."""
-    return {
-        "places": [
-            {
-                "position": seen.place.position,
-                "context": list(seen.place.context),
-                "documents": seen.documents,
-                "impressions": seen.impressions,
-                "clicks": seen.clicks,
-            }
+@dataclass(frozen=True)
+class GroupRecord:
+    """A group: its places, the mixture fitted to them, and the share of each grade before any click."""
+
+    places: tuple[PlaceRecord, ...]
+    prior: tuple[Share, ...]
+    mixture: MixtureRecord
+
+    def check_fields(self) -> None:
+        """There are places, and the prior is a distribution in which no grade is impossible."""
+        if not self.places:
+            raise MismatchError("expected at least one place", at="places")
+        prior = self.prior
+        if len(prior) < 2 or not (min(prior) > 0 and max(prior) < 1 and math.isclose(sum(prior), 1, abs_tol=1e-9)):
+            raise MismatchError("expected shares of two or more grades, above 0, adding up to 1", at="prior")
+
+    @classmethod
+    def of(cls, group: Group) -> GroupRecord:
+        """The record of a group."""
+        places = (
+            PlaceRecord(*seen.place, documents=seen.documents, impressions=seen.impressions, clicks=seen.clicks)
             for seen in group.places
-        ],
-        "prior": list(group.prior),
-        "mixture": _mixture_payload(group.mixture),
-    }
+        )
+        mixture = MixtureRecord(**{field.name: getattr(group.mixture, field.name) for field in fields(MixtureRecord)})
+        return cls(tuple(places), group.prior, mixture)
+
+    def group(self, family: str) -> Group:
+        """The group of this record."""
+        places = (
+            PlaceCounts(Place(seen.position, seen.context), seen.documents, seen.impressions, seen.clicks)
+            for seen in self.places
+        )
+        return Group(tuple(places), Mixture(family, **vars(self.mixture)), self.prior)
 
 
-def parse_groups(payload: dict[str, Any]) -> tuple[Group, ...]:
-    """The groups of a model from JSON."""
-    family, context = "gaussian" if payload["mixture"] == "gaussian" else "binomial", texts(payload, "context")
-    groups = tuple(_parse_group(group, family, len(context)) for group in items(payload, "groups"))
-    if not groups:
-        raise _WrongError("a model without groups")
-    grades = len(groups[0].prior)
-    fitting = all(len(g.prior) == grades and len(g.mixture.rates) in (1, grades) for g in groups)
-    if not fitting or (family == "gaussian" and grades != 2):
-        raise _WrongError("groups with different numbers of grades")
-    places = [seen.place for group in groups for seen in group.places]
-    if len(set(places)) < len(places):
-        raise _WrongError("a place in two groups")
-    return groups
+@dataclass(frozen=True, kw_only=True)
+class ModelRecord:
+    """A whole model."""
+
+    mixture: str
+    prior: Prior
+    context: tuple[str, ...]
+    groups: tuple[GroupRecord, ...]
+    fitted: Fitted
+    moving: Share
+    log_likelihoods: tuple[float, ...]
+    bics: Mapping[int, float]
+    shared: bool
+    examination: Examination
+    steps: tuple[Step, ...]
+    joint_error: Share | None
+    checks: tuple[Check, ...]
+
+    @property
+    def family(self) -> str:
+        """The family of every group's mixture."""
+        return "gaussian" if self.mixture == "gaussian" else "binomial"
+
+    def fitted_groups(self) -> tuple[Group, ...]:
+        """The groups, each with its mixture."""
+        return tuple(group.group(self.family) for group in self.groups)
+
+    def check_fields(self) -> None:
+        """Groups fit the mixture, the context and each other, and steps fit the examination."""
+        if self.mixture not in MIXTURES.names():
+            raise MismatchError(f"found {self.mixture!r}, expected one of {', '.join(MIXTURES.names())}", at="mixture")
+        self._check_groups()
+        self._check_steps()
+
+    def _check_groups(self) -> None:
+        if not self.groups:
+            raise MismatchError("expected at least one group", at="groups")
+        grades = len(self.groups[0].prior)
+        seen = set()
+        for i, group in enumerate(self.groups):
+            if (
+                len(group.prior) != grades
+                or len(group.mixture.rates) not in (1, grades)
+                or (self.family == "gaussian" and grades != 2)
+            ):
+                raise MismatchError(
+                    "expected the same number of grades in every group, and a rate for each", at=f"groups[{i}]"
+                )
+            try:
+                group.mixture.check_family(self.family)
+            except MismatchError as error:
+                raise MismatchError(error.problem, at=f"groups[{i}].mixture.{error.at}") from None
+            for j, place in enumerate(group.places):
+                at = f"groups[{i}].places[{j}]"
+                if len(place.context) != len(self.context):
+                    raise MismatchError(
+                        f"expected {len(self.context)} values, as in the model's context", at=f"{at}.context"
+                    )
+                if (place.position, place.context) in seen:
+                    raise MismatchError("this place is already in another group", at=at)
+                seen.add((place.position, place.context))
+
+    def _check_steps(self) -> None:
+        if bool(self.steps) != (self.examination != "pbm") or (self.steps and self.context != ("above",)):
+            raise MismatchError("these do not fit the examination", at="steps")
+        for above, step in enumerate(self.steps):
+            digits = {str(level) for level in range(LEVELS + 1)}
+            if any(len(pattern) != above or set(pattern) - digits for pattern in step.frequent):
+                raise MismatchError(f"expected {above} digits from 0 to {LEVELS} each", at=f"steps[{above}].frequent")
+            if len(step.score) != above + 1:
+                raise MismatchError(f"expected {above + 1} numbers", at=f"steps[{above}].score")
+            if sorted(step.bounds) != [*step.bounds]:
+                raise MismatchError("expected ascending numbers", at=f"steps[{above}].bounds")
+        positions = [0, *(step.position for step in self.steps)]
+        if any(a >= b for a, b in itertools.pairwise(positions)):
+            raise MismatchError("expected ascending positions from 1", at="steps")
 
 
-def step_payload(step: Step) -> dict[str, Any]:
-    """The rule of a position as JSON."""
-    return {
-        "position": step.position,
-        "frequent": list(step.frequent),
-        "score": list(step.score),
-        "bounds": list(step.bounds),
-    }
+# What a MixtureFit calls by the same name.
+SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted"))
 
 
-def parse_steps(payload: dict[str, Any]) -> tuple[Step, ...]:
-    """The rules of a walk from JSON: one digit more above each position, and the examination they belong to."""
-    steps = tuple(_parse_step(step, above) for above, step in enumerate(items(payload, "steps")))
-    if bool(steps) != (payload["examination"] != "pbm") or (steps and payload["context"] != ["above"]):
-        raise _WrongError("an examination that does not fit the steps")
-    if any(a.position >= b.position for a, b in itertools.pairwise(steps)):
-        raise _WrongError("steps that are not in order")
-    return steps
-
-
-def _parse_step(payload: dict[str, Any], above: int) -> Step:
-    fields(payload, "step", ("position", "frequent", "score", "bounds"))
-    frequent = tuple(texts(payload, "frequent"))
-    score, bounds = wholes(payload, "score"), wholes(payload, "bounds")
-    if any(len(pattern) != above or set(pattern) - set("01234") for pattern in frequent) or len(score) != above + 1:
-        raise _WrongError("patterns that do not fit their position")
-    if sorted(bounds) != bounds:
-        raise _WrongError("bounds that are not in order")
-    return Step(whole(payload, "position", 1), frequent, tuple(score), tuple(bounds))
-
-
-def parse_bics(payload: dict[str, Any]) -> dict[int, float]:
-    """BIC by number of grades."""
-    bics = payload["bics"]
-    if not isinstance(bics, dict) or not all(key.isascii() and key.isdigit() for key in bics):
-        raise _WrongError("bics, expected numbers of grades with their BIC")
-    return {int(key): number(bics, key) for key in bics}
-
-
-def check_payload(check: Check) -> dict[str, Any]:
-    """A check as JSON."""
-    return {
-        "violation": str(check.violation),
-        "statistic": check.statistic,
-        "limit": check.limit,
-        "evidence": check.evidence,
-    }
-
-
-def parse_checks(payload: dict[str, Any]) -> tuple[Check, ...]:
-    """What was looked for, from JSON."""
-    return tuple(_parse_check(check) for check in items(payload, "checks"))
-
-
-def _parse_check(payload: dict[str, Any]) -> Check:
-    fields(payload, "check", ("violation", "statistic", "limit", "evidence"))
-    violation = Violation(choice(payload, "violation", tuple(map(str, Violation))))
-    if not isinstance(payload["evidence"], str):
-        raise _WrongError("evidence, expected text")
-    return Check(violation, number(payload, "statistic"), number(payload, "limit"), payload["evidence"])
-
-
-def _parse_group(payload: dict[str, Any], family: str, contexts: int) -> Group:
-    fields(payload, "group", ("places", "prior", "mixture"))
-    places = tuple(_parse_place(place, contexts) for place in items(payload, "places"))
-    if not places:
-        raise _WrongError("a group without places")
-    prior = numbers(payload, "prior", 0, 1)
-    if len(prior) < 2 or not all(0 < share < 1 for share in prior) or not math.isclose(sum(prior), 1, abs_tol=1e-9):
-        raise _WrongError(f"prior {prior}, expected shares of grades, between 0 and 1, that add up to 1")
-    return Group(places, _parse_mixture(payload["mixture"], family), tuple(prior))
-
-
-def _parse_place(payload: dict[str, Any], contexts: int) -> PlaceCounts:
-    fields(payload, "place", ("position", "context", "documents", "impressions", "clicks"))
-    context = tuple(texts(payload, "context"))
-    if len(context) != contexts:
-        raise _WrongError("a place whose context does not fit the model's")
-    counts = (whole(payload, key, least) for key, least in (("documents", 1), ("impressions", 1), ("clicks", 0)))
-    return PlaceCounts(Place(whole(payload, "position", 1), context), *counts)
-
-
-def _mixture_payload(mixture: Mixture) -> dict[str, Any]:
-    return {
-        "verdict": str(mixture.verdict),
-        "weights": list(mixture.weights),
-        "rates": list(mixture.rates),
-        "variances": None if mixture.variances is None else list(mixture.variances),
-        "standard_errors": None if mixture.standard_errors is None else list(mixture.standard_errors),
-        "separation": mixture.separation,
-        "error": mixture.error,
-        "log_likelihoods": list(mixture.log_likelihoods),
-        "bic": mixture.bic,
-        "bic_one_rate": mixture.bic_one_rate,
-        "own": mixture.own,
-    }
-
-
-def _parse_mixture(payload: Any, family: str) -> Mixture:
-    fields(payload, "mixture", MIXTURE_FIELDS)
-    weights, rates = numbers(payload, "weights", 0, 1), numbers(payload, "rates", -1, 2)
-    variances = numbers(payload, "variances", 0) if payload["variances"] is not None else None
-    errors = numbers(payload, "standard_errors", 0) if payload["standard_errors"] is not None else None
-    parts = len(rates)
-    if parts < 1 or len(weights) != parts or not math.isclose(sum(weights), 1, abs_tol=1e-9):
-        raise _WrongError("weights and rates that do not fit together")
-    if (variances is None) != (family == "binomial" or parts == 1):
-        raise _WrongError("variances that do not fit the mixture")
-    if (variances is not None and len(variances) != parts) or (errors is not None and len(errors) != min(parts, 2)):
-        raise _WrongError("a number of variances or standard errors that does not fit the rates")
-    if family == "binomial" and parts > 1 and not (rates[0] > 0 and rates == sorted(rates) and rates[-1] < 1):
-        raise _WrongError("rates that are not in order between 0 and 1")
-    return Mixture(
-        family,
-        Verdict(choice(payload, "verdict", tuple(map(str, Verdict)))),
-        tuple(weights),
-        tuple(rates),
-        None if variances is None else tuple(variances),
-        None if errors is None else tuple(errors),
-        number(payload, "separation", 0, 1),
-        _optional(payload, "error"),
-        tuple(numbers(payload, "log_likelihoods")),
-        _optional(payload, "bic"),
-        _optional(payload, "bic_one_rate"),
-        _optional(payload, "own"),
-    )
-
-
-def _optional(payload: Any, key: str) -> float | None:
-    return None if payload[key] is None else number(payload, key)
-
-
-def fields(payload: Any, what: str, names: Sequence[str]) -> None:
-    """Refuse what is no object with exactly these fields."""
-    if not isinstance(payload, dict):
-        raise _WrongError(f"{what}, expected an object")
-    if set(payload) != set(names):
-        raise _WrongError(f"the fields of a {what} should be {', '.join(sorted(names))}")
-
-
-def choice(payload: Any, key: str, among: Sequence[str]) -> str:
-    """A text from a fixed list."""
-    value = payload[key]
-    if not isinstance(value, str) or value not in among:
-        raise _WrongError(f"{key} {value!r}, expected one of {', '.join(among)}")
-    return value
-
-
-def number(payload: Any, key: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number within bounds."""
-    return _number(payload[key], key, low, high)
-
-
-def numbers(payload: Any, key: str, low: float = -math.inf, high: float = math.inf) -> list[float]:
-    """A list of finite numbers within bounds."""
-    return [_number(value, key, low, high) for value in _list(payload, key)]
-
-
-def flag(payload: Any, key: str) -> bool:
-    """True or false."""
-    value = payload[key]
-    if not isinstance(value, bool):
-        raise _WrongError(f"{key} {value!r}, expected true or false")
-    return value
-
-
-def whole(payload: Any, key: str, low: int) -> int:
-    """A whole number from `low` on."""
-    value = payload[key]
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= LARGEST_COUNT:
-        raise _WrongError(f"{key} {value!r}, expected a whole number from {low} on")
-    return value
-
-
-def wholes(payload: Any, key: str) -> list[int]:
-    """A list of whole numbers."""
-    values = _list(payload, key)
-    if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
-        raise _WrongError(f"{key} {values!r}, expected whole numbers")
-    return values
-
-
-def texts(payload: Any, key: str) -> list[str]:
-    """A list of texts."""
-    values = _list(payload, key)
-    if not all(isinstance(value, str) for value in values):
-        raise _WrongError(f"{key} {values!r}, expected texts")
-    return values
-
-
-def items(payload: Any, key: str) -> list[dict[str, Any]]:
-    """A list of objects."""
-    values = _list(payload, key)
-    if not all(isinstance(value, dict) for value in values):
-        raise _WrongError(f"{key}, expected a list of objects")
-    return values
-
-
-def _list(payload: Any, key: str) -> list[Any]:
-    if not isinstance(payload, dict) or not isinstance(payload.get(key), list):
-        raise _WrongError(f"{key}, expected a list")
-    return list(payload[key])
-
-
-def _number(value: Any, key: str, low: float, high: float) -> float:
-    real = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if isinstance(value, int) and abs(value) > LARGEST_COUNT:
-        raise _WrongError(f"{key}, a number too large")
-    if not real or not math.isfinite(value) or not low <= value <= high:
-        raise _WrongError(f"{key} {value!r}, expected a number from {low} to {high}")
-    return float(value)
+def read_model(path: str | Path) -> ModelRecord:
+    """Read a model file; a damaged one is refused."""
+    payload = read_document(path, kind=MODEL_KIND, version=MODEL_VERSION)
+    try:
+        return decode(ModelRecord, payload)
+    except MismatchError as error:
+        raise FormatError(f"{path}: not a model this clickmix can use: {error}. Make the model again.") from None

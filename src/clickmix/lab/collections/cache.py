@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from clickmix.errors import ClickmixError, InputError
 from clickmix.features.letor import read_letor
 from clickmix.features.split import Split
-from clickmix.storage.files import read_document, replacing, write_document
+from clickmix.storage.atomic import replacing
+from clickmix.storage.documents import read_document, write_document
 
 KIND = "clickmix collection cache"
 VERSION = 1

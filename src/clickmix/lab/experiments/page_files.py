@@ -10,7 +10,7 @@ from typing import Any
 from clickmix.evaluate import Table
 from clickmix.evaluate.tables import escape_markdown
 from clickmix.report import Figure, Listing, Page, figure_svg, write_page
-from clickmix.storage.files import write_atomically
+from clickmix.storage.atomic import write_atomically
 
 
 def write_outputs(page: Page, folder: Path, name: str, results: dict[str, Any]) -> list[Path]:

@@ -21,12 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clickmix.errors import FormatError, InputError, written
+from clickmix.errors import FormatError, InputError
 from clickmix.lab.experiments.request import Request
 from clickmix.lab.experiments.simulator import Simulator
 from clickmix.lab.experiments.task import Result, Results, Task
 from clickmix.lab.experiments.worker import do_task
-from clickmix.storage.files import appending
+from clickmix.storage.locks import appending
+from clickmix.storage.written import record
 from clickmix.types import Progress
 
 FORMAT = 1
@@ -63,7 +64,7 @@ def run_tasks(
         left = [task for task in tasks if task.key not in kept.results]
         if not lines.found:
             lines.append(_text({"format": FORMAT, "settings": settings}))
-        written.append(f"{path} (the same command goes on from there)")
+        record(f"{path} (the same command goes on from there)")
         if left:
             if versions not in kept.versions[-1:]:
                 lines.append(_text({"versions": versions}))

@@ -22,7 +22,7 @@ from clickmix.lab.collections import production_ranker
 from clickmix.lab.experiments.request import Request
 from clickmix.lab.experiments.task import Scenario
 from clickmix.lab.users import ListCounts, User, preset
-from clickmix.storage.files import write_atomically
+from clickmix.storage.atomic import write_atomically
 from clickmix.types import Floats, Ints
 
 PRODUCTION, TRAIN_CLICKS, VALI_CLICKS = 1, 2, 3  # what a generator is for: each has numbers of its own

@@ -11,6 +11,7 @@ import pytest
 
 import clickmix as cm
 from clickmix.engines.choose import choose_engine
+from clickmix.engines.engine import ENGINES
 from clickmix.groups import places as groups
 from clickmix.judging import checks
 from clickmix.lab.users.logfile import read_sessions
@@ -22,12 +23,14 @@ pytestmark = pytest.mark.xdist_group("engines")
 Load = Callable[[Table], tuple[Any, Any]]
 
 
-@pytest.fixture(params=["postgres", "spark"])
-def load(request: pytest.FixtureRequest) -> Load:
-    """Puts a table into the engine: what to pass as log, and as engine."""
-    if request.param == "postgres":
-        database = request.getfixturevalue("database")
-        return lambda table: (database.create("clicks", table), choose_engine(database.address))
+def load_postgres(request: pytest.FixtureRequest) -> Load:
+    """Makes a table of the database."""
+    database: Database = request.getfixturevalue("database")
+    return lambda table: (database.create("clicks", table), choose_engine(database.address))
+
+
+def load_spark(request: pytest.FixtureRequest) -> Load:
+    """Makes a view of the session."""
     spark = request.getfixturevalue("spark")
 
     def frame(table: Table) -> tuple[Any, Any]:
@@ -40,6 +43,15 @@ def load(request: pytest.FixtureRequest) -> Load:
         return "clicks", spark
 
     return frame
+
+
+LOADERS = {"postgres": load_postgres, "spark": load_spark}
+
+
+@pytest.fixture(params=[member.name for member in ENGINES if not member.make().embedded])
+def load(request: pytest.FixtureRequest) -> Load:
+    """Puts a table into each engine that is not embedded: what to pass as log, and as engine."""
+    return LOADERS[request.param](request)
 
 
 def moving_log(*, rows: int = 6_000, text: bool = True) -> Table:
@@ -112,10 +124,12 @@ def test_every_engine_gives_the_same_report(load: Load, tmp_path: Path) -> None:
     def report(log: Any, engine: Any) -> str:
         counts = cm.count(log, engine=engine)
         fitted = cm.MixtureCorrection().fit(counts)
-        write_page(log_page(counts, fitted, sources=["clicks"], correction="mixture"), tmp_path / "report.html")
+        page = log_page(counts, fitted, sources=["clicks"], correction="mixture", min_sessions=1)
+        write_page(page, tmp_path / "report.html")
         return (tmp_path / "report.html").read_text()
 
     expected = report(write(tmp_path / "log.parquet", LOGS["staying"]), None)
+    assert '<tr class="query">' in expected
     assert report(*load(LOGS["staying"])) == expected
 
 
@@ -275,6 +289,6 @@ def test_an_engine_nobody_knows() -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.count("clicks", engine="mysql://host")
     assert str(caught.value) == (
-        "engine 'mysql://host': expected duckdb, spark, a Spark master such as local[2] or spark://host:7077, or an "
-        "address such as postgresql://user@host/database."
+        "engine 'mysql://host': expected duckdb; postgresql://user@host/database; spark, or a Spark master such as "
+        "local[2] or spark://host:7077."
     )

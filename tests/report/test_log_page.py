@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ import clickmix as cm
 from clickmix import cli
 from clickmix.engines.choose import embedded
 from clickmix.groups.places import read_histogram
-from clickmix.report import log_page, page_html
-from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_label_bins, read_moved, thinned
+from clickmix.judging.changes import Moved
+from clickmix.report import SECTIONS, Line, LogReport, Section, log_page, page_html
+from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_far_labels, read_label_bins, thinned
 from clickmix.report.mixture_figures import chosen_groups, expected_documents, group_figures, label_curve
+from clickmix.report.words import percent
 from logs import small_log, write
 from oracles_report import bin_of, expected_slowly, text
 from simulation import simulated
@@ -73,6 +75,14 @@ def test_the_bars_are_the_documents_of_the_log(counts: cm.Counts, fit: cm.Mixtur
     assert list(bars.heights) == found.tolist()  # type: ignore[union-attr]
 
 
+def test_the_fit_is_drawn_over_the_whole_range(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    panels = [figure.panels[0] for figure in group_figures(fit, read_histogram(counts))]
+    lines = [mark for panel in panels for mark in panel.marks if isinstance(mark, Line)]
+    assert len(lines) == 2 * len(panels)
+    assert np.isfinite([y for line in lines for y in line.y]).all()
+    assert min(y for line in lines for y in line.y) == panels[0].y.low
+
+
 @pytest.mark.parametrize("prior", ["position", "flat"])
 @pytest.mark.parametrize("mixture", ["auto", "binomial", "gaussian", "nonparametric"])
 def test_the_label_curve_gives_the_labels(counts: cm.Counts, mixture: str, prior: Any) -> None:
@@ -100,14 +110,14 @@ def test_label_bins_are_those_of_the_labels(counts: cm.Counts, fit: cm.MixtureFi
         assert read_label_bins(table).interval is None
 
 
-def test_moved_documents_are_those_moved_most(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+def test_far_labels_are_those_furthest_from_click_through_rates(counts: cm.Counts, fit: cm.MixtureFit) -> None:
     labels = fit.label(counts)
     with labels_at_hand(labels) as table:
-        down, up = read_moved(table)
+        down, up = read_far_labels(table)
     lowered = labels.clicks / (labels.impressions + DOUBT) - labels.relevance
     raised = labels.relevance - labels.clicks / labels.impressions
-    assert [moved.doc_id for moved in down] == labels.doc_id[np.argsort(-lowered.round(6), kind="stable")[:5]].tolist()
-    assert [moved.doc_id for moved in up] == labels.doc_id[np.argsort(-raised.round(6), kind="stable")[:5]].tolist()
+    assert [far.doc_id for far in down] == labels.doc_id[np.argsort(-lowered.round(6), kind="stable")[:5]].tolist()
+    assert [far.doc_id for far in up] == labels.doc_id[np.argsort(-raised.round(6), kind="stable")[:5]].tolist()
     assert lowered.max() > LEAST_MOVE
 
 
@@ -128,9 +138,9 @@ def test_intervals_are_shown_where_a_correction_gives_them(counts: cm.Counts) ->
     assert "1.00 (0.25 to 0.50)" in shown
 
 
-def test_the_evidence_of_a_moved_document_is_that_of_its_place(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+def test_the_evidence_of_a_far_label_is_that_of_its_place(counts: cm.Counts, fit: cm.MixtureFit) -> None:
     with labels_at_hand(fit.label(counts)) as table:
-        down, _ = read_moved(table)
+        down, _ = read_far_labels(table)
     position = down[0].doc_id % 100
     low, high = fit.groups[position - 1].mixture.rates
     shown = text(report(counts, fit))
@@ -141,20 +151,22 @@ def test_the_evidence_of_a_moved_document_is_that_of_its_place(counts: cm.Counts
 
 def test_a_report_has_all_its_parts(counts: cm.Counts, fit: cm.MixtureFit) -> None:
     page = log_page(counts, fit, sources=["log.csv"], correction="mixture")
-    assert [section.title for section in page.sections] == [
-        "In short",
-        "What was read",
-        "Clicks depend on the position",
-        "Position by position",
-        "The labels",
-        "Documents that the correction moved most",
-        "All places",
+    assert [(section.title, section.folded) for section in page.sections] == [
+        ("Queries", False),
+        ("Positions and rates", False),
+        ("The labels", False),
+        ("Checks", False),
+        ("What was read", True),
+        ("Position by position", True),
+        ("Labels furthest from click-through rates", True),
+        ("All places", True),
+        ("What the words mean", False),
     ]
     impressions, clicks = counts.totals()
-    assert dict(page.sections[1].facts) == {
+    assert dict(page.sections[4].facts) == {
         "impressions": f"{impressions:,}",
         "clicks": f"{clicks:,}",
-        "click-through rate": f"{100 * clicks / impressions:.3g}%",
+        "click-through rate": percent(clicks / impressions),
         "queries": "400",
         "labels": "4,800",
         "positions": "12",
@@ -163,8 +175,104 @@ def test_a_report_has_all_its_parts(counts: cm.Counts, fit: cm.MixtureFit) -> No
     assert all(figure.note for section in page.sections for figure in section.figures)
 
 
+def test_the_banner_has_the_verdict_three_numbers_and_what_to_do_next(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    banner = log_page(counts, fit, sources=["log.csv"], correction="mixture").banner
+    assert banner is not None
+    labels = fit.label(counts).relevance
+    assert banner.verdict == f"This log is {cm.judge(fit)}."
+    assert banner.tone == "good"
+    assert banner.next == "Train a ranker on these labels. Start with the queries that would gain most."
+    assert [name for name, _ in banner.facts] == ["expected label error", "sure labels", "mean gain in DCG@10"]
+    assert banner.facts[0][1] == f"{fit.error:.3f}"
+    assert banner.facts[1][1] == percent(float(((labels < 0.1) | (labels >= 0.9)).mean()))
+
+
+def test_date_command_and_version_are_shown_and_folders_are_not(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    command = ["clickmix", "debias", "/srv/secret/log.csv", "--engine=postgresql://me:pass@host/shop"]
+    page = log_page(
+        counts, fit, sources=["/srv/secret/log.csv"], correction="mixture", command=command, date="2026-11-16"
+    )
+    shown = text(page_html(page))
+    assert "Date 2026-11-16 Command clickmix debias log.csv --engine=shop" in shown
+    assert f"Made by clickmix {cm.__version__}." in shown
+    assert "From log.csv." in shown
+    assert not {"secret", "pass@", "host"} & set(re.split(r"[/:\s]", shown))
+
+
+@pytest.fixture(scope="module")
+def moved() -> Moved:
+    return Moved(4790, 10, 7, 0.0123, 42, (("1", "101", 0.1, 0.9), ("rare", "x", 0.2, 0.7)))
+
+
+def test_changes_since_the_previous_labels_come_first(counts: cm.Counts, fit: cm.MixtureFit, moved: Moved) -> None:
+    page = log_page(counts, fit, sources=["log.csv"], correction="mixture", changes=moved, min_sessions=1)
+    shown = text(page_html(page))
+    assert page.sections[0].title == "What changed since the previous labels"
+    assert "4,790 documents had a label before and have one now; on average it moved by 0.012." in shown
+    assert "moved by more than 0.1 42 new documents 10 gone documents 7" in shown
+    assert "query document before now move 1 101 0.10 0.90 0.80" in shown
+
+
+def test_queries_that_may_not_be_shown_are_nowhere_in_the_page(moved: Moved) -> None:
+    position = np.tile(np.arange(1, 5), 40)
+    query = np.repeat([*(f"common {i}" for i in range(20)), *(f"private {i}" for i in range(20))], 4)
+    shown = np.where(np.char.startswith(query, "private"), 9, 90)
+    clicks = np.random.default_rng(0).binomial(shown, np.where(np.arange(160) % 3 == 0, 0.9, 0.2) / position)
+    counts = cm.Counts.from_arrays(query, np.arange(160), position, shown, clicks)
+    changes = replace(moved, furthest=(("private 3", "1", 0.1, 0.9), ("common 3", "1", 0.1, 0.8)))
+    fitted = cm.MixtureCorrection().fit(counts)
+    html = page_html(log_page(counts, fitted, sources=[], correction="mixture", changes=changes))
+    assert "common 3" in html
+    assert "private" not in html
+    assert (
+        "This file holds 20 of 40 queries, of each the documents among the first 10, as shown or by label. 20 are left "
+        "out because their documents were shown fewer than 10 times on average: rare queries can be personal "
+        "(--report-min-sessions)."
+    ) in text(html)
+    everything = log_page(counts, fitted, sources=[], correction="mixture", changes=changes, min_sessions=9)
+    assert "private 3" in page_html(everything)
+
+
+def test_a_minimum_of_no_sessions_is_refused(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    with pytest.raises(cm.SettingError, match=r"^report_min_sessions 0: expected a whole number from 1 on\.$"):
+        log_page(counts, fit, sources=[], correction="mixture", min_sessions=0)
+
+
+class Toy:
+    """A section between two of the package."""
+
+    order = 35
+
+    def section(self, report: LogReport) -> Section | None:
+        """Nothing for logs of another name."""
+        return Section("A toy", [f"Read from {report.sources[0]}."]) if report.sources == ("toy.csv",) else None
+
+
+def test_a_section_from_outside_the_package_is_in_the_page_until_it_is_removed(
+    counts: cm.Counts, fit: cm.MixtureFit
+) -> None:
+    SECTIONS.register("toy", help="A section of a test.")(Toy)
+    try:
+        page = log_page(counts, fit, sources=["toy.csv"], correction="mixture")
+        without = log_page(counts, fit, sources=["log.csv"], correction="mixture")
+        assert "toy" in SECTIONS.names()
+    finally:
+        SECTIONS.remove("toy")
+    titles = [section.title for section in page.sections]
+    assert titles[titles.index("A toy") - 1 :][:3] == ["Positions and rates", "A toy", "The labels"]
+    assert "Read from toy.csv." in text(page_html(page))
+    assert "A toy" not in [section.title for section in without.sections]
+    assert "toy" not in SECTIONS.names()
+
+
+@pytest.mark.parametrize("member", list(SECTIONS), ids=lambda member: member.name)
+def test_every_section_has_a_help_and_a_place_of_its_own(member: Any) -> None:
+    assert member.help.endswith(".")
+    assert [other.name for other in SECTIONS if other.make().order == member.make().order] == [member.name]
+
+
 @pytest.mark.parametrize(("mixture", "grades"), [("graded", 3), ("graded", 5), ("nonparametric", 21)])
-def test_several_grades_are_told_as_such(counts: cm.Counts, mixture: str, grades: int) -> None:
+def test_several_grades_are_described_as_grades(counts: cm.Counts, mixture: str, grades: int) -> None:
     fitted = cm.MixtureCorrection(mixture, grades=min(grades, 5)).fit(counts)
     shown = text(report(counts, fitted))
     assert f"how often documents of each of {grades} grades of relevance are clicked there" in shown
@@ -178,6 +286,7 @@ def test_without_a_correction_there_are_no_mixtures_and_no_moves(counts: cm.Coun
     assert "The correction is none, which fits no mixture and so has no verdict on the log." in shown
     assert "No label is far from its document's click-through rate." in shown
     assert "Position by position" not in shown
+    assert "Checks" not in shown
 
 
 # positions, impressions and clicks
@@ -213,10 +322,10 @@ def test_many_places_do_not_make_a_long_report_and_it_says_so() -> None:
     assert len(chosen_groups(fitted)) == 8
     assert len(re.findall("<svg", html)) == 8 + 1 + 4 + 2
     shown = text(html)
-    assert "Shown are 8 of 360; the table at the end has more." in shown
+    assert "Shown are 8 of 360; the table of all places has more." in shown
     assert "Shown are the 6 contexts with the most impressions; 3 are left out." in shown
     assert "160 more places are in the model file." in shown
-    assert len(html) < 400_000
+    assert len(html) < 5_000_000
 
 
 def test_refused_rows_are_in_the_report(tmp_path: Path) -> None:
@@ -226,7 +335,7 @@ def test_refused_rows_are_in_the_report(tmp_path: Path) -> None:
     counts = cm.count(log, bad_rows="skip")
     shown = text(report(counts, cm.MixtureCorrection().fit(counts)))
     assert "rows refused 1" in shown
-    assert f"position is not a whole number from 1 on 1 {log}, row 4, column 'position': '0'" in shown
+    assert "position is not a whole number from 1 on 1 log.csv, row 4, column 'position': '0'" in shown
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -259,9 +368,7 @@ def test_debias_writes_a_report_and_says_so(tmp_path: Path, monkeypatch: pytest.
     write(tmp_path / "log.csv", small_log())
     done = run("debias", "log.csv", "-o", "labels.csv", "--report", "report.html", "--correction", correction)
     assert done.stdout.endswith("Report: report.html (open it in a browser)\n")
-    assert "From log.csv. An impression is one document shown once;" in text(
-        Path("report.html").read_text(encoding="utf-8")
-    )
+    assert "From log.csv." in text(Path("report.html").read_text(encoding="utf-8"))
 
 
 FAILURES = [
@@ -272,7 +379,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("report_name", "message"), FAILURES)
-def test_a_report_that_cannot_be_written_is_told_before_any_work(
+def test_a_report_that_cannot_be_written_is_reported_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report_name: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -283,7 +390,7 @@ def test_a_report_that_cannot_be_written_is_told_before_any_work(
     assert not Path("labels.csv").exists()
 
 
-def test_a_missing_extra_is_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = run("debias", "no such log.csv", "-o", "labels.csv", "--report", "report.html")

@@ -12,7 +12,6 @@ import pytest
 import clickmix as cm
 from clickmix import cli
 from clickmix.engines.choose import choose_engine
-from clickmix.engines.postgres import Postgres
 from logs import Table, small_log
 from servers import Database
 
@@ -23,9 +22,7 @@ COLUMNS = ["query_id", "doc_id", "relevance", "impressions", "clicks"]
 
 def labels(address: str) -> cm.Labels:
     """Labels whose query has not run yet."""
-    engine = choose_engine(address)
-    assert isinstance(engine, Postgres)
-    found = cm.debias("clicks", engine=engine, correction="none")
+    found = cm.debias("clicks", engine=address, correction="none")
     assert isinstance(found, cm.Labels)
     return found
 
@@ -57,7 +54,7 @@ def test_a_table_with_other_columns_is_not_replaced(loaded: Database) -> None:
     with pytest.raises(cm.InputError) as caught:
         labels(loaded.address).write("mine")
     assert str(caught.value) == (
-        "mine: stands there with other columns (a, b) and would be lost. Drop it first, or choose another name. "
+        "mine: this table has other columns (a, b) and would be lost. Drop it first, or choose another name. "
         "Nothing was written."
     )
     assert loaded.tables() == ["clicks", "labels", "mine"]
@@ -78,8 +75,8 @@ def test_a_connection_that_is_cut_before_writing(loaded: Database) -> None:
     with pytest.raises(cm.EngineError) as caught:
         made.write("labels")
     assert str(caught.value) == (
-        "PostgreSQL: the connection was lost: terminating connection due to administrator command. Nothing was "
-        "written; run it again."
+        "PostgreSQL: the connection was lost: terminating connection due to administrator command. Run it again. "
+        "Nothing was written."
     )
     assert_old(loaded)
 
@@ -106,8 +103,8 @@ def test_a_connection_that_is_cut_while_writing(loaded: Database) -> None:
     writer.join()
     loaded.run("COMMIT")
     assert [str(failure) for failure in failures] == [
-        "PostgreSQL: the connection was lost: terminating connection due to administrator command. Nothing was "
-        "written; run it again."
+        "PostgreSQL: the connection was lost: terminating connection due to administrator command. Run it again. "
+        "Nothing was written."
     ]
     assert_old(loaded)
 
@@ -186,7 +183,7 @@ def test_names_as_sql_has_them(database: Database) -> None:
 LOGS: list[tuple[Any, str]] = [
     ("nothing", "nothing: no such table in the database. Give the name as SQL does: schema.table."),
     (["clicks", "clicks"], "clicks: given twice. Its clicks would be counted twice; name it once."),
-    (5, "a int is no log in PostgreSQL. Give the name of a table, or a list."),
+    (5, "PostgreSQL cannot read a log from a int. Give the name of a table, or a list."),
 ]
 
 
@@ -245,7 +242,7 @@ def test_counts_do_not_replace_another_log(loaded: Database) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count("clicks", engine=loaded.address).write("tuesday")
     assert str(caught.value) == (
-        "tuesday: stands there with other columns (query_id, doc_id, position, clicked, device) and would be lost. "
+        "tuesday: this table has other columns (query_id, doc_id, position, clicked, device) and would be lost. "
         "Drop it first, or choose another name. Nothing was written."
     )
     assert loaded.run("SELECT count(clicked) FROM tuesday") == [(300,)]
@@ -253,9 +250,7 @@ def test_counts_do_not_replace_another_log(loaded: Database) -> None:
 
 def test_labels_with_columns_of_somebody_else_are_not_replaced(loaded: Database) -> None:
     loaded.run("ALTER TABLE labels ADD COLUMN checked_by text")
-    with pytest.raises(
-        cm.InputError, match=r"^labels: stands there with other columns \(query_id, .*, checked_by\) and"
-    ):
+    with pytest.raises(cm.InputError, match=r"^labels: this table has other columns \(query_id, .*, checked_by\) and"):
         labels(loaded.address).write("labels")
     assert_old(loaded)
 

@@ -105,7 +105,7 @@ def test_a_table_with_other_columns_is_not_replaced(spark: Any, tmp_path: Path) 
     with pytest.raises(cm.InputError) as caught:
         labels(spark, str(write(tmp_path / "log.parquet", LOG))).write("mine")
     assert str(caught.value) == (
-        "mine: stands there with other columns (a) and would be lost. Drop it first, or choose another name. "
+        "mine: this table has other columns (a) and would be lost. Drop it first, or choose another name. "
         "Nothing was written."
     )
     assert kept_tables(spark) == ["mine"]
@@ -118,7 +118,7 @@ def test_counts_do_not_replace_another_log(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(log, engine=spark).write("tuesday")
     assert str(caught.value) == (
-        "tuesday: stands there with other columns (query_id, doc_id, position, clicked, device) and would be lost. "
+        "tuesday: this table has other columns (query_id, doc_id, position, clicked, device) and would be lost. "
         "Drop it first, or choose another name. Nothing was written."
     )
     assert spark.table("tuesday").count() == 600
@@ -165,8 +165,8 @@ def test_a_folder_that_spark_did_not_write_is_not_replaced(spark: Any, tmp_path:
     with pytest.raises(cm.InputError) as caught:
         choose_engine(spark).write("SELECT 1 AS a", target)
     assert str(caught.value) == (
-        f"{target}: a folder that Spark did not write stands there, with {found.split('/')[0]!r} in it, and would be "
-        "lost. Choose a path that is new, for instance one ending in labels.parquet."
+        f"{target}: Spark did not write this folder, which holds {found.split('/')[0]!r} and would be lost. Choose a "
+        "new path, for instance one ending in labels.parquet."
     )
     assert file.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
@@ -364,4 +364,4 @@ def test_an_engine_has_what_the_log_stage_asks_for(spark: Any) -> None:
     engine: Engine = choose_engine(spark)
     with pytest.raises(cm.SettingError) as caught:
         engine.check_target("`x`")
-    assert str(caught.value) == "'`x`': no name of a table or a folder. Choose another."
+    assert str(caught.value) == "'`x`': not the name of a table or a folder. Choose another one."

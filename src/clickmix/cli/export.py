@@ -1,0 +1,67 @@
+"""The command that hands labels and rankers to other tools: export. Parse, call, print; `cli` takes it in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from clickmix.cli.members import given
+from clickmix.cli.terminal import say, stages
+
+if TYPE_CHECKING:
+    from clickmix.registry import Option
+
+
+def _show_help(context: typer.Context, asked: bool) -> None:
+    """The usual help, and a line for each target; the targets are loaded for this."""
+    if not asked:
+        return
+    from clickmix.export.target import EXPORTS
+
+    typer.echo(context.get_help())
+    for takes in ("labels", "ranker"):
+        typer.echo(f"\nTargets that take {'labels' if takes == 'labels' else 'a ranker'}:")
+        for member in EXPORTS:
+            if EXPORTS.make(member.name).takes == takes:
+                typer.echo(f"  {member.name:<18} {member.help}")
+    raise typer.Exit
+
+
+def export_options() -> list[Option]:
+    """What some target takes, but for the kind of rating, which has a name of its own here."""
+    from clickmix.export.target import EXPORTS
+
+    return [option for option in EXPORTS.options() if option.name != "rating"]
+
+
+def export(
+    given_options: typer.Context,
+    source: Annotated[
+        Path, typer.Argument(metavar="LABELS-OR-RANKER", help="A labels file, or the folder of a ranker.")
+    ],
+    to: Annotated[str, typer.Option(metavar="TARGET", help="Which tool it is for; the targets are below.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The file to write, or the folder where a target needs several.")
+    ],
+    rating: Annotated[
+        Literal["grade", "probability", "expected-gain"] | None,
+        typer.Option("--as", help="Labels: what a rating is; a grade if not given."),
+    ] = None,
+    show_help: Annotated[
+        bool, typer.Option("--help", is_eager=True, callback=_show_help, help="Show this message and exit.")
+    ] = False,
+) -> None:
+    """Write labels as judgments, or a ranker as a model, in the format of another tool."""
+    from clickmix.export.target import export as export_to
+
+    with stages() as stage:
+        stage(f"exporting to {to}")
+        exported = export_to(source, to=to, output=output, rating=rating, **given(given_options))
+    for note in exported.notes:
+        say(note)
+    if exported.requests:
+        say("To upload:")
+    for request in exported.requests:
+        say(f"  {request}")

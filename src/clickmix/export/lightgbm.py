@@ -1,0 +1,39 @@
+"""A ranker -> LightGBM's own text model, under the names of the features."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from clickmix.errors import InputError
+from clickmix.export.models import ModelFiles, ModelTarget
+from clickmix.export.target import EXPORTS
+from clickmix.export.trees import feature_names
+from clickmix.rankers import load_ranker
+
+NOT_IN_NAMES = re.compile(r'[\s",:\[\]{}]')  # LightGBM separates names by blanks, and refuses what JSON needs
+
+
+@EXPORTS.register("lightgbm", help="LightGBM's text model, for lightgbm.Booster and everything that reads it")
+@dataclass(frozen=True, kw_only=True)
+class LightGBM(ModelTarget):
+    """The text as it was trained; only the line with the features' names is new."""
+
+    limits = 'Feature names without blanks and " , : [ ] { }.'
+    titles = ".*"  # the text has no name
+
+    def files(self, source: Path, title: str, output: Path) -> ModelFiles:
+        """The text."""
+        ranker = load_ranker(source)
+        text = getattr(ranker, "model", None)
+        if text is None:
+            raise InputError(
+                f"{source}: this ranker has no trees, and lightgbm takes nothing else. Export it --to onnx."
+            )
+        names = feature_names(ranker)
+        for name in names:
+            if NOT_IN_NAMES.search(name):
+                raise InputError(f'{name!r}: LightGBM takes no blanks and no " , : [ ] {{ }} in the name of a feature.')
+        renamed = re.sub(r"^feature_names=.*$", lambda _: "feature_names=" + " ".join(names), text, count=1, flags=re.M)
+        return ModelFiles(renamed.encode(), {}, (f"LightGBM's text model of {len(names):,} features in {output}.",))

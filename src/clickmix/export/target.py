@@ -1,0 +1,59 @@
+"""Targets: the tools that labels and rankers go to.   labels or ranker -> files of another tool
+
+A target is one file in this folder. It registers itself in `EXPORTS` and says what it takes and where its limits are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from clickmix.errors import InputError
+from clickmix.registry import Family, Option
+
+Takes = Literal["labels", "ranker"]
+TITLE = Option("title", "What to call it in the other tool; as the input if not given.")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export wrote: its files, sentences about them, and the requests that upload them."""
+
+    files: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+
+
+class Target(Protocol):
+    """A tool to export to."""
+
+    @property
+    def takes(self) -> Takes:
+        """What it is made from."""
+
+    @property
+    def limits(self) -> str:
+        """What the tool cannot hold, in a sentence."""
+
+    def write(self, source: Path, output: Path) -> Exported:
+        """Write `source` in the tool's format to `output`; whatever fails, no file is left half written."""
+
+
+EXPORTS: Family[Target] = Family("target", "clickmix.export", first="quepid")
+
+
+def export(source: str | Path, *, to: str, output: str | Path, **options: Any) -> Exported:
+    """Write labels or a ranker in the format of the target `to`."""
+    target = EXPORTS.make(to, **options)
+    source, output = Path(source), Path(output)
+    is_ranker = (source / "ranker.json").exists()
+    if is_ranker and target.takes != "ranker":
+        raise InputError(f"{source}: this is a ranker, and {to} takes labels. Give a labels file.")
+    if source.is_file() and target.takes == "ranker":
+        raise InputError(
+            f"{source}: this is a file, and {to} takes a ranker. Give a folder that `clickmix train` wrote."
+        )
+    if output.resolve() == source.resolve() or (is_ranker and source.resolve() in output.resolve().parents):
+        raise InputError(f"{output}: would replace an input. Choose another name for the output.")
+    return target.write(source, output)

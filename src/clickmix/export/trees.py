@@ -1,0 +1,130 @@
+"""A trained LambdaMART -> its trees as plain data, with the rule for missing values written out.   ranker -> trees
+
+LightGBM goes left where x <= threshold. What it does with a missing value depends on how it was trained: it takes it
+for 0, or sends it where the split says. Engines know only the latter, so each split here says where missing values go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clickmix.errors import InputError
+from clickmix.rankers import Ranker, load_ranker
+from clickmix.rankers.lambdamart import lightgbm_module
+
+LARGEST_FLOAT = np.finfo(np.float32).max
+
+
+@dataclass(frozen=True)
+class Node:
+    """A split: x <= threshold goes to the node `left`, all else to `right`. Or a leaf, which has no feature."""
+
+    feature: int = -1
+    threshold: float = 0.0
+    missing_left: bool = False
+    left: int = 0
+    right: int = 0
+    value: float = 0.0
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is a leaf."""
+        return self.feature < 0
+
+
+Tree = Sequence[Node]  # the root comes first, and a node before its children
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The trees of a ranker, whose score is the sum of their leaves; `names` are its features in their order."""
+
+    names: tuple[str, ...]
+    trees: tuple[Tree, ...]
+
+    @property
+    def splits(self) -> list[Node]:
+        """All splits."""
+        return [node for tree in self.trees for node in tree if not node.is_leaf]
+
+    @property
+    def missing_is_zero(self) -> bool:
+        """Whether a missing value goes wherever 0 goes, at every split."""
+        return all(split.missing_left == (split.threshold >= 0) for split in self.splits)
+
+    @property
+    def missing_is_right(self) -> bool:
+        """Whether a missing value goes right at every split."""
+        return not any(split.missing_left for split in self.splits)
+
+
+def feature_names(ranker: Ranker) -> tuple[str, ...]:
+    """The names of a ranker's features in their order: its own, or feature_1, feature_2, ..."""
+    named: Sequence[str] = getattr(ranker, "feature_names", ())
+    return tuple(named) or tuple(f"feature_{i + 1}" for i in range(ranker.features))
+
+
+def read_trees(folder: Path, *, target: str) -> Trees:
+    """The trees of the ranker in a folder; one that a target cannot follow exactly is refused by name."""
+    ranker = load_ranker(folder)
+    text = getattr(ranker, "model", None)
+    if text is None:
+        raise InputError(f"{folder}: this ranker has no trees, and {target} takes nothing else. Export it --to onnx.")
+    return trees_of(text, feature_names(ranker), target=target)
+
+
+def trees_of(text: str, names: tuple[str, ...], *, target: str) -> Trees:
+    """The trees in LightGBM's text of a ranker."""
+    dump = lightgbm_module().Booster(model_str=text).dump_model()
+    return Trees(names, tuple(_flat(info["tree_structure"], names, target) for info in dump["tree_info"]))
+
+
+def _flat(root: dict[str, Any], names: Sequence[str], target: str) -> Tree:
+    """The nodes of a tree, numbered in the order in which a walk from left to right meets them."""
+    nodes: list[Node] = []
+    waiting: list[tuple[dict[str, Any], int, str]] = [(root, -1, "")]
+    while waiting:
+        found, parent, side = waiting.pop()
+        number = len(nodes)
+        if parent >= 0:
+            nodes[parent] = Node(**{**vars(nodes[parent]), side: number})
+        if "split_feature" not in found:
+            nodes.append(Node(value=float(found["leaf_value"])))
+            continue
+        feature = int(found["split_feature"])
+        if found["decision_type"] != "<=":
+            raise InputError(f"{names[feature]}: splits by category cannot be exported to {target}. Train on numbers.")
+        if found["missing_type"] == "Zero":
+            raise InputError(
+                f"{names[feature]}: 0 means missing, which {target} cannot follow. Train without zero_as_missing."
+            )
+        threshold = float(found["threshold"])
+        missing_left = bool(found["default_left"]) if found["missing_type"] == "NaN" else threshold >= 0
+        nodes.append(Node(feature, threshold, missing_left))
+        waiting += [(found["right_child"], number, "right"), (found["left_child"], number, "left")]
+    return tuple(nodes)
+
+
+def above32(number: np.float32) -> np.float32:
+    """The next number above in single precision, or the largest itself: JSON has no infinity.
+
+    LightGBM tells missing values from all others by a threshold above all numbers.
+    """
+    return number if number == LARGEST_FLOAT else np.nextafter(number, np.float32(np.inf))
+
+
+def floor32(threshold: float) -> np.float32:
+    """The largest single-precision number up to a threshold: in single precision, x <= both means the same.
+
+    >>> float(floor32(0.1)) <= 0.1 < float(np.nextafter(floor32(0.1), np.float32(1)))
+    True
+    """
+    with np.errstate(over="ignore"):
+        nearest = np.float32(threshold)
+    # As Python numbers: numpy would round the threshold before it compares.
+    return nearest if float(nearest) <= threshold else np.float32(np.nextafter(nearest, np.float32(-np.inf)))

@@ -1,0 +1,276 @@
+"""Results: what people want to know of a fit, as plain values and rows.   MixtureFit, verdict -> terminal, HTML, JSON
+
+The report reads fits, verdicts and changes of labels here and in `mixture_figures`, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from clickmix.corrections.check import Check
+from clickmix.corrections.mixture_based.fit import CellEvidence, MixtureFit
+from clickmix.corrections.mixture_based.model_file import FITTED
+from clickmix.counts.counts import Counts
+from clickmix.judging.changes import Moved
+from clickmix.judging.verdict import Judgement, judge
+from clickmix.mixtures.group import Group
+from clickmix.mixtures.impressions_needed import TARGET, impressions_for
+from clickmix.mixtures.mixture import Mixture, Verdict
+from clickmix.report.rows import Column, Estimate, Rows, Value, json_value
+from clickmix.report.words import cut, percent, several
+
+MOST_CELLS = 3  # in the evidence of a document
+Tone = Literal["good", "note", "bad"]
+MEANING: Mapping[Verdict, str] = {
+    Verdict.SEPARATED: "clicks tell relevant documents from others",
+    Verdict.OVERLAPPING: "fitted, but clicks leave many labels unsure",
+    Verdict.ONE_RATE: "one click rate explains everything; clicks say nothing, labels are the neighbours' prior",
+    Verdict.NO_CLICKS: "nobody clicked; labels are the neighbours' prior",
+    Verdict.ALL_CLICKED: "everything was clicked; labels are the neighbours' prior",
+    Verdict.TOO_FEW_DOCUMENTS: "joined to a neighbouring position before fitting",
+    Verdict.NOT_CONVERGED: "the fit stopped while it was still improving; do not rely on it",
+}
+# By the name of a log's verdict: its colour, and what to do next.
+NEXT: Mapping[str, tuple[Tone, str]] = {
+    "trustworthy": ("good", "Train a ranker on these labels. Start with the queries that would gain most."),
+    "usable": ("note", "Use these labels, and read the checks first: they say where to be careful."),
+    "needs more data": (
+        "note",
+        "Collect more clicks before you train on these labels, or use only documents with a narrow interval.",
+    ),
+    "violates the assumptions": (
+        "bad",
+        "Do not train on these labels yet. The failed checks say what to change: another --examination, "
+        "--context columns, or --mixture.",
+    ),
+    "do not use": ("bad", "Do not train on these labels. The failed checks say why."),
+}
+ABOVE = (
+    "above: the labels of the documents above, topmost first, in quarters (0 to 4). rare: patterns too rare to fit "
+    "alone, joined with others of about the same click rate."
+)
+NEEDED = f"needed: impressions of a document that bring the error of its label down to {TARGET:g} at that place."
+PLACES = (
+    Column("place", "text", help="A position, in its context where there is one."),
+    Column("documents", "count", help="Documents seen there.", rank=6),
+    Column("impressions", "count", help="How often a document was shown there.", rank=3),
+    Column("clicks", "count", help="How often a document was clicked there.", rank=7),
+    Column("lowest_rate", "rate", help="Click rate of documents that are not relevant, ± half a 95% interval.", rank=1),
+    Column("highest_rate", "rate", help="Click rate of the most relevant documents, ± half a 95% interval.", rank=1),
+    Column("prior", "share", help="Mean relevance of the documents there, before any click.", rank=8),
+    Column("separation", "share", help="Share of the uncertainty about relevance that clicks remove.", rank=2),
+    Column("error", "number", help="Expected error of a label from clicks there (RMSE).", rank=5),
+    Column("needed", "count", help=NEEDED.removeprefix("needed: ").capitalize(), rank=4),
+    Column("group", "count", help="Places with the same number were fitted together.", rank=9),
+    Column("verdict", "text", help="What the fit can say there."),
+)
+CHECKS = (
+    Column("outcome", "outcome", help="pass, note (more than half way to the limit) or fail."),
+    Column("violation", "text", title="looked for"),
+    Column("statistic", "number", title="size", help="How strong the sign is.", rank=1),
+    Column("limit", "number", help="As strong as in logs that keep the assumptions.", rank=2),
+    Column("evidence", "sentence", title="what was seen", rank=3),
+)
+FURTHEST = (
+    Column("query_id", "text", title="query"),
+    Column("doc_id", "text", title="document"),
+    Column("before", "label", help="The label in the previous file."),
+    Column("now", "label", help="The label in this run."),
+    Column("move", "label", help="Now less before."),
+)
+
+
+@dataclass(frozen=True)
+class VerdictResult:
+    """The verdict on a log: its name for machines, a sentence, its colour, what to do next, and the evidence."""
+
+    name: str
+    sentence: str
+    tone: Tone
+    next: str
+    times_more_data: float | None
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FitResults:
+    """A fit as values: the verdict, a row per place, a row per check, and sentences on how it was fitted."""
+
+    verdict: VerdictResult
+    error: float
+    separation: float
+    grades: int
+    places: Rows
+    checks: Rows
+    notes: tuple[str, ...]
+
+    def json(self) -> dict[str, Any]:
+        """Raw values for `--json`: verdict, errors, places and checks."""
+        return {
+            "verdict": self.verdict.name,
+            "verdict_sentence": self.verdict.sentence,
+            "times_more_data": json_value(self.verdict.times_more_data),
+            "evidence": list(self.verdict.evidence),
+            "expected_error": self.error,
+            "separation": self.separation,
+            "grades": self.grades,
+            "places": self.places.json(),
+            "checks": self.checks.json(),
+        }
+
+
+@dataclass(frozen=True)
+class ChangeResults:
+    """How labels changed since the previous file: documents in both, new, gone, far moved, and the furthest ones."""
+
+    both: int
+    new: int
+    gone: int
+    far: int
+    mean_move: float
+    furthest: Rows
+
+    def json(self) -> dict[str, Any]:
+        """Raw values for `--json`."""
+        names = ("both", "new", "gone", "far", "mean_move")
+        return {**{name: getattr(self, name) for name in names}, "furthest": self.furthest.json()}
+
+
+def mixture_of(fitted: Any) -> MixtureFit | None:
+    """The fit if its correction fits a mixture, which alone has places and a verdict; else None."""
+    return fitted if isinstance(fitted, MixtureFit) else None
+
+
+def fit_results(fitted: MixtureFit) -> FitResults:
+    """Turn a fit into plain values, once for every drawer."""
+    return FitResults(
+        verdict=_verdict(fitted),
+        error=fitted.error,
+        separation=fitted.separation,
+        grades=fitted.grades,
+        places=Rows(PLACES, tuple(_place_rows(fitted))),
+        checks=Rows(CHECKS, tuple(map(_check_row, fitted.checks)), cards=True),
+        notes=tuple(fit_sentences(fitted)),
+    )
+
+
+def change_results(moved: Moved) -> ChangeResults:
+    """Turn a comparison with previous labels into plain values."""
+    rows = tuple((query, doc, before, now, now - before) for query, doc, before, now in moved.furthest)
+    furthest = Rows(FURTHEST, rows, "Labels that moved furthest", cards=True)
+    return ChangeResults(moved.both, moved.new, moved.gone, moved.far, moved.mean_move, furthest)
+
+
+def usual_rates(fitted: MixtureFit) -> dict[int, tuple[float, float]]:
+    """By position, the click rates of documents that are not relevant and most relevant, to four digits.
+
+    Empty where a place is more than a position.
+    """
+    if fitted.context:
+        return {}
+    return {
+        seen.place.position: (float(f"{group.mixture.rates[0]:.4g}"), float(f"{group.mixture.rates[-1]:.4g}"))
+        for group in fitted.groups
+        for seen in group.places
+        if group.mixture.informative
+    }
+
+
+def evidence_sentences(fitted: MixtureFit, counts: Counts, query_id: object, doc_id: object) -> str:
+    """Place by place, what was seen of a document and what is usual there."""
+    groups = {seen.place.describe(fitted.context): group for group in fitted.groups for seen in group.places}
+    cells = sorted(fitted.explain(counts, query_id, doc_id).cells, key=lambda cell: -cell.impressions)
+    more = len(cells) - MOST_CELLS
+    texts = [_evidence(cell, groups[cell.place].mixture.rates) for cell in cells[:MOST_CELLS]]
+    return " ".join([*texts, *([f"And {several(more, 'more place')}."] if more > 0 else [])])
+
+
+def _evidence(cell: CellEvidence, rates: Sequence[float]) -> str:
+    place = cut(cell.place[:1].upper() + cell.place[1:])
+    seen = f"{place}: {cell.clicks:,} of {cell.impressions:,}, {percent(cell.clicks / cell.impressions)}"
+    if len(rates) == 1:
+        return f"{seen}. Clicks say nothing about relevance there."
+    most = "relevant" if len(rates) == 2 else "most relevant"
+    return f"{seen}. Usual there: {percent(rates[-1])} if {most}, {percent(rates[0])} if not."
+
+
+def _verdict(fitted: MixtureFit) -> VerdictResult:
+    judged = judge(fitted)
+    tone, todo = NEXT.get(str(judged.judgement), ("note", "Read the checks before you use these labels."))
+    sentence = f"This log {'is ' if judged.judgement is Judgement.TRUSTWORTHY else ''}{judged}."
+    name = str(judged.judgement).replace(" ", "-")
+    return VerdictResult(name, sentence, tone, todo, judged.times, tuple(judged.sentences))
+
+
+def _place_rows(fitted: MixtureFit) -> Iterator[tuple[Value, ...]]:
+    """A row per place, context by context; with a cascade, whose context is the list above, position by position."""
+    groups: Sequence[Group] = fitted.groups
+    if fitted.examination != "pbm":
+        groups = sorted(groups, key=lambda group: group.places[0].place)
+    for number, group in enumerate(groups, 1):
+        fit = _mixture_values(group)
+        for seen in group.places:
+            name = seen.place.describe(fitted.context)
+            yield name, seen.documents, seen.impressions, seen.clicks, *fit, number, str(group.verdict(seen))
+
+
+def _mixture_values(group: Group) -> tuple[Value, ...]:
+    mixture = group.mixture
+    if not mixture.informative:
+        return Estimate(mixture.rates[0]), None, group.prior_relevance, None, None, None
+    errors = mixture.standard_errors or (None, None)
+    low, high = (
+        Estimate(rate, None if error is None else 1.96 * error * rate * (1 - rate))
+        for rate, error in zip((mixture.rates[0], mixture.rates[-1]), errors, strict=True)
+    )
+    return low, high, group.prior_relevance, mixture.separation, mixture.error, _needed(mixture)
+
+
+def _needed(mixture: Mixture) -> float | None:
+    """Impressions until the label is good enough; infinite beyond reach, None where a Gaussian cannot tell."""
+    needed = impressions_for(mixture)
+    return needed if needed is not None or mixture.variances is not None else math.inf
+
+
+def _check_row(check: Check) -> tuple[Value, ...]:
+    outcome = "fail" if check.found else "note" if check.statistic > check.limit / 2 else "pass"
+    return outcome, str(check.violation), check.statistic, check.limit, check.evidence
+
+
+def fit_sentences(fitted: MixtureFit) -> list[str]:
+    """Say how the fit was made, and what the verdicts on its places mean."""
+    verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
+    return [
+        _how_fitted(fitted),
+        *([] if fitted.examination == "pbm" else [ABOVE]),
+        *_choice(fitted),
+        f"Clicks at one place remove {fitted.separation:.0%} of the uncertainty about relevance, on average.",
+        *(
+            f"{verdict}: {places:,} of {verdicts.total():,} places; {MEANING[verdict]}."
+            for verdict, places in verdicts.items()
+        ),
+        NEEDED,
+    ]
+
+
+def _how_fitted(fitted: MixtureFit) -> str:
+    moving = f"{fitted.moving:.0%} of documents were seen at several places"
+    shared = ", neighbouring positions learning from each other" if fitted.shared else ""
+    return f"Fitted {FITTED[fitted.jointly]} ({moving}){shared}, {fitted.mixture} mixture, {fitted.prior} prior."
+
+
+def _choice(fitted: MixtureFit) -> list[str]:
+    """Say which number of grades was chosen, and by how much."""
+    others = {grades: bic for grades, bic in fitted.bics.items() if grades != fitted.grades}
+    if fitted.mixture != "auto" or not others or fitted.grades not in fitted.bics:
+        return []
+    if not any(group.mixture.informative for group in fitted.groups):
+        return []  # the number was chosen to look for grades, and there are none
+    second = min(others, key=lambda grades: others[grades])
+    ahead = others[second] - fitted.bics[fitted.grades]
+    by = f"BIC better by {ahead:,.0f} than" if ahead >= 0 else f"they are fewer, and BIC is within {-ahead:.1f} of that"
+    return [f"{fitted.grades} grades of relevance were chosen: {by} with {second}."]

@@ -1,0 +1,68 @@
+"""Sections: the parts of the report on a log. A section is one file that registers itself.   LogReport -> Section
+
+    @SECTIONS.register("clicks", help="How often people click.")
+    class Clicks:
+        order = 35
+
+        def section(self, report: LogReport) -> Section | None:
+            impressions, clicks = report.counts.totals()
+            return Section("Clicks", [f"{clicks:,} of {impressions:,} impressions were clicked."])
+
+gives the report one more section between those of order 30 and 40. None leaves it out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from clickmix.corrections.mixture_based.fit import MixtureFit
+from clickmix.counts.counts import Counts
+from clickmix.groups.places import Histogram
+from clickmix.registry import Family
+from clickmix.report.log_numbers import LabelBins, LabelTable
+from clickmix.report.pages import Section
+from clickmix.report.query_numbers import QueryTable
+from clickmix.report.results import ChangeResults, FitResults
+
+
+@dataclass(frozen=True)
+class LogReport:
+    """What a section is given: the counts, the fit, the labels, and what the caller said of them.
+
+    `mixture` and `results` are None where the correction fits no mixture; `changes` where no previous labels were
+    given. `sources` are file names without folders. The tables live in the engine.
+    """
+
+    counts: Counts
+    fitted: Any
+    mixture: MixtureFit | None
+    results: FitResults | None
+    changes: ChangeResults | None
+    histogram: Histogram
+    labels: LabelTable
+    bins: LabelBins
+    queries: QueryTable
+    correction: str
+    sources: tuple[str, ...]
+    command: str
+    date: str
+
+
+class LogSection(Protocol):
+    """A member of the family: its place in the report, and what makes its section."""
+
+    order: int
+
+    def section(self, report: LogReport) -> Section | None:
+        """The section for this report, or None where there is nothing to say."""
+        ...
+
+
+SECTIONS: Family[LogSection] = Family("section", "clickmix.report.sections")
+
+
+def log_sections(report: LogReport) -> list[Section]:
+    """Every section that has something to say, in order."""
+    members = sorted((member.make() for member in SECTIONS), key=lambda member: member.order)
+    return [section for member in members if (section := member.section(report)) is not None]

@@ -1,0 +1,35 @@
+"""What changed: how labels moved since the previous file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clickmix.report.pages import Section
+from clickmix.report.section import SECTIONS, LogReport
+from clickmix.report.words import number_text, several
+
+
+@SECTIONS.register("changes", help="What changed since the previous labels.")
+class Changes:
+    """Documents new, gone and moved, and the labels that moved furthest."""
+
+    order = 10
+
+    def section(self, report: LogReport) -> Section | None:
+        """None without previous labels."""
+        changes = report.changes
+        if changes is None:
+            return None
+        shown = report.queries.may_show([str(row[0]) for row in changes.furthest.rows])
+        rows = tuple(row for row in changes.furthest.rows if str(row[0]) in shown)
+        table = replace(changes.furthest, rows=rows)
+        prose = (
+            f"{several(changes.both, 'document')} had a label before and have one now; on average it moved by "
+            f"{number_text(changes.mean_move)}."
+        )
+        facts = [
+            ("moved by more than 0.1", f"{changes.far:,}"),
+            ("new documents", f"{changes.new:,}"),
+            ("gone documents", f"{changes.gone:,}"),
+        ]
+        return Section("What changed since the previous labels", [prose], facts, rows=[table] if rows else [])

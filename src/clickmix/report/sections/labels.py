@@ -1,0 +1,52 @@
+"""Labels: how many are near 0 and 1, and how many are unsure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
+from clickmix.report.pages import Section
+from clickmix.report.section import SECTIONS, LogReport
+from clickmix.report.words import percent
+
+FEWEST = 0.5  # documents, where the logarithmic axis begins
+
+
+@SECTIONS.register("labels", help="How labels are distributed.")
+class LabelDistribution:
+    """A histogram of labels beside the click-through rates they replace."""
+
+    order = 40
+
+    def section(self, report: LogReport) -> Section:
+        """Shares of sure labels, the mean label, the mean interval, and the histogram."""
+        bins, two = report.bins, report.mixture is not None and report.mixture.grades == 2
+        edges = np.linspace(0, 1, len(bins.labels) + 1)
+        rates = np.maximum(bins.rates, FEWEST)
+        line = Line("click-through rates", (edges[1:] + edges[:-1]) / 2, rates, colour="vermillion", points=False)
+        figure = Figure(
+            "Labels, and the click-through rates they replace",
+            Axis("label, or click-through rate", 0, 1),
+            [
+                Panel(
+                    Axis("documents, logarithmic scale", low=FEWEST, log=True),
+                    [Bars("labels", edges, bins.labels, colour="blue"), line],
+                )
+            ],
+            note="Sure labels are at the ends: 0 is surely not relevant, 1 surely relevant."
+            if two
+            else "0 is not relevant, 1 most relevant.",
+        )
+        between = "; the others are unsure" if two else ""
+        mean = ": the share of relevant documents, as far as clicks can tell" if two else ""
+        points = [
+            f"{percent(bins.low)} of the documents have a label below 0.1, {percent(bins.high)} one of 0.9 or "
+            f"more{between}.",
+            f"The mean label is {bins.mean:.3f}{mean}.",
+            *(
+                [f"The interval of a label is {bins.interval:.2f} wide on average."]
+                if bins.interval is not None
+                else []
+            ),
+        ]
+        return Section("The labels", points=points, figures=[figure])

@@ -1,0 +1,43 @@
+"""Queries: those that sorting by labels would help most, each with its result list and its evidence."""
+
+from __future__ import annotations
+
+from clickmix.report.pages import Section
+from clickmix.report.query_list import QueryList
+from clickmix.report.query_numbers import DEPTH, MOST_BYTES, read_queries
+from clickmix.report.results import usual_rates
+from clickmix.report.section import SECTIONS, LogReport
+from clickmix.report.words import several
+
+
+@SECTIONS.register("queries", help="Queries that would gain most, with their result lists.")
+class Queries:
+    """As many queries as fit into the file, the largest gain first."""
+
+    order = 20
+
+    def section(self, report: LogReport) -> Section:
+        """A list of queries, and how many are not in it."""
+        table, usual = report.queries, usual_rates(report.mixture) if report.mixture else {}
+        shown = QueryList(read_queries(table), usual).within(MOST_BYTES)
+        held = len(shown.queries)
+        left = table.queries - table.hidden - held
+        prose = [
+            "Where the order people saw and the order of the labels differ most: the gain in DCG@10 if results were "
+            "sorted by label, the largest first. Open a query to see its results in the order shown, what label each "
+            "got, and where it was shown and clicked.",
+            f"This file holds {held:,} of {several(table.queries, 'query', 'queries')}, of each the documents "
+            f"among the first {DEPTH}, as shown or by label."
+            + (f" {left:,} with smaller gains did not fit." if left else "")
+            + (f" {_left_out(table.hidden, table.min_sessions)}" if table.hidden else ""),
+        ]
+        return Section("Queries", prose, queries=shown if held else None)
+
+
+def _left_out(hidden: int, min_sessions: int) -> str:
+    """Say how many queries are too rare to be shown."""
+    are, their = ("is", "its") if hidden == 1 else ("are", "their")
+    return (
+        f"{hidden:,} {are} left out because {their} documents were shown fewer than {min_sessions} times on average: "
+        "rare queries can be personal (--report-min-sessions)."
+    )

@@ -1,0 +1,98 @@
+"""Documents: JSON files that name their kind and version and carry a checksum of their payload."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from clickmix.errors import FormatError, InputError
+from clickmix.storage.atomic import write_atomically
+
+LARGEST_DOCUMENT = 256 * 1024 * 1024
+
+
+def write_document(path: str | Path, *, kind: str, version: int, payload: dict[str, Any]) -> None:
+    """Write a document, whole or not at all."""
+    write_atomically(path, document_text(kind=kind, version=version, payload=payload).encode())
+
+
+def document_text(*, kind: str, version: int, payload: dict[str, Any]) -> str:
+    """The text of a document. Keys are sorted and NaN is refused, so the same payload always gives the same text.
+
+    >>> print(document_text(kind="x", version=1, payload={"b": 1, "a": 0.5}))  # doctest: +ELLIPSIS
+    {
+     "checksum": "...",
+     "kind": "x",
+     "payload": {
+      "a": 0.5,
+      "b": 1
+     },
+     "version": 1
+    }
+    <BLANKLINE>
+    """
+    document = {"kind": kind, "version": version, "payload": payload, "checksum": _checksum(payload)}
+    return json.dumps(document, sort_keys=True, allow_nan=False, indent=1, ensure_ascii=False) + "\n"
+
+
+def read_document(path: str | Path, *, kind: str, version: int) -> dict[str, Any]:
+    """The payload of a document of this kind and version; any other file, and a damaged one, is refused."""
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"{path}: no such file. Expected a {kind}.")
+    if not path.is_file():
+        raise InputError(f"{path}: not a file. Expected a {kind}.")
+    if path.stat().st_size > LARGEST_DOCUMENT:
+        raise FormatError(f"{path}: larger than {LARGEST_DOCUMENT // 1024**2} MiB, so not a {kind}.")
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}: damaged, or not a {kind}: not UTF-8 text.") from None
+    return parse_document(text, kind=kind, version=version, where=str(path))
+
+
+def parse_document(text: str, *, kind: str, version: int, where: str) -> dict[str, Any]:
+    """The payload of a document given as text; `where` names it in messages."""
+    try:
+        document = strict_json(text)
+    except (ValueError, RecursionError):
+        raise FormatError(f"{where}: damaged, or not a {kind}: not a JSON document.") from None
+    if not isinstance(document, dict) or set(document) != {"kind", "version", "payload", "checksum"}:
+        raise FormatError(f"{where}: damaged, or not a {kind}: expected kind, version, payload and checksum.")
+    if document["kind"] != kind:
+        raise FormatError(f"{where}: found a {document['kind']!r}, expected a {kind!r}.")
+    if type(document["version"]) is not int or document["version"] != version:
+        raise FormatError(
+            f"{where}: format version {document['version']!r}, this clickmix reads version {version}. "
+            "Make the file again with this clickmix, or use the one that wrote it."
+        )
+    payload = document["payload"]
+    if not isinstance(payload, dict) or document["checksum"] != _checksum(payload):
+        raise FormatError(f"{where}: damaged: the checksum does not fit the contents. Make the file again.")
+    return payload
+
+
+def strict_json(text: str) -> Any:
+    """Parse JSON whose numbers are all finite and whose keys are unique; else a ValueError or RecursionError."""
+    return json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_unique_keys)
+
+
+def _checksum(payload: dict[str, Any]) -> str:
+    canonical = json.dumps(payload, sort_keys=True, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):  # json.loads takes NaN and Infinity, and reads 1e999 as infinite
+        raise ValueError(text)
+    return value
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return dict(pairs)

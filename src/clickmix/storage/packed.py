@@ -1,0 +1,81 @@
+"""Gzipped files: check them whole, or unpack them into the temporary folder."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import os
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from clickmix.errors import EngineError, InputError
+
+BLOCK = 1 << 20
+LONG_LINE = 8 * BLOCK  # bytes: longer lines may not fit in a reader's buffer
+
+
+def unpack(packed: Path, target: Path) -> None:
+    """Write the contents of a gzipped file to a new file."""
+    with _unpacking(packed) as source:
+        write_blocks(iter(lambda: source.read(BLOCK), b""), target)
+
+
+def write_blocks(blocks: Iterable[bytes], target: Path) -> None:
+    """Write a new file in the temporary folder."""
+    try:
+        with target.open("xb") as out:
+            out.writelines(blocks)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise  # the source is at fault
+        raise temporary_is_full(target.parent) from None
+
+
+def check_packed(files: Sequence[Path]) -> list[Path]:
+    """Refuse a gzipped file that is damaged or cut off; return the files that have a long line.
+
+    Readers may ignore the checksum at the end, so every file is unpacked here, several at a time.
+    """
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(max_workers=os.cpu_count())
+    try:
+        found = pool.map(lambda file: _check_packed(file, stop), files)
+        return [file for file, has_long_line in zip(files, found, strict=True) if has_long_line]
+    finally:  # after an error, or Ctrl-C, the others stop too
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def _check_packed(packed: Path, stop: threading.Event) -> bool:
+    """Whether some line has LONG_LINE bytes or more, as far as whole blocks tell."""
+    lengths = [0]  # of blocks in a row without a line's end
+    with _unpacking(packed) as source:
+        while (block := source.read(BLOCK)) and not stop.is_set():
+            lengths.append(0 if b"\n" in block or b"\r" in block else lengths[-1] + len(block))
+    return max(lengths) >= LONG_LINE
+
+
+@contextlib.contextmanager
+def _unpacking(packed: Path) -> Iterator[gzip.GzipFile]:
+    try:
+        with gzip.open(packed) as source:
+            yield source
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise  # the target is at fault
+        raise InputError(
+            f"{packed}: cannot be unpacked: {error}. The file may be damaged or cut off; copy it again."
+        ) from None
+
+
+def temporary_is_full(folder: Path) -> EngineError:
+    """The error for a disk without room for `folder`, which lies in the temporary folder."""
+    return EngineError(
+        f"{folder.parent}: the temporary folder is full. Free some of it, or choose another one with the environment "
+        "variable TMPDIR.",
+        nothing_written=True,
+    )
