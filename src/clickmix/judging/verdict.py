@@ -28,7 +28,7 @@ from clickmix.mixtures.impressions_needed import MOST, TARGET, check_target, exp
 from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
-MOST_JOINED = 0.1  # share of documents that may stand at places too small to be fitted by themselves
+MOST_JOINED = 0.1  # largest share of documents at places too small to be fitted
 MOST_GROUPS = 100  # that are asked how much more data they need
 LEAST_DATA = 1e-3  # times the impressions: where the search ends
 
@@ -146,13 +146,13 @@ def _goal(fitted: MixtureFit, target: float) -> float:
 
 
 def _uncertainty(fitted: MixtureFit) -> float:
-    """The squared error to expect without any click."""
+    """The expected squared error without any clicks."""
     documents = sum(group.documents for group in fitted.groups)
     return sum(group.documents * group.prior_variance for group in fitted.groups) / documents
 
 
 def _squared_error(group: Group, times: float, error: Callable[[int], float]) -> float:
-    """To expect with so many times the impressions; the `error` of whole numbers is joined by straight lines."""
+    """The expected squared error with `times` the impressions, interpolated between whole numbers."""
     if not group.mixture.informative:
         return group.squared_error
     n = min(times * group.impressions / group.documents, MOST - 1)

@@ -3,7 +3,7 @@
 The paper asks for n = Omega((max sigma / (mu_1 - mu_0))^2) impressions; here is the number itself. With n impressions
 of a document of unknown relevance r, c of them clicked,
     V(n) = sum_c P(c) Var(r | c),    P(c) = sum_k w_k Binomial(c; n, p_k)
-is the squared error to expect of its label. It never rises with n, so the n that brings it under a target is found by
+is the expected squared error of its label. It never rises with n, so the n that brings it under a target is found by
 doubling and halving.
 """
 

@@ -21,7 +21,7 @@ from clickmix.types import Floats
 class JointFit:
     """A mixture and prior weights (group x grade) for every group; BIC over documents; the way up.
 
-    `error` is the root mean squared error to expect of labels, from all the places where a document was seen.
+    `error` is the expected root mean squared error of labels, from all the places where a document was seen.
     """
 
     mixtures: tuple[Mixture, ...]

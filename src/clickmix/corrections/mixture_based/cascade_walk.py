@@ -1,4 +1,4 @@
-"""The walk down result lists: at each position what stands above is known, and says who shares a group.
+"""The walk down result lists: at each position what is above is known, and decides which documents share a group.
 
     counts by list -> counts with the group as a context column
 All of it is SQL over the table by list, a handful of statements per position; only sums, the frequent patterns and a
