@@ -203,7 +203,7 @@ def label(
         if error.role != "context":
             raise
         raise InputError(  # the model says which columns it needs, so the user cannot name others
-            f"{error.problem} {model} was fitted with context {context}: give the log's columns these names, or fit a "
+            f"{error.problem} {model} was fitted with context {context}: rename the log's columns, or fit a "
             "model without them."
         ) from None
     unseen = fitted.unseen(counted)
