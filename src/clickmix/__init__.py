@@ -1,4 +1,4 @@
-"""clickmix turns a biased click log into relevance labels a ranker can be trained on, and shows how sure it is.
+"""clickmix turns a biased click log into relevance labels you can train a ranker on, and shows how sure it is.
 
 >>> import clickmix as cm
 >>> counts = cm.Counts.from_arrays(["q"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# The public names in the order of the walk, each with its module: imported when first asked for, so that the command
-# answers at once.
+# The public names in the order of the walk, each with its module. They are imported when first used, so that the
+# command answers at once.
 _MODULES = {
     "count": "clickmix.counts.counts",
     "Counts": "clickmix.counts.counts",

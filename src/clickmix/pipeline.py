@@ -1,4 +1,4 @@
-"""The walk on one page: read and count a log, fit a correction, label, judge. The command and Python both call it.
+"""The walk on one page: count a log, fit a correction, label, judge. The command and Python both use it.
 
 log -> counts -> fit -> labels
                   fit -> verdict
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 class Watch(Protocol):
-    """Whoever wants to know which stage is at work; what it gives is told the share that is done."""
+    """Called with the name of each stage; gives a function that is called with the share done, or None."""
 
     def __call__(self, stage: str, /) -> AbstractContextManager[Progress | None]: ...
 
 
 def unwatched(stage: str) -> AbstractContextManager[Progress | None]:
-    """Nobody looks."""
+    """Report no progress."""
     return nullcontext()
 
 
 @dataclass(frozen=True)
 class Debiased:
-    """What became of a log: its counts, what was fitted to them, and the labels, which are computed when asked for."""
+    """The results for a log: its counts, the fit, and the labels, which are computed when first used."""
 
     counts: Counts
     fit: Fitted
@@ -54,10 +54,10 @@ def debias(
     engine: object = None,
     **options: Any,
 ) -> Any:
-    """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame.
+    """Turn a click log into relevance labels: `Labels` for paths, tables and counts; a frame for a frame.
 
-    `correction` is a name, with its own `options` (`mixture="binomial"`, `parameters="ab.json"`, ...), or any object
-    with `fit(counts)`.
+    `correction` is a name with its `options` (`mixture="binomial"`, `parameters="ab.json"`, ...), or any object with
+    `fit(counts)`.
     """
     chosen = choose_correction(correction, **options)
     if isinstance(log, Counts):
@@ -80,28 +80,28 @@ def debias(
 def fit_and_label(
     counts: Counts, correction: Correction, *, judging: bool = False, watch: Watch = unwatched
 ) -> Debiased:
-    """Fit a correction to counts and label them; with `judging`, also look whether the log keeps its assumptions."""
+    """Fit a correction to counts and label them; with `judging`, also check the assumptions on the log."""
     with watch("fitting") as progress:
         fit = correction.fit(counts, progress=progress)
     if judging:
-        from clickmix.judging.checks import checked  # late: who wants labels alone needs no checks
+        from clickmix.judging.checks import checked  # late: labels alone need no checks
 
         fit = checked(fit, counts)
     return Debiased(counts, fit, fit.label(counts))
 
 
 def choose_correction(correction: str | Correction, **options: Any) -> Correction:
-    """The correction of that name with its options; a correction is taken as it is."""
+    """Make the correction of that name with its options; pass an object through."""
     if isinstance(correction, str):
         return CORRECTIONS.make(correction, **options)
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise SettingError(f"{given[0]}: the correction is an object that has its settings. Leave {given[0]} out.")
+        raise SettingError(f"{given[0]}: the correction is an object with its own settings. Leave {given[0]} out.")
     return correction
 
 
 def _check_counted(**settings: Any) -> None:
-    """Settings of counting say nothing about a log that is counted."""
+    """Refuse settings that only matter for counting."""
     for name, value in settings.items():
         if value and (name, value) != ("bad_rows", "fail"):
-            raise SettingError(f"{name}: these are counts, made without it. Give it to clickmix.count.")
+            raise SettingError(f"{name}: this log is already counted. Pass {name} to clickmix.count instead.")

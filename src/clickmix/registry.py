@@ -1,8 +1,7 @@
 """Families: what can be chosen by name. A member is one file that registers itself.
 
-A family imports its modules, packages with all they hold, the first time somebody asks for a name. Packages
-installed beside clickmix add members through the entry point group `clickmix`: each entry names a module that registers
-its members when it is imported.
+A family imports its modules and packages the first time it is asked for a name. Other installed packages add members
+through the entry point group `clickmix`: each entry names a module that registers its members when imported.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ ENTRY_POINTS = "clickmix"
 
 @dataclass(frozen=True)
 class Option:
-    """A setting that some members take: on the command line `--name`, in Python a keyword.
+    """A setting that some members take: `--name` on the command line, a keyword in Python.
 
-    `type` is str, int, float, bool or Path; `choices` is the closed list of texts, or the family they name.
+    `type` is str, int, float, bool or Path. `choices` is a closed list of texts, or a family whose names are allowed.
     """
 
     name: str
@@ -35,13 +34,13 @@ class Option:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The texts to choose from; none where any will do."""
+        """The allowed texts; empty if any text will do."""
         return self.choices if isinstance(self.choices, tuple) else self.choices.names()
 
 
 @dataclass(frozen=True)
 class Member(Generic[T]):
-    """A member of a family: its name, a line of help, the options it takes, and what makes it."""
+    """A member of a family: its name, one line of help, its options, and the function or class that makes it."""
 
     name: str
     help: str
@@ -60,7 +59,7 @@ class Family(Generic[T]):
         self._loaded = False
 
     def register(self, name: str, *, help: str, options: tuple[Option, ...] = ()) -> Callable[[Make], Make]:
-        """Decorate what makes the member: a class, or a function with the options as keywords."""
+        """Decorate the class or function that makes the member; it takes the options as keywords."""
 
         def add(make: Make) -> Make:
             self._members[name] = Member(name, help, make, options)
@@ -69,7 +68,7 @@ class Family(Generic[T]):
         return add
 
     def remove(self, name: str) -> None:
-        """Forget a member."""
+        """Remove a member."""
         self._members.pop(name, None)
 
     def __getitem__(self, name: str) -> Member[T]:
@@ -83,16 +82,16 @@ class Family(Generic[T]):
         return iter(sorted(self._members.values(), key=lambda member: (member.name != self._first, member.name)))
 
     def names(self) -> tuple[str, ...]:
-        """The names to choose from."""
+        """The names of all members."""
         return tuple(member.name for member in self)
 
     def options(self) -> tuple[Option, ...]:
-        """Every option that some member takes, each once."""
+        """The options of all members, each once."""
         found = {option.name: option for member in self for option in member.options}
         return tuple(found.values())
 
     def make(self, name: str, **given: Any) -> T:
-        """The member of that name with the options that were given; None means not given."""
+        """Make the member of that name with these options; None means not given."""
         member = self[name]
         taken = {option.name for option in member.options}
         for key, value in given.items():

@@ -127,7 +127,7 @@ def test_a_model_and_a_folder_may_have_names_that_are_not_utf_8(folder: Path) ->
     words = [*COMMAND, "fit", "../monday.parquet", "-o", os.fsdecode(b"model\xff.json")]
     done = subprocess.run(words, env=ENVIRONMENT, cwd=b"here\xff", capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"Model in model\\udcff.json." in done.stdout
+    assert b"Wrote the model to model\\udcff.json." in done.stdout
 
 
 def test_small_files_are_known_in_a_folder_whose_name_is_not_utf_8(folder: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_system_that_gives_no_memory_is_told(
 
     monkeypatch.setattr("clickmix.cli.labels.loading", full)
     assert failure(capsys, monkeypatch, "debias", "monday.parquet", "-o", "labels.csv") == (
-        "clickmix: out of memory: the system gives no more to this process (see ulimit -v). Nothing was written.\n"
+        "clickmix: out of memory: the system allows this process no more (see ulimit -v). Nothing was written.\n"
     )
 
 

@@ -35,7 +35,7 @@ def test_debias_writes_labels_and_a_model_and_says_so(folder: Path) -> None:
     rows = duckdb.read_parquet("labels.parquet")
     assert result.exit_code == 0
     assert result.stdout.startswith(f"Read 800 impressions and {sum(row[4] for row in rows.fetchall())} clicks.\n")
-    assert f"{len(rows)} labels in labels.parquet.\n" in result.stdout
+    assert f"Wrote {len(rows)} labels to labels.parquet.\n" in result.stdout
     assert rows.columns == ["query_id", "doc_id", "relevance", "impressions", "clicks", "low", "high"]
     assert "position 1" in result.stdout
     assert "\nThis log needs " in result.stdout
@@ -55,7 +55,7 @@ def test_places_that_a_model_has_not_seen_are_told(folder: Path) -> None:
     run("fit", "monday.csv", "-o", "fit.json")
     Path("far.csv").write_text("query_id,doc_id,position,clicked\nq,d,98,1\nq,e,99,0\n")
     result = run("label", "far.csv", "--model", "fit.json", "-o", "label.csv")
-    assert "2 places are not in the model, for instance position 98; the nearest it knows stand in.\n" in result.stdout
+    assert "Places not in the model: 2, for instance position 98. The nearest known places are used.\n" in result.stdout
 
 
 def test_a_log_without_the_context_of_the_model_is_told(
@@ -65,7 +65,7 @@ def test_a_log_without_the_context_of_the_model_is_told(
     Path("plain.csv").write_text("query_id,doc_id,position,clicked\nq,d,1,1\n")
     assert failure(capsys, monkeypatch, "label", "plain.csv", "--model", "fit.json", "-o", "x.csv") == (
         "clickmix: plain.csv: no context column 'device'. Found query_id, doc_id, position, clicked. fit.json was "
-        "fitted with context device: give the log's columns these names, or fit a model without them.\n"
+        "fitted with context device: rename the log's columns, or fit a model without them.\n"
     )
 
 
@@ -107,12 +107,12 @@ def test_hundreds_of_contexts_are_told_and_the_table_of_places_ends(folder: Path
         "and few documents are left for each.\n"
     ) in result.stdout
     assert sum(line.startswith("position ") for line in result.stdout.splitlines()) == 100
-    assert "Shown are 100 of 600 places; the model file (--model) has all of them.\n" in result.stdout
+    assert "100 of 600 places shown; the model file (--model) has all.\n" in result.stdout
     write_contexts(folder / "log.csv", 50)
     result = run("fit", "log.csv", "-o", "fit.json", "--context", "session_id")
     assert sum(line.startswith("position ") for line in result.stdout.splitlines()) == 100
     assert "session_id has" not in result.stdout
-    assert "Shown are" not in result.stdout
+    assert "places shown" not in result.stdout
 
 
 def test_settings_of_counting_are_not_for_counts() -> None:
@@ -125,7 +125,7 @@ def test_settings_of_counting_are_not_for_counts() -> None:
         {"memory": "1GB"},
         {"engine": "duckdb"},
     ):
-        with pytest.raises(cm.SettingError, match=f"{next(iter(given))}: these are counts, made without it"):
+        with pytest.raises(cm.SettingError, match=f"{next(iter(given))}: this log is already counted"):
             cm.debias(counts, **given)
     assert len(cm.debias(counts, correction="none", context=[], columns={}, bad_rows="fail").relevance) == 2
 
@@ -146,7 +146,7 @@ def test_counts_say_how_many_cells(folder: Path) -> None:
     result = run("counts", "monday.csv", "-o", "counts.ndjson")
     assert (
         result.stdout.splitlines()[1]
-        == f"{len(cm.count('monday.csv').cells()['clicks'])} cells (query, document, position) in counts.ndjson."
+        == f"Wrote {len(cm.count('monday.csv').cells()['clicks'])} cells (query, document, position) to counts.ndjson."
     )
 
 
@@ -176,8 +176,8 @@ def test_skipped_rows_are_told(folder: Path) -> None:
         log.write("q,1,0,1,mobile\nq,1\n")
     lines = run("counts", "monday.csv", "-o", "counts.csv", "--bad-rows", "skip").stdout.splitlines()
     assert lines[1:3] == [
-        "Refused 1 rows: the line has fewer columns than the header. For instance monday.csv, row 402: 'q,1'.",
-        "Refused 1 rows: position is not a whole number from 1 on. "
+        "Skipped bad rows (1): the line has fewer columns than the header. For instance monday.csv, row 402: 'q,1'.",
+        "Skipped bad rows (1): position is not a whole number from 1 on. "
         "For instance monday.csv, row 401, column 'position': '0'.",
     ]
 
@@ -197,19 +197,19 @@ FAILURES = [
     ),
     (
         "debias monday.csv -o monday.csv",
-        "monday.csv: would replace a file that is read. Choose another name for the output.",
+        "monday.csv: would replace an input. Choose another name for the output.",
     ),
     (
         "debias . -o ./monday.csv",
-        "monday.csv: would replace a file that is read. Choose another name for the output.",
+        "monday.csv: would replace an input. Choose another name for the output.",
     ),
     (
         "debias monday.csv -o x.csv --model x.csv",
-        "x.csv: would replace the other output. Choose another name for the output.",
+        "x.csv: would replace another output. Choose another name for the output.",
     ),
     (
         "fit monday.csv -o monday.csv",
-        "monday.csv: would replace a file that is read. Choose another name for the output.",
+        "monday.csv: would replace an input. Choose another name for the output.",
     ),
     (
         "fit monday.csv -o /dev/null",
@@ -259,7 +259,7 @@ def test_what_a_user_can_put_right_is_told_in_one_line(
     ("error", "expected"),
     [
         (OSError(28, "No space left on device", "x.csv"), "x.csv: No space left on device. Nothing was written."),
-        (MemoryError("all of it"), "out of memory: all of it. Give more with --memory, or free some."),
+        (MemoryError("all of it"), "out of memory: all of it. Allow more with --memory, or free some."),
     ],
 )
 def test_what_the_machine_refuses(

@@ -49,7 +49,7 @@ def test_a_secret_is_hidden_and_the_rest_is_not(given: str, shown: str) -> None:
     "text",
     [
         "a Spark master such as spark://host:7077, or an address such as postgresql://user@host/database.",
-        "query 'password', document 'sku:123@store' stands there 2 times.",
+        "query 'password', document 'sku:123@store' appears 2 times.",
         "log/day=3/part.csv, row 5: 'a@b' is not a whole number.",
     ],
 )

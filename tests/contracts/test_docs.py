@@ -1,18 +1,32 @@
-"""The examples of the docs print what the pages say they print."""
+"""The docs are true: examples print what pages show, paths and links lead somewhere, figures are the committed ones."""
 
+from __future__ import annotations
+
+import json
 import re
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+import clickmix as cm
+from clickmix.corrections.correction import CORRECTIONS
+from moving_logs import moving_counts
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
 def example(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     """What the page's first example with output prints, and what the page shows."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    found = re.search(r"```python\n((?:(?!```).)*?)```\n\n```\n(.*?)```", text, re.DOTALL)
+    found = re.search(r"```python\n((?:(?!```).)*?)```\n\n```\n(.*?)```", text_of(f"docs/{page}"), re.DOTALL)
     assert found
     program = folder / "example.py"
     program.write_text(found[1], encoding="utf-8")
@@ -31,3 +45,106 @@ def test_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert first == "1.0 ['books' 'hats' 'shoes'] 1"
     assert second.startswith("0.0526")
     assert table == shown + "\n"
+
+
+PROMISES = [line for line in text_of("docs/promises.md").splitlines() if line.startswith("| ") and "`" in line]
+
+
+@pytest.mark.parametrize("path", sorted({path for line in PROMISES for path in re.findall(r"`(tests/[^`]+)`", line)}))
+def test_a_test_that_a_promise_names_exists(path: str) -> None:
+    assert (ROOT / path).is_file()
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise[2:50])
+def test_a_promise_names_its_tests(promise: str) -> None:
+    evidence = promise.rsplit(" | ", 1)[1]
+    files = re.findall(r"`(tests/[^`]+)`", evidence)
+    named = re.findall(r"`(test_\w+|Test\w+)`", evidence)
+    sources = "\n".join(text_of(file) for file in files)
+    assert files
+    assert [name for name in named if not re.search(rf"\b(def|class) {name}\b", sources)] == []
+
+
+def paths_of_architecture() -> list[str]:
+    """Modules of the package that the page names, alone on a line of the road or in backticks."""
+    found = re.findall(r"(?:^ *|`)((?:\w+/)*\w+\.py)\b", text_of("docs/architecture.md"), re.MULTILINE)
+    return sorted({path for path in found if not path.startswith(("tests/", "benchmarks/"))})
+
+
+@pytest.mark.parametrize("path", paths_of_architecture())
+def test_a_module_that_the_architecture_names_exists(path: str) -> None:
+    assert (ROOT / "src" / "clickmix" / path).is_file()
+
+
+def families() -> list[str]:
+    """The names of all families, from the sources."""
+    sources = (path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py")))
+    return sorted(name for source in sources for name in re.findall(r"^(\w+): Family\[", source, re.MULTILINE))
+
+
+@pytest.mark.parametrize("family", families())
+def test_the_architecture_says_how_to_add_to_every_family(family: str) -> None:
+    assert f"| `{family}` |" in text_of("docs/architecture.md")
+
+
+@pytest.fixture
+def constant(tmp_path: Path) -> Iterator[Any]:
+    """The correction that the architecture page shows."""
+    found = re.search(r"```python\n(.*?)```", text_of("docs/architecture.md"), re.DOTALL)
+    assert found
+    (tmp_path / "constant.py").write_text(found[1], encoding="utf-8")
+    yield runpy.run_path(str(tmp_path / "constant.py"))["Constant"]
+    CORRECTIONS.remove("constant")
+
+
+def test_the_correction_that_the_architecture_shows_works(constant: Any) -> None:
+    counts = moving_counts(queries=5)
+    assert set(cm.debias(counts, correction="constant", value=0.3).relevance.tolist()) == {0.3}
+    assert set(cm.debias(counts, correction=constant(0.3)).relevance.tolist()) == {0.3}
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links() -> list[object]:
+    return [
+        pytest.param(page, target, id=f"{page.name}:{target}")
+        for page in PAGES
+        for target in sorted(set(re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))))
+        if not target.startswith("http")
+    ]
+
+
+@pytest.mark.parametrize(("page", "target"), links())
+def test_a_link_leads_somewhere(page: Path, target: str) -> None:
+    file, _, anchor = target.partition("#")
+    linked = (page.parent / file).resolve() if file else page
+    assert linked.exists()
+    assert not anchor or anchor in anchors(linked)
+
+
+def truth_line(row: dict[str, Any]) -> str:
+    """A row of the table of label errors."""
+    bias = {1: "normal (η=1)", 2: "severe (η=2)"}[row["eta"]]
+    relevance = {"binarized": "two grades", "graded": "five grades"}[row["relevance"]]
+    errors = [
+        f"{row[name]:.3f}".lstrip("0") for name in ("click-through rate", "affine, true parameters", "auto", "limit")
+    ]
+    return f"| {row['clicks']:,} | {bias} | {relevance} | {errors[0]} | {errors[1]} | **{errors[2]}** | {errors[3]} |"
+
+
+TRUTH = [truth_line(row) for row in json.loads(text_of("benchmarks/results/truth.json"))["figures"]["rmse"]]
+
+
+@pytest.mark.parametrize("line", TRUTH)
+def test_label_errors_in_the_evidence_are_the_measured_ones(line: str) -> None:
+    assert line in text_of("docs/evidence.md").splitlines()
+
+
+def test_label_errors_in_the_readme_are_the_measured_ones() -> None:
+    shown = [line for line in text_of("README.md").splitlines() if "(η=" in line]
+    assert shown
+    assert set(shown) <= set(TRUTH)

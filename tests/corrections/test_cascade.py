@@ -214,8 +214,8 @@ def test_counts_without_lists_are_refused(examination: str) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.debias(counts, examination=examination)
     assert str(caught.value) == (
-        f"examination '{examination}': these counts do not keep result lists apart, so nobody can say what stood above "
-        "a document. Count the log with clickmix counts --lists (in Python count(log, lists=True))."
+        f"examination '{examination}': these counts have no result lists, so they do not show what was above a "
+        "document. Count the log with clickmix counts --lists (in Python count(log, lists=True))."
     )
 
 
@@ -245,7 +245,7 @@ def test_on_the_command_line(sessions: Path, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     log = str(sessions / "log.parquet")
     counted = run("counts", log, "--lists", "-o", "lists.csv")
-    assert counted.stdout.endswith("1,500 cells (query, list, document, position) in lists.csv.\n")
+    assert counted.stdout.endswith("Wrote 1,500 cells (query, list, document, position) to lists.csv.\n")
     run("debias", log, "-o", "debias.csv", "--model", "model.json", "--examination", "dcm")
     run("fit", "lists.csv", "-o", "fit.json", "--examination", "dcm")
     run("label", "lists.csv", "--model", "fit.json", "-o", "label.csv")

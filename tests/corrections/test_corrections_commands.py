@@ -138,7 +138,7 @@ def test_ips_takes_parameters_without_trust() -> None:
         (
             "ips",
             cm.BiasParameters([0.5, 0.4], [0.0, 0.1]),
-            "parameters: beta at position 2 is 0.1, and ips knows position bias alone, beta 0. Give "
+            "parameters: beta at position 2 is 0.1, but ips needs beta 0 (no trust bias). Give "
             "clickmix.BiasParameters.of_examination(theta), or choose affine.",
         ),
         ("ips", {"theta": [1]}, "theta must be one number per position, found {'theta': [1]}."),
@@ -152,11 +152,11 @@ def test_parameters_of_another_kind(correction: str, parameters: Any, message: s
 FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
     "no parameters": (
         ("--correction", "affine"),
-        "affine needs alpha and beta of every position: give --parameters FILE (in Python parameters=...).",
+        "affine needs alpha and beta of every position. Give --parameters FILE (in Python parameters=...).",
     ),
     "no theta": (
         ("--correction", "ips"),
-        "ips needs theta of every position: give --parameters FILE (in Python parameters=...).",
+        "ips needs theta of every position. Give --parameters FILE (in Python parameters=...).",
     ),
     "no features": (
         ("--correction", "regression-em"),
@@ -184,7 +184,7 @@ FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "a model of nothing": (
         ("--correction", "coec", "--model", "model.json"),
-        "--model model.json: coec fits nothing that could be written. Leave it out.",
+        "--model model.json: coec has no model to save. Leave --model out.",
     ),
     "output over parameters": (
         ("--correction", "affine", "--parameters", "abt.json", "--context", "", "-o", "abt.json"),
@@ -192,7 +192,7 @@ FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "model over parameters": (
         ("--correction", "plain-em", "--model", "log.parquet"),
-        "log.parquet: would replace a file that is read. Choose another name for the output.",
+        "log.parquet: would replace an input. Choose another name for the output.",
     ),
 }
 
@@ -218,7 +218,7 @@ def test_a_correction_of_the_users_own_is_taken_as_it_is() -> None:
     counts = moving_counts(queries=5)
     own = cm.debias(counts, correction=cm.ClicksOverExpected())
     assert own.relevance.tolist() == cm.debias(counts, correction="coec").relevance.tolist()
-    message = "clip: the correction is an object that has its settings. Leave clip out."
+    message = "clip: the correction is an object with its own settings. Leave clip out."
     with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
         cm.debias(counts, correction=cm.ClicksOverExpected(), clip="one")
 
@@ -228,8 +228,8 @@ def test_parameters_of_too_few_positions(
 ) -> None:
     Path("few.json").write_text('{"alpha": [0.5, 0.4], "beta": [0.1, 0.1]}')
     message = (
-        "clickmix: The parameters are for 2 positions, and the log goes down to position 6. Give parameters for all "
-        "positions, or leave the lower ones out of the log.\n"
+        "clickmix: The parameters cover 2 positions, but the log goes down to position 6. Give parameters for all "
+        "positions, or remove the lower ones from the log.\n"
     )
     assert failure(capsys, monkeypatch, "--correction", "affine", "--parameters", "few.json") == message
 

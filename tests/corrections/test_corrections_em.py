@@ -123,8 +123,8 @@ class TestSteps:
 
     def test_a_position_that_was_never_shown(self) -> None:
         message = (
-            "Position 2 was never shown, and position 3 was: its parameters cannot be estimated. Give a log with every "
-            "position down to the last."
+            "Position 2 was never shown but position 3 was, so its parameters cannot be estimated. Give a log with "
+            "every position down to the last."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             read_cells(Counts.from_arrays([0, 0], [0, 1], [1, 3], [5, 5], [1, 0]), correction="test")
@@ -250,8 +250,8 @@ class TestStopping:
         fit = RegressionEMFit(True, "one", Stop.CONVERGED, 1, (step,))
         assert fit.tied == (2,)
         assert fit.summary == (
-            "Regression EM stopped after iteration 1: converged. The parameters of iteration 1 are kept. No difference "
-            "between relevant and other documents at position(s) 2."
+            "Regression EM stopped after iteration 1: converged. The parameters of iteration 1 are kept. Relevant and "
+            "other documents do not differ at position(s) 2."
         )
 
 
@@ -312,8 +312,8 @@ class TestPlainEM:
     def test_documents_that_stay_are_refused(self, trust: bool, needed: int) -> None:
         message = (
             f"Position(s) 2, 3, 4, 5, 6, 7, 8: fewer than {needed} clicked documents link them with position 1, so "
-            "plain EM cannot tell bias from relevance there. Give a log in which documents change places, or use "
-            "regression-em, or mixture, which needs no such documents."
+            "plain EM cannot separate bias from relevance there. Give a log in which documents change places, or use "
+            "regression-em or mixture, which need no such documents."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             PlainEM(trust=trust).fit(staying(paper(), queries=20)[0])
@@ -322,8 +322,8 @@ class TestPlainEM:
         fit = PlainEM(max_steps=3).fit(moving(paper(5))[0])
         assert not fit.converged
         assert fit.summary == (
-            "Plain EM was still improving when it was stopped after 2 steps. Relevance is on the widest scale: 0 and 1 "
-            "are the lowest and highest that any document could have."
+            "Plain EM was still improving when it stopped after 2 steps. Relevance is on the widest scale: 0 and 1 "
+            "are the lowest and highest values that any document could have."
         )
 
 

@@ -197,18 +197,18 @@ class TestOracle:
     def test_bad_truth(self) -> None:
         counts = Counts.from_arrays([1, 1], [1, 2], [1, 2], [5, 5], [1, 0])
         with pytest.raises(
-            InputError, match=r"^The truth, row 2: relevance 1\.5 found, expected a number from 0 to 1\.$"
+            InputError, match=r"^The truth, row 2: found relevance 1\.5, expected a number from 0 to 1\.$"
         ):
             Oracle([1, 1], [1, 2], [0, 1.5])
         with pytest.raises(
             InputError,
-            match=r"^The truth: no relevance for query 1, document 2\. Give that of every document of the log\.$",
+            match=r"^The truth: no relevance for query 1, document 2\. Give one for every document of the log\.$",
         ):
             Oracle([1], [1], [0.5]).label(counts)
-        with pytest.raises(InputError, match=r"^The truth: query 1, document 2 stands there twice\. Give it once\.$"):
+        with pytest.raises(InputError, match=r"^The truth: query 1, document 2 appears twice\. Give it once\.$"):
             Oracle([1, 1, 1], [1, 2, 2], [0.5, 0.1, 0.1]).label(counts)
         with pytest.raises(
-            InputError, match=r"^The truth: query_id is text, and in the log it is integer\. Give the same type\.$"
+            InputError, match=r"^The truth: query_id is text, but integer in the log\. Give the same type\.$"
         ):
             Oracle(["1", "1"], [1, 2], [0.5, 0.1]).label(counts)
 
@@ -226,7 +226,7 @@ WRONG: dict[str, tuple[Any, list[float], str]] = {
     "lengths": (
         [0.5, 0.1],
         [0.1],
-        "alpha is given for 2 positions, beta for 1. Give both for the same positions.",
+        "alpha has 2 positions, beta has 1. Give both for the same positions.",
     ),
     "nothing": ([], [], "alpha must be one number per position, found an array of shape (0,)."),
     "texts": (["a"], [0], "alpha must be one number per position, found ['a']."),
@@ -244,8 +244,8 @@ FILES: dict[str, tuple[str, str]] = {
         ": found alpha, beta, gamma. Expected an object with alpha and beta, or theta, and nothing else.",
     ),
     "theta only": ('{"theta": [1]}', ": no alpha. Found theta; expected a list alpha, one number per position."),
-    "texts": ('{"alpha": ["1"], "beta": [0]}', ": alpha is no list of numbers. Give one number per position."),
-    "true": ('{"alpha": [true], "beta": [0]}', ": alpha is no list of numbers. Give one number per position."),
+    "texts": ('{"alpha": ["1"], "beta": [0]}', ": alpha is not a list of numbers. Give one number per position."),
+    "true": ('{"alpha": [true], "beta": [0]}', ": alpha is not a list of numbers. Give one number per position."),
     "alpha 0": ('{"alpha": [0], "beta": [0]}', ": alpha at position 1 is 0, expected a number from 1e-06 to 1."),
 }
 
@@ -286,8 +286,8 @@ class TestParameters:
     )
     def test_too_few_positions_for_the_log(self, correction: Any) -> None:
         message = (
-            "The parameters are for 2 positions, and the log goes down to position 6. Give parameters for all "
-            "positions, or leave the lower ones out of the log."
+            "The parameters cover 2 positions, but the log goes down to position 6. Give parameters for all "
+            "positions, or remove the lower ones from the log."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             correction.fit(moving_counts(queries=20)).label(moving_counts(queries=20))
@@ -297,7 +297,7 @@ class TestParameters:
         name = "affine" if isinstance(correction, AffineCorrection) else "coec"
         counts = moving_counts(queries=20, device=True)
         message = (
-            f"{name} knows positions only, and the counts have the context device. Count the log without context "
+            f"{name} knows only positions, but the counts have context columns: device. Count the log without context "
             "columns, or one context at a time."
         )
         with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):
@@ -306,8 +306,8 @@ class TestParameters:
     def test_coec_of_a_position_that_was_not_in_the_log(self) -> None:
         fitted = ClicksOverExpected().fit(Counts.from_arrays([1], [1], [1], [5], [1]))
         message = (
-            "Position 2 is not in the log that the click-through rates are from. Fit coec on a log with every position "
-            "that is to be labelled."
+            "Position 2 is not in the log that coec was fitted on. Fit coec on a log with every position that you want "
+            "to label."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             fitted.label(Counts.from_arrays([1, 1], [1, 2], [1, 2], [5, 5], [1, 0]))

@@ -43,7 +43,7 @@ def test_merging_day_by_day_is_counting_all_days(folder: Path) -> None:
     (_, new), (_, all) = cm.count("3.parquet").totals(), cm.count("counts.parquet").totals()
     assert told[:2] == [
         f"Read 6,000 impressions and {new:,} clicks.",
-        f"With those counted before there are 18,000 impressions and {all:,} clicks.",
+        f"Including earlier counts: 18,000 impressions and {all:,} clicks.",
     ]
     assert cells(cm.count("counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet", "3.parquet"]))
 
@@ -213,10 +213,10 @@ def test_fingerprints_tell_files_apart(tmp_path: Path, changed: int) -> None:
 
 
 SETTINGS = [
-    (["counts", "1.parquet"], "counts: say where they go, either -o counts.parquet or --merge counts.parquet."),
+    (["counts", "1.parquet"], "counts: give an output, either -o counts.parquet or --merge counts.parquet."),
     (
         ["counts", "1.parquet", "-o", "a.parquet", "--merge", "b.parquet"],
-        "counts: say where they go, either -o counts.parquet or --merge counts.parquet.",
+        "counts: give an output, either -o counts.parquet or --merge counts.parquet.",
     ),
     (
         ["counts", "1.parquet", "--merge", "b.csv"],
@@ -251,7 +251,7 @@ def test_merging_in_an_engine_is_refused_before_it_is_started(
 ) -> None:
     monkeypatch.setattr("clickmix.engines.choose.choose_engine", None)  # not to be called
     assert failure(capsys, monkeypatch, "counts", "clicks", "--merge", "b.parquet", "--engine", "spark") == (
-        "clickmix: --merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.\n"
+        "clickmix: --merge: works on counts files, with DuckDB only. In another engine, write one table per day.\n"
     )
 
 
@@ -265,10 +265,10 @@ def test_how_labels_moved(folder: Path) -> None:
     assert moved.mean_move == pytest.approx((0.5 + 0.0 + 0.01) / 3)
     assert moved.furthest == (("q", "a", 0.4, 0.9), ("q", "c", 0.09, 0.1))
     assert moved.sentences() == [
-        "Against the labels before: 3 documents in both, 1 new, 1 gone; they moved by 0.1700 on average, 1 of them by "
-        "more than 0.1.",
-        "Moved most: query 'q', document 'a' from 0.400 to 0.900.",
-        "Moved most: query 'q', document 'c' from 0.090 to 0.100.",
+        "Compared with the previous labels: 3 documents in both, 1 new, 1 gone. Labels in both moved by 0.1700 on "
+        "average, 1 of them by more than 0.1.",
+        "Largest change: query 'q', document 'a' from 0.400 to 0.900.",
+        "Largest change: query 'q', document 'c' from 0.090 to 0.100.",
     ]
 
 
@@ -276,35 +276,34 @@ def test_labels_tell_how_they_moved_even_from_the_file_they_replace(folder: Path
     run("debias", "1.parquet", "-o", "labels.parquet", "--correction", "none")
     same = run("debias", "1.parquet", "-o", "labels.parquet", "--correction", "none", "--since", "labels.parquet")
     other = run("debias", "2.parquet", "-o", "labels.parquet", "--correction", "none", "--since", "labels.parquet")
-    assert "they moved by 0.0000 on average, 0 of them by more than 0.1.\n" in same
-    assert "Moved most: query 'query " in other
+    assert "Labels in both moved by 0.0000 on average, 0 of them by more than 0.1.\n" in same
+    assert "Largest change: query 'query " in other
 
 
 BEFORE = [
     (
         "query_id,doc_id,relevance\nq,a,0.5\nq,b,abc\n",
-        "query 'q', document 'b', relevance 'abc' is no label; 1 rows are none. Expected a query, a document and a "
+        "query 'q', document 'b', relevance 'abc' is not a label (bad rows: 1). Expected a query, a document and a "
         "relevance from 0 to 1. Give labels as clickmix wrote them.",
     ),
     (
         "query_id,doc_id,relevance\nq,a,nan\nq,b,inf\n",
-        "query 'q', document 'a', relevance 'nan' is no label; 2 rows are none. Expected a query, a document and a "
+        "query 'q', document 'a', relevance 'nan' is not a label (bad rows: 2). Expected a query, a document and a "
         "relevance from 0 to 1. Give labels as clickmix wrote them.",
     ),
     (
         "query_id,doc_id,relevance\nq,a,0.5\nq,b,1.5\nq,c,-1\n",
-        "query 'q', document 'b', relevance '1.5' is no label; 2 rows are none. Expected a query, a document and a "
+        "query 'q', document 'b', relevance '1.5' is not a label (bad rows: 2). Expected a query, a document and a "
         "relevance from 0 to 1. Give labels as clickmix wrote them.",
     ),
     (
         "query_id,doc_id,relevance\nq,,0.5\n",
-        "query 'q', document None, relevance '0.5' is no label; 1 rows are none. Expected a query, a document and a "
+        "query 'q', document None, relevance '0.5' is not a label (bad rows: 1). Expected a query, a document and a "
         "relevance from 0 to 1. Give labels as clickmix wrote them.",
     ),
     (
         "query_id,doc_id,relevance\nq,a,0.5\nq,b,0.5\nq,a,0.6\n",
-        "query 'q', document 'a' stands there 2 times. Expected every document once. Give labels as clickmix wrote "
-        "them.",
+        "query 'q', document 'a' appears 2 times. Expected every document once. Give labels as clickmix wrote them.",
     ),
     (
         "query_id,doc_id,relevance\nq,a\n",
@@ -312,7 +311,7 @@ BEFORE = [
     ),
     (
         "query_id,doc_id,position,clicked\nq,a,1,1\n",
-        "no labels. Expected one file or table with query_id, doc_id and relevance.",
+        "these are not labels. Expected one file or table with query_id, doc_id and relevance.",
     ),
 ]
 
@@ -321,7 +320,7 @@ BEFORE = [
 def test_labels_before_that_are_none(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
-    """Told before the log is read."""
+    """Reported before the log is read."""
     monkeypatch.setattr("clickmix.cli.labels._count", lambda *_, **__: pytest.fail("counted first"))
     Path("before.csv").write_text(text)
     found = failure(capsys, monkeypatch, "debias", "1.parquet", "-o", "labels.csv", "--since", "before.csv")
@@ -351,11 +350,11 @@ def test_labels_before_of_another_type(folder: Path) -> None:
 def test_labels_before_in_every_format(folder: Path, name: str) -> None:
     run("debias", "1.parquet", "-o", name, "--correction", "none")
     told = run("debias", "1.parquet", "-o", "labels.csv", "--correction", "none", "--since", name)
-    assert "0 new, 0 gone; they moved by 0.0000 on average, 0 of them by more than 0.1.\n" in told
+    assert "0 new, 0 gone. Labels in both moved by 0.0000 on average, 0 of them by more than 0.1.\n" in told
 
 
 def test_nothing_to_compare() -> None:
     assert Moved(0, 2, 0, 0.0, 0, ()).sentences() == [
-        "Against the labels before: 0 documents in both, 2 new, 0 gone; they moved by 0.0000 on average, 0 of them by "
-        "more than 0.1."
+        "Compared with the previous labels: 0 documents in both, 2 new, 0 gone. Labels in both moved by 0.0000 on "
+        "average, 0 of them by more than 0.1."
     ]

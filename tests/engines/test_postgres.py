@@ -215,7 +215,10 @@ def test_the_command_writes_a_table(
         cli.main()
     output = capsys.readouterr()
     assert (caught.value.code, output.err) == (0, "")
-    assert f"{len(loaded.run('SELECT 1 FROM labels'))} labels in labels.\nAgainst the labels before: " in output.out
+    assert (
+        f"Wrote {len(loaded.run('SELECT 1 FROM labels'))} labels to labels.\nCompared with the previous labels: "
+        in output.out
+    )
     assert loaded.run("SELECT count(*) FROM labels WHERE relevance = 0.125") == [(0,)]
 
 

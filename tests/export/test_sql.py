@@ -247,14 +247,14 @@ def test_a_stray_position_does_not_make_the_statement_long() -> None:
 def test_a_histogram_of_documents_that_move_says_so(folder: Path) -> None:
     download_histogram(cm.count(write(folder / "log.parquet", LOG)))
     assert run("fit", "histogram.csv", "-o", "model.json").startswith(
-        "100% of the documents are at several places, and a histogram cannot tell which: fit counts.\n"
+        "100% of documents are at several places; a histogram does not show which. Fit counts instead.\n"
     )
 
 
 SETTINGS = [
     (
         ["sql", "labels", "--dialect", "duckdb"],
-        "labels need a model, and nothing else does: clickmix sql labels --model model.json.",
+        "--model is for labels, which need it: clickmix sql labels --model model.json.",
     ),
     (
         ["sql", "counts", "--dialect", "cobol"],
@@ -281,15 +281,15 @@ SETTINGS = [
     ),
     (
         ["sql", "histogram", "--dialect", "duckdb", "--columns", "doc_id=sku"],
-        "--columns: a histogram is made from counts, whose columns have the names that clickmix gave. Leave it out.",
+        "--columns: a histogram is made from counts, whose columns have clickmix's own names. Leave it out.",
     ),
     (
         ["sql", "labels", "--dialect", "duckdb", "--model", "model.json", "--columns", "doc_id=sku"],
-        "--columns: labels are made from counts, whose columns have the names that clickmix gave. Leave it out.",
+        "--columns: labels are made from counts, whose columns have clickmix's own names. Leave it out.",
     ),
     (
         ["sql", "labels", "--dialect", "duckdb", "--model", "model.json", "--context", "device"],
-        "--context: labels have the context of their model. Leave it out.",
+        "--context: labels use the context of the model. Leave it out.",
     ),
     (
         ["sql", "refused", "--dialect", "duckdb", "--context", "device"],

@@ -65,10 +65,10 @@ def test_in_words() -> None:
     loud = Dependence((Together(1, 1_000, 990.0, 30.0), Together(2, 1_200, 2_000.4, 40.0)))
     tiny = Dependence((Together(1, 1_040_000, 1_000_000.0, 900.0),))
     assert (quiet.found, loud.found, tiny.found) == (False, True, False)
-    assert quiet.describe() == "Clicks of one session do not depend on each other: the position-based model fits."
+    assert quiet.describe() == "Clicks within a session look independent: the position-based model fits."
     assert loud.describe() == (
-        "Clicks of one session depend on each other: positions 2 apart were clicked together 1,200 times, 2,000 would "
-        "be expected. Try --examination dcm or ubm."
+        "Clicks within a session depend on each other: positions 2 apart were clicked together 1,200 times, and 2,000 "
+        "times were expected. Try --examination dcm or ubm."
     )
 
 
@@ -78,5 +78,5 @@ def test_counts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         click_dependence(file)
     assert str(caught.value) == (
-        f"{file}: holds counts, and counts do not tell what was clicked together. Give the raw log."
+        f"{file}: these are counts, which do not show what was clicked together. Give the raw log."
     )

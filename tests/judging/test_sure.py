@@ -90,7 +90,7 @@ class TestImpressionsNeeded:
 
     @pytest.mark.parametrize("target", [0, -1, math.nan])
     def test_a_target_is_above_0(self, target: float) -> None:
-        message = rf"^target={target!r}: expected the error that labels may have, a number above 0\.$"
+        message = rf"^target={target!r}: expected the largest acceptable error of labels, a number above 0\.$"
         with pytest.raises(cm.SettingError, match=message):
             cm.impressions_for(TWO, target=target)
         with pytest.raises(cm.SettingError, match=message):
@@ -235,8 +235,8 @@ class TestChecks:
         assert check.statistic == pytest.approx(min(np.log(14 / 86 * 9), np.log(1.5)) / np.hypot(0.05, 0.05))
         assert check.found
         assert check.evidence == (
-            "From position 1 to position 2 the lowest click rate goes from 0.1 to 0.14, the highest from 0.4 to 0.5: "
-            "each change at least 5.4 standard errors upwards"
+            "From position 1 to position 2 the lowest click rate goes from 0.1 to 0.14 and the highest from 0.4 to "
+            "0.5; both change by at least +5.4 standard errors"
         )
 
     @pytest.mark.parametrize(
@@ -253,9 +253,9 @@ class TestChecks:
     @pytest.mark.parametrize(
         ("bics", "grades", "found", "evidence"),
         [
-            ({2: 1000.0, 3: 900.0}, 2, True, "BIC with 3 grades is better by 100 than with 2"),
-            ({2: 1000.0, 3: 996.0}, 2, False, "BIC with 3 grades is better by 4 than with 2"),
-            ({6: 900.0, 7: 880.0}, 7, True, "With 7 grades, the most that are tried, BIC was still better by 20"),
+            ({2: 1000.0, 3: 900.0}, 2, True, "BIC is 100 better with 3 grades than with 2"),
+            ({2: 1000.0, 3: 996.0}, 2, False, "BIC is 4 better with 3 grades than with 2"),
+            ({6: 900.0, 7: 880.0}, 7, True, "At 7 grades, the most that clickmix tries, BIC was still improving by 20"),
         ],
     )
     def test_more_grades(self, bics: dict[int, float], grades: int, found: bool, evidence: str) -> None:
@@ -291,16 +291,12 @@ class TestChecks:
     def test_nothing_is_looked_for_in_other_mixtures(self, mixture_name: str) -> None:
         fitted = labelled(position_based(1, queries=200), mixture_name)[0]
         assert fitted.checks == ()
-        assert cm.judge(fitted).sentences[-1] == (
-            f"Violations of the assumptions are not looked for in a {mixture_name} mixture."
-        )
+        assert cm.judge(fitted).sentences[-1] == (f"The assumptions are not checked for a {mixture_name} mixture.")
 
     def test_nothing_is_looked_for_if_nobody_asks(self) -> None:
         counts = position_based(1, queries=200).counts
         fitted = cm.MixtureCorrection().fit(counts)
-        assert cm.judge(fitted).sentences[-1] == (
-            "Violations of the assumptions were not looked for when this was fitted."
-        )
+        assert cm.judge(fitted).sentences[-1] == ("The assumptions were not checked when this model was fitted.")
         assert cm.judge(fitted, counts) == cm.judge(checked(fitted, counts)) != cm.judge(fitted)
 
     def test_labels_alone_ask_for_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +322,7 @@ def fit_of(group: cm.Group, *, error: float, checks: tuple[cm.Check, ...] = ()) 
 
 
 QUIET = cm.Check(cm.Violation.RISING, 1.0, 3.0, "quiet")
-LOUD = cm.Check(cm.Violation.GRADES, 20.0, 6.0, "BIC with 3 grades is better by 20 than with 2")
+LOUD = cm.Check(cm.Violation.GRADES, 20.0, 6.0, "BIC is 20 better with 3 grades than with 2")
 
 
 class TestVerdict:
@@ -334,8 +330,8 @@ class TestVerdict:
         verdict = cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(QUIET,)))
         assert (str(verdict), verdict.times, verdict.found) == ("trustworthy", None, ())
         assert verdict.sentences == (
-            "The error to expect of labels is 0.050 (root mean square, of relevance from 0 to 1), not above 0.1.",
-            "No sign of these: rates rise down the page.",
+            "Expected label error (RMSE): 0.050, within the target of 0.1.",
+            "Looked for and not found: rates rise down the page.",
         )
 
     def test_needs_more_data(self) -> None:
@@ -348,18 +344,16 @@ class TestVerdict:
         assert 20 * times == pytest.approx(needed, abs=1.1)
         assert str(cm.judge(fitted)) == "needs 1.4 times more data"
         assert cm.judge(fitted).sentences[0] == (
-            "The error to expect of labels is 0.135 (root mean square, of relevance from 0 to 1); 1.4 times as many "
-            "impressions of each document would bring it to 0.1."
+            "Expected label error (RMSE): 0.135. 1.4 times as many impressions of each document would reduce it to 0.1."
         )
 
     def test_a_violation_outweighs_everything(self) -> None:
         verdict = cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(QUIET, LOUD)))
         assert (str(verdict), verdict.found) == ("violates the assumptions", (LOUD,))
         assert verdict.sentences == (
-            "Violated: more grades than were fitted. BIC with 3 grades is better by 20 than with 2.",
-            "The error to expect of labels is 0.050, if the assumptions held (root mean square, of relevance from 0 to "
-            "1), not above 0.1.",
-            "No sign of these: rates rise down the page.",
+            "Violated: more grades than were fitted. BIC is 20 better with 3 grades than with 2.",
+            "Expected label error (RMSE): 0.050 if the assumptions held, within the target of 0.1.",
+            "Looked for and not found: rates rise down the page.",
         )
 
     def test_clicks_that_say_nothing(self) -> None:
@@ -369,7 +363,7 @@ class TestVerdict:
         verdict = cm.judge(fit_of(group, error=0.3, checks=(QUIET,)))
         assert (str(verdict), verdict.times) == ("needs far more data", math.inf)
         assert verdict.sentences[0] == (
-            "Clicks tell nothing of relevance at any place: every label is what was assumed before any click."
+            "Clicks say nothing about relevance at any place, so every label is just its prior."
         )
 
     def test_rare_relevance_is_not_known_because_it_is_rare(self) -> None:
@@ -379,9 +373,8 @@ class TestVerdict:
         assert error < 0.1
         assert str(verdict) == "needs 1.8 times more data"
         assert verdict.sentences[0] == (
-            "The error to expect of labels is 0.061 (root mean square, of relevance from 0 to 1), not above 0.1, but "
-            "relevance is rare: clicks remove only 24% of the uncertainty about it; 1.8 times as many impressions "
-            "would remove half of it."
+            "Expected label error (RMSE): 0.061, within the target of 0.1. But relevance is rare: clicks remove only "
+            "24% of the uncertainty about it; 1.8 times as many impressions would remove half."
         )
 
     def test_how_much_more_a_gaussian_needs_is_not_known(self) -> None:
@@ -389,19 +382,21 @@ class TestVerdict:
         gaussian = dataclasses.replace(group.mixture, family="gaussian", variances=(0.01, 0.01))
         verdict = cm.judge(fit_of(dataclasses.replace(group, mixture=gaussian), error=0.2))
         assert (str(verdict), verdict.times) == ("needs more data", None)
-        assert "above 0.1; how much more data would change that cannot be said." in verdict.sentences[0]
+        assert verdict.sentences[0] == (
+            "Expected label error (RMSE): 0.200, above the target of 0.1. How much more data would help is unknown."
+        )
 
     def test_no_number_of_impressions_tells_rates_that_are_nearly_the_same(self) -> None:
         verdict = cm.judge(fit_of(place_of(1, (0.1, 0.1001), None), error=0.29, checks=(QUIET,)))
         assert (str(verdict), verdict.times) == ("needs far more data", math.inf)
-        assert verdict.sentences[0].endswith("above 0.1; no number of impressions within reach would bring it to 0.1.")
+        assert verdict.sentences[0].endswith("0.1. No realistic number of impressions would reduce it to 0.1.")
 
     def test_the_error_that_more_data_would_bring_is_the_one_asked_for(self) -> None:
         """Half of the uncertainty, where that is less than the target."""
         group = place_of(1, (0.05, 0.3), None, share=0.012)
         fitted = fit_of(group, error=0.105, checks=(QUIET,))
         assert fitted.groups[0].prior_variance / 2 < 0.1**2
-        assert cm.judge(fitted).sentences[0].endswith("would bring it to 0.077.")
+        assert cm.judge(fitted).sentences[0].endswith("would reduce it to 0.077.")
 
     @pytest.mark.parametrize("move", [False, True])
     def test_a_log_without_clicks_is_not_trustworthy(self, move: bool) -> None:
@@ -422,7 +417,7 @@ class TestVerdict:
         counts = cm.Counts.from_arrays(ids // 10, ids, 1 + ids % 10, np.full(len(ids), 300), clicks)
         verdict = cm.judge(cm.MixtureCorrection().fit(counts))
         assert str(verdict) == judged
-        assert verdict.sentences[0].startswith("100% of documents stand at places with fewer than 30 documents, which")
+        assert verdict.sentences[0].startswith("100% of documents are at places with fewer than 30 documents.")
 
     @pytest.mark.parametrize(("documents", "judged"), [(271, "trustworthy"), (260, "needs 1.1 times more data")])
     def test_a_tenth_of_documents_may_stand_at_small_places(self, documents: int, judged: str) -> None:

@@ -88,7 +88,7 @@ def test_the_command_ends_with_the_report_and_it_tells_the_comparison(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     output = CliRunner().invoke(cli.app, ["demo"], catch_exceptions=False).stdout
-    assert output.endswith("\nThe report, for a browser: demo/report.html\n")
+    assert output.endswith("\nReport: demo/report.html (open it in a browser)\n")
     shown = text(Path("demo/report.html").read_text(encoding="utf-8"))
     assert "Does it work?" in shown
     assert "And does it help a ranker?" in shown

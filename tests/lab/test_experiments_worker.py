@@ -109,7 +109,7 @@ def test_the_command_makes_figure_1_and_says_where_it_is(tmp_path: Path) -> None
     words = ["reproduce", "figure1", "--scale", "0.005", "--workers", "1", "-o", str(tmp_path / "results")]
     done = subprocess.run([*COMMAND, *words], env=ENVIRONMENT, capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    assert "3 results; the usual time of a task: dnn-sigmoid " in done.stdout
+    assert "3 results; typical time per task: dnn-sigmoid " in done.stdout
     names = {"figure1.jsonl", "figure1.json", "figure1.md", "figure1.html", "figure1.svg", "figure1-2.svg"}
     assert {file.name for file in (tmp_path / "results").iterdir()} == names
     document = json.loads((tmp_path / "results" / "figure1.json").read_text())

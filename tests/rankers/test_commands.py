@@ -54,7 +54,7 @@ def test_train_says_what_it_learnt_from_and_writes_a_ranker(folder: Path) -> Non
     result = run(f"{WORDS} -o new")
     assert result.stdout == (
         "Trained on 20 queries with 158 documents. Left out: 2 documents without a label.\n"
-        "Ranker (lambdamart) in new.\n"
+        "Wrote the ranker (lambdamart) to new.\n"
     )
     expected = LambdaMART().fit(make_examples(TRAIN, folder / "labels.csv"))
     assert load_ranker("new").score(TEST.features).tolist() == expected.score(TEST.features).tolist()
@@ -96,7 +96,7 @@ def test_score_writes_a_run_also_without_grades(folder: Path) -> None:
     duckdb.sql("COPY (SELECT * EXCLUDE grade FROM 'test.parquet') TO 'ungraded.parquet' (FORMAT parquet)")
     result = run("score --ranker ranker --features ungraded.parquet -o run.txt --tag mine")
     scores = load_ranker("ranker").score(TEST.features)
-    assert result.stdout == "54 documents of 9 queries ranked in run.txt.\n"
+    assert result.stdout == "Ranked 54 documents of 9 queries in run.txt.\n"
     assert Path("run.txt").read_text() == trec_run(TEST.query_id[TEST.query], TEST.doc_id, scores, tag="mine")
 
 
@@ -183,7 +183,7 @@ def test_a_ranker_folder_names_its_features_and_their_gaps(shop: Path) -> None:
 def test_train_writes_a_report_on_the_features(shop: Path, tmp_path: Path) -> None:
     words = f"train --features {shop}/features.csv --labels {shop}/labels.csv -o {tmp_path}/ranker"
     result = run(f"{words} --report {tmp_path}/train.html")
-    assert result.stdout.splitlines()[-1] == f"Report in {tmp_path}/train.html."
+    assert result.stdout.splitlines()[-1] == f"Report: {tmp_path}/train.html (open it in a browser)"
     html = (tmp_path / "train.html").read_text()
     strongest = cast(FittedLambdaMART, load_ranker(tmp_path / "ranker")).importance()[0]
     assert strongest.name == "bm25_title"
@@ -204,7 +204,7 @@ FAILURES = [
     (f"{WORDS} -o x --report page.txt", "page.txt: a report is an HTML file. Expected a name ending in .html."),
     (
         f"{WORDS} -o x --report ranker/x.html --vali-labels labels.csv",
-        "--vali-features and --vali-labels belong together: give both or neither.",
+        "--vali-features and --vali-labels go together: give both or neither.",
     ),
     (
         f"{WORDS} -o x --report x/page.html",
@@ -219,7 +219,7 @@ FAILURES = [
     (f"{WORDS} -o no/ranker", "no/ranker: the folder no does not exist. Create it, or choose another path."),
     (
         f"{WORDS} -o x --vali-labels labels.csv",
-        "--vali-features and --vali-labels belong together: give both or neither.",
+        "--vali-features and --vali-labels go together: give both or neither.",
     ),
     (f"{WORDS} -o x --ranker dnn --weighting none", "weighting is for lambdamart, and the ranker is dnn."),
     (f"{WORDS} -o x --threads 0", "threads=0: expected a whole number from 1."),

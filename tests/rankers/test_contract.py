@@ -225,7 +225,7 @@ def test_a_ranker_from_outside_is_in_the_command_the_contract_and_in_use(
     assert "--column <int> Which feature, from 0. (toy)" in shown
     assert "toy" in contract_names()
     words = "train --features train.parquet --labels labels.csv -o ranker --ranker toy --column 2"
-    assert run(*words.split()).stdout.splitlines()[1:] == ["Nothing to learn.", "Ranker (toy) in ranker."]
+    assert run(*words.split()).stdout.splitlines()[1:] == ["Nothing to learn.", "Wrote the ranker (toy) to ranker."]
     assert load_ranker("ranker").score(OTHER.features).tolist() == OTHER.features[:, 2].tolist()
     (tmp_path / "round").mkdir()
     test_it_learns_and_is_the_same_after_a_round_trip("toy", tmp_path / "round")

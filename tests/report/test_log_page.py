@@ -367,13 +367,13 @@ def test_debias_writes_a_report_and_says_so(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "log.csv", small_log())
     done = run("debias", "log.csv", "-o", "labels.csv", "--report", "report.html", "--correction", correction)
-    assert done.stdout.endswith("Report, for a browser: report.html\n")
+    assert done.stdout.endswith("Report: report.html (open it in a browser)\n")
     assert "From log.csv." in text(Path("report.html").read_text(encoding="utf-8"))
 
 
 FAILURES = [
     ("report.pdf", "report.pdf: a report is an HTML file. Expected a name ending in .html."),
-    ("log.html", "log.html: would replace a file that is read. Choose another name for the output."),
+    ("log.html", "log.html: would replace an input. Choose another name for the output."),
     ("no/report.html", "no/report.html: the folder no does not exist. Make it first, or choose another path."),
 ]
 

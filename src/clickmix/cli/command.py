@@ -1,4 +1,4 @@
-"""The command: parse, call, print. Heavy modules are imported inside commands, so that --help answers at once."""
+"""The command: parse, call, print. Commands import heavy modules themselves, so that --help answers at once."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ try:
     from clickmix.cli.terminal import steady_streams
     from clickmix.errors import ClickmixError, printable
     from clickmix.storage.written import Written, recording
-except KeyboardInterrupt:  # a fifth of a second before `main` can hear it; there is nothing to clean up yet
+except KeyboardInterrupt:  # `main` is not running yet, and there is nothing to clean up
     os._exit(128 + signal.SIGINT)
 
-# Ctrl-C, `kill`, and a terminal that is closed, which Windows does not tell.
+# Ctrl-C, `kill`, and a closed terminal, which Windows does not signal.
 STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
-# How Python and the system's loader tell that there is no memory for a thread or a library.
+# What Python and the system's loader say if there is no memory for a thread or a library.
 NO_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
 
 app = typer.Typer(
@@ -42,10 +42,12 @@ app = typer.Typer(
 )
 
 
-# Commands whose options follow from a family.
+# Commands that take the options of a family.
 _OPTIONS: dict[Any, Any] = {
     cli_labels.debias: cli_labels.correction_options,
+    cli_labels.counts: cli_labels.engine_options,
     cli_labels.fit: cli_labels.mixture_options,
+    cli_labels.label: cli_labels.engine_options,
     cli_rankers.train: cli_rankers.ranker_options,
     cli_lab.simulate: cli_lab.user_options,
     cli_export.export: cli_export.export_options,
@@ -77,15 +79,15 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
 def main() -> NoReturn:
-    """Run the command; report what a user can put right on one line, without a stack trace."""
-    # Our matrices are small: threads for them would only take time from the engine's.
+    """Run the command; report user errors on one line, without a stack trace."""
+    # The matrices are small: threads for them would only slow the engine down.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     steady_streams()
     with recording() as written, _stoppable(written):
@@ -96,11 +98,11 @@ def main() -> NoReturn:
         except OSError as error:
             _fail(f"{error.filename or 'file'}: {error.strerror or error}. {written}")
         except MemoryError as error:
-            _fail(f"out of memory: {error}. Give more with --memory, or free some.")
+            _fail(f"out of memory: {error}. Allow more with --memory, or free some.")
         except (RuntimeError, ImportError) as error:
             if not any(sign in str(error) for sign in NO_MEMORY):
                 raise
-            _fail(f"out of memory: the system gives no more to this process (see ulimit -v). {written}")
+            _fail(f"out of memory: the system allows this process no more (see ulimit -v). {written}")
     sys.exit(0)
 
 
@@ -110,19 +112,19 @@ def _fail(message: str) -> NoReturn:
 
 
 class _Stopped(KeyboardInterrupt):
-    """One of the signals came; whoever knows what to do at Ctrl-C does it for all of them."""
+    """A signal arrived; code that handles Ctrl-C handles all of them."""
 
 
 @contextlib.contextmanager
 def _stoppable(written: Written) -> Iterator[None]:
-    """Signals that stop the command unwind it, so that what is half written goes, and end the process quietly."""
+    """Signals unwind the command, so that partial files are removed, and end the process quietly."""
     came: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
         came.append(number)
         raise _Stopped
 
-    # One that is ignored stays so: nohup, and commands in the background of a script.
+    # Ignored signals stay ignored: nohup, and background commands of a script.
     before = {number: signal.getsignal(number) for number in STOPPING}
     heard = [number for number in STOPPING if before[number] in (signal.SIG_DFL, signal.default_int_handler)]
     for number in heard:
@@ -130,7 +132,7 @@ def _stoppable(written: Written) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        # Spark hears Ctrl-C itself, and typer makes 130 of it.
+        # Spark handles Ctrl-C itself, and typer turns it into 130.
         if came or isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemExit) and error.code == 130):
             _leave(came[0] if came else signal.SIGINT, written)
         raise
@@ -140,14 +142,14 @@ def _stoppable(written: Written) -> Iterator[None]:
 
 
 def _leave(number: int, written: Written) -> NoReturn:
-    """End the process now: threads that are loading modules, and C++ that misses its objects, have no say in it."""
-    for ignored in STOPPING:  # who presses twice leaves nothing behind either
+    """End the process now, whatever threads that load modules or C++ destructors are doing."""
+    for ignored in STOPPING:  # a second Ctrl-C must not interrupt the cleaning up
         signal.signal(ignored, signal.SIG_IGN)
     if "clickmix.engines.duckdb" in sys.modules:
         from clickmix.engines.duckdb import remove_folders
 
         remove_folders()
-    with contextlib.suppress(OSError):  # a terminal that was closed shows nothing
+    with contextlib.suppress(OSError):  # the terminal may be closed
         typer.echo(f"clickmix: stopped. {written}", err=True)
         sys.stdout.flush()
     os._exit(128 + number)

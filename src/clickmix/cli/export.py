@@ -1,4 +1,4 @@
-"""The command that hands labels and rankers to other tools: export. Parse, call, print; `cli` takes it in."""
+"""The command that writes labels and rankers for other tools: export."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _show_help(context: typer.Context, asked: bool) -> None:
-    """The usual help, and a line for each target; the targets are loaded for this."""
+    """Print the usual help, and a line for each target, which loads the targets."""
     if not asked:
         return
     from clickmix.export.target import EXPORTS
@@ -30,7 +30,7 @@ def _show_help(context: typer.Context, asked: bool) -> None:
 
 
 def export_options() -> list[Option]:
-    """What some target takes, but for the kind of rating, which has a name of its own here."""
+    """The options of all targets except `rating`, which is called --as here."""
     from clickmix.export.target import EXPORTS
 
     return [option for option in EXPORTS.options() if option.name != "rating"]
@@ -41,13 +41,13 @@ def export(
     source: Annotated[
         Path, typer.Argument(metavar="LABELS-OR-RANKER", help="A labels file, or the folder of a ranker.")
     ],
-    to: Annotated[str, typer.Option(metavar="TARGET", help="Which tool it is for; the targets are below.")],
+    to: Annotated[str, typer.Option(metavar="TARGET", help="The tool to export to; targets are listed below.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The file to write, or the folder where a target needs several.")
+        Path, typer.Option("-o", "--output", help="The file to write, or a folder if the target needs several files.")
     ],
     rating: Annotated[
         Literal["grade", "probability", "expected-gain"] | None,
-        typer.Option("--as", help="Labels: what a rating is; a grade if not given."),
+        typer.Option("--as", help="For labels: what a rating is; default: grade."),
     ] = None,
     show_help: Annotated[
         bool, typer.Option("--help", is_eager=True, callback=_show_help, help="Show this message and exit.")

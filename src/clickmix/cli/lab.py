@@ -1,4 +1,4 @@
-"""Commands of the lab: simulate, demo and reproduce. Parse, call, print; `command` takes them in."""
+"""The commands for research: simulate, demo, reproduce."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clickmix.registry import Option
 
 
 def user_options() -> list[Option]:
-    """What `simulate` takes: the name of a user model, and whatever some model takes."""
+    """The options of `simulate`: the name of a user model, and the options of all user models."""
     return [member_option(USERS, "user", default="pbm"), *USERS.options()]
 
 
@@ -25,13 +25,13 @@ def simulate(
     relevance: Annotated[
         Literal["binarized", "graded"], typer.Option(help="How grades become relevance.")
     ] = "binarized",
-    data: Annotated[Path | None, typer.Option(help="A LETOR collection; a synthetic one if not given.")] = None,
+    data: Annotated[Path | None, typer.Option(help="A LETOR collection; default: a synthetic one.")] = None,
     queries: Annotated[
-        int | None, typer.Option(help="Training queries of the synthetic collection; 2000 if not given.")
+        int | None, typer.Option(help="Training queries of the synthetic collection; default: 2000.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> None:
-    """Simulate users on a collection: a log, its truth, and the features."""
+    """Simulate users on a collection: write a log, the truth and the features."""
     from clickmix.lab.simulate import Simulation, check_inputs_stay, open_collection, write_simulation
 
     options = given(given_options)
@@ -45,13 +45,13 @@ def simulate(
         for note in collection.notes:
             say(note)
         rows = write_simulation(collection, output, settings, stage=stage)
-    say(f"{rows:,} impressions on {collection.train.queries:,} queries in {output / 'log.parquet'}, truth beside it.")
+    say(f"Wrote {rows:,} impressions of {collection.train.queries:,} queries to {output / 'log.parquet'}.")
 
 
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
 ) -> None:
-    """See it work: simulated users, labels from their clicks, rankers trained on them, the truth beside, a report."""
+    """See it work: simulate users, label their clicks, train rankers, compare with the truth, write a report."""
     from clickmix.lab.demo import run_demo
 
     with stages() as stage:
@@ -59,7 +59,7 @@ def demo(
     say("")
     print_fit(done.fit)
     say("")
-    say("Labels, compared with the truth:")
+    say("Labels compared with the truth:")
     for known in done.known:
         say(str(known))
     if done.rankers is not None:
@@ -68,23 +68,23 @@ def demo(
             say(line)
     if done.report is not None:
         say("")
-        say(f"The report, for a browser: {done.report}")
+        say(f"Report: {done.report} (open it in a browser)")
 
 
 def reproduce(
     experiment: Annotated[
         Literal["table1", "table2", "figure1", "figure2", "figure3", "efficiency"],
-        typer.Argument(help="Of the paper.", show_default=False),
+        typer.Argument(help="Which table or figure of the paper.", show_default=False),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to, and to go on from.")],
-    data: Annotated[Path | None, typer.Option(help="A LETOR collection; a synthetic one if not given.")] = None,
-    runs: Annotated[int, typer.Option(help="Independent runs; more of them later add to these.")] = 8,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to, and to resume from.")],
+    data: Annotated[Path | None, typer.Option(help="A LETOR collection; default: a synthetic one.")] = None,
+    runs: Annotated[int, typer.Option(help="Independent runs; you can add more later.")] = 8,
     scale: Annotated[float, typer.Option(help="Share of the queries to use, for a quick look.")] = 1.0,
-    top: Annotated[int | None, typer.Option(help="Length of result lists; the paper's if not given.")] = None,
+    top: Annotated[int | None, typer.Option(help="Length of result lists; default: the paper's.")] = None,
     ranker: Annotated[Literal["lambdamart", "dnn"] | None, typer.Option(help="One ranker only.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes, of one thread each; one per core.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes of one thread each; default: one per core.")] = None,
 ) -> None:
-    """Make a table or figure of the paper again; after an interruption, the same command goes on."""
+    """Reproduce a table or figure of the paper. After an interruption, run the same command to resume."""
     from clickmix.lab.experiments import Request
     from clickmix.lab.experiments import reproduce as make
     from clickmix.lab.experiments.request import RANKERS
@@ -96,5 +96,5 @@ def reproduce(
     for line in made.text.splitlines():
         say(line)
     costs = ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in made.seconds.items())
-    say(f"{made.tasks} results; the usual time of a task: {costs}.")
-    say(f"Written: {', '.join(str(file) for file in made.files)}.")
+    say(f"{made.tasks} results; typical time per task: {costs}.")
+    say(f"Wrote {', '.join(str(file) for file in made.files)}.")

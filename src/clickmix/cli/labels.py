@@ -1,4 +1,4 @@
-"""The commands from a log to labels: debias, counts, fit, label, inspect. Parse, call, print; `cli` takes them in."""
+"""The commands from a log to labels: debias, counts, fit, label, inspect."""
 
 from __future__ import annotations
 
@@ -29,40 +29,43 @@ if TYPE_CHECKING:
     from clickmix.registry import Option
 
 Log = Annotated[
-    list[str], typer.Argument(help="Files, folders or globs: Parquet, CSV, NDJSON, gzipped or not; or tables.")
+    list[str], typer.Argument(help="Files, folders or globs (Parquet, CSV, NDJSON, gzipped or not), or tables.")
 ]
-Output = Annotated[str, typer.Option("-o", "--output", help="The file to write; its name says the format. Or a table.")]
+Output = Annotated[
+    str, typer.Option("-o", "--output", help="The file to write, in the format of its suffix, or a table.")
+]
 ModelOutput = Annotated[Path, typer.Option("-o", "--output", help="The model file to write.")]
 Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_term,doc_id=sku.")]
-Context = Annotated[str, typer.Option(help="Columns that change what is examined: device,layout.")]
-MaxContexts = Annotated[int, typer.Option(min=1, help="Refuse a log with more contexts: each is fitted by itself.")]
-BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or leave bad rows out and say so.")]
-Memory = Annotated[str | None, typer.Option(help="How much memory to use, for instance 4GB; the rest goes to disk.")]
+Context = Annotated[str, typer.Option(help="Columns that change what people look at: device,layout.")]
+MaxContexts = Annotated[int, typer.Option(min=1, help="Refuse a log with more contexts; each is fitted separately.")]
+BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or skip bad rows and count them.")]
+Memory = Annotated[str | None, typer.Option(help="Memory limit, for instance 4GB; the rest goes to disk.")]
 Previous = Annotated[
     str | None,
-    typer.Option("--previous", "--since", help="Labels written before; says what changed. May be the output."),
+    typer.Option("--previous", "--since", help="Earlier labels to compare with; may be the output."),
 ]
 MinSessions = Annotated[
-    int, typer.Option(help="A report shows only queries whose documents were shown so often, on average.")
+    int,
+    typer.Option(help="Leave queries out of the report if their documents were shown less often than this on average."),
 ]
 
 
 def correction_options() -> list[Option]:
-    """What `debias` takes: the name of a correction, whatever some correction takes, and the engine."""
+    """The options of `debias`: the name of a correction, the options of all corrections, and the engine."""
     from clickmix.corrections.correction import CORRECTIONS
 
     return [member_option(CORRECTIONS, "correction", default="mixture"), *CORRECTIONS.options(), *engine_options()]
 
 
 def mixture_options() -> list[Option]:
-    """What `fit` takes."""
+    """The options of `fit`."""
     from clickmix.corrections.correction import CORRECTIONS
 
     return [*CORRECTIONS["mixture"].options, *engine_options()]
 
 
 def engine_options() -> list[Option]:
-    """What `counts` and `label` take: the engine, with a line on each kind."""
+    """The options of `counts` and `label`: the engine; its help describes each kind."""
     from clickmix.engines.choose import DEFAULT
     from clickmix.engines.engine import ENGINES
 
@@ -76,15 +79,15 @@ def debias(
     output: Output,
     context: Context = "",
     max_contexts: MaxContexts = MOST_CONTEXTS,
-    model: Annotated[Path | None, typer.Option(help="Also write the fitted model, or parameters, here.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write a report here: one HTML file.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Also save the fitted model, or parameters, to this file.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a report: one HTML file.")] = None,
     report_min_sessions: MinSessions = 10,
     previous: Previous = None,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
 ) -> None:
-    """From a click log to relevance labels: counts, fit and label in one."""
+    """Turn a click log into relevance labels: count, fit and label in one step."""
     from clickmix.corrections.correction import Saved, needs_lists, saves_model
     from clickmix.pipeline import choose_correction, fit_and_label
 
@@ -92,7 +95,7 @@ def debias(
     name, engine = options.pop("correction", "mixture"), options.pop("engine", None)
     correction = choose_correction(name, **options)
     if model is not None and not saves_model(correction):
-        raise SettingError(f"--model {model}: {name} fits nothing that could be written. Leave it out.")
+        raise SettingError(f"--model {model}: {name} has no model to save. Leave --model out.")
     if report is not None:
         check_report(report)
     opened, read = _open(engine, memory), [path for path in options.values() if isinstance(path, Path)]
@@ -114,20 +117,20 @@ def counts(
     log: Log,
     output: Annotated[str | None, typer.Option("-o", "--output", help="The file or table to write.")] = None,
     merge: Annotated[
-        Path | None, typer.Option(help="A counts file (Parquet) to add the log to, instead of writing a new one.")
+        Path | None, typer.Option(help="Add the log to this counts file (Parquet) instead of writing a new one.")
     ] = None,
-    lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
+    lists: Annotated[bool, typer.Option("--lists", help="Count result lists separately, as dcm and ubm need.")] = False,
     context: Context = "",
     max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
 ) -> None:
-    """Count a log once; counts files are logs too, and several of them add up."""
+    """Count a log once. Counts files are logs too, and they add up."""
     from clickmix.counts.counted_files import merging
 
     engine = given(given_options).get("engine")
-    target = counts_target(output, merge, engine)  # complain before a Spark is started
+    target = counts_target(output, merge, engine)  # complain before Spark starts
     opened = _open(engine, memory)
     check_outputs(log, opened, table=target)
     alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
@@ -136,7 +139,7 @@ def counts(
         logs = [*([str(merge)] if merge else []), *log]
         counted = _count(logs, opened, columns, context, max_contexts, bad_rows, lists=lists, before=before)
         rows = counted.write(target)
-    say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
+    say(f"Wrote {rows:,} cells (query, {'list, ' if lists else ''}document, position) to {target}.")
 
 
 def fit(
@@ -149,7 +152,7 @@ def fit(
     bad_rows: BadRows = "fail",
     memory: Memory = None,
 ) -> None:
-    """Fit the correction to a log, or to a histogram made elsewhere, and write it as a model file."""
+    """Fit the mixture correction to a log, or to a histogram from elsewhere, and save it as a model file."""
     from clickmix.corrections.mixture import MixtureCorrection
     from clickmix.corrections.mixture_based.groups import MOVING_FROM
     from clickmix.groups.histogram_files import is_histogram, read_downloaded
@@ -163,13 +166,15 @@ def fit(
         histogram, moving = read_downloaded(log, context=words(context), max_contexts=max_contexts)
         fitted = checked_histogram(correction.fit_histogram(histogram, moving=moving), histogram)
         if moving >= MOVING_FROM:
-            say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
+            say(
+                f"{moving:.0%} of documents are at several places; a histogram does not show which. Fit counts instead."
+            )
     else:
         counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=correction.needs_lists)
         with progress_bar("fitting") as progress:
             fitted = checked(correction.fit(counted, progress=progress), counted)
     fitted.write(output)
-    say(f"Model in {output}.")
+    say(f"Wrote the model to {output}.")
     print_fit(fitted)
 
 
@@ -184,7 +189,7 @@ def label(
     bad_rows: BadRows = "fail",
     memory: Memory = None,
 ) -> None:
-    """Label a log with a model that was fitted before."""
+    """Label a log with a saved model."""
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
     fitted = MixtureFit.read(model)
@@ -198,17 +203,17 @@ def label(
         if error.role != "context":
             raise
         raise InputError(  # the model says which columns it needs, so the user cannot name others
-            f"{error.problem} {model} was fitted with context {context}: give the log's columns these names, or fit a "
+            f"{error.problem} {model} was fitted with context {context}: rename the log's columns, or fit a "
             "model without them."
         ) from None
     unseen = fitted.unseen(counted)
     if unseen:
-        say(f"{len(unseen)} places are not in the model, for instance {unseen[0]}; the nearest it knows stand in.")
+        say(f"Places not in the model: {len(unseen):,}, for instance {unseen[0]}. The nearest known places are used.")
     _write_labels(fitted.label(counted), output, before)
 
 
 def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> None:
-    """Show a model: its groups, their rates and weights, and what to think of them."""
+    """Show a model: its groups, their rates and weights, and the verdict."""
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
     print_fit(MixtureFit.read(model))
@@ -248,9 +253,9 @@ def _count(
     old = before or (0, 0)
     say(f"Read {impressions - old[0]:,} impressions and {clicks - old[1]:,} clicks.")
     if before:
-        say(f"With those counted before there are {impressions:,} impressions and {clicks:,} clicks.")
+        say(f"Including earlier counts: {impressions:,} impressions and {clicks:,} clicks.")
     for refused in counted.refused:
-        say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
+        say(f"Skipped bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")
     if many := many_contexts(context, counted.contexts):
         say(many)
     return counted
@@ -283,10 +288,10 @@ def _open_previous(previous: str | None, engine: Engine) -> Source | None:
 def _write_labels(labels: Labels, output: str, before: Source | None) -> Moved | None:
     from clickmix.judging.changes import labels_moved
 
-    moved = labels_moved(labels, before) if before else None  # before writing: it may be the file to be replaced
+    moved = labels_moved(labels, before) if before else None  # compare before writing: it may be the same file
     with progress_bar("labelling") as progress:
         rows = labels.write(output, progress=progress)
-    say(f"{rows:,} labels in {output}.")
+    say(f"Wrote {rows:,} labels to {output}.")
     for sentence in moved.sentences() if moved else ():
         say(sentence)
     return moved
@@ -310,4 +315,4 @@ def _write_report(
             min_sessions=min_sessions,
         )
         write_page(page, path)
-    say(f"Report, for a browser: {path}")
+    say(f"Report: {path} (open it in a browser)")

@@ -1,4 +1,4 @@
-"""Modules that the command needs next, loaded while the engine reads: half a second that nobody waits for."""
+"""Load modules that the command needs next while the engine reads. This saves half a second."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def loading(*modules: str) -> Iterator[None]:
-    """Import modules in another thread meanwhile; one that cannot be imported fails where it is used."""
+    """Import modules in another thread; a failed import shows up again where the module is used."""
 
     def load() -> None:
         with contextlib.suppress(Exception):

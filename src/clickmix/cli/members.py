@@ -1,4 +1,4 @@
-"""Options that families decide, such as the corrections' own. They are asked for only when the command is used."""
+"""Command-line options that come from families. A family is loaded only when its command is used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GIVEN = "clickmix.given"
 
 
 def command_with(options: Callable[[], Sequence[Option]]) -> type[TyperCommand]:
-    """A class of commands that also take these options; the function of the command asks `given(context)` for them."""
+    """A class of commands that also take these options; the command reads them with `given(context)`."""
 
     class CommandWithOptions(TyperCommand):
         @cached_property
@@ -26,7 +26,7 @@ def command_with(options: Callable[[], Sequence[Option]]) -> type[TyperCommand]:
 
         def get_params(self, ctx: Any) -> Any:
             own = super().get_params(ctx)
-            required = sum(param.required for param in own)  # they come first, then what a family decides
+            required = sum(param.required for param in own)  # required ones come first, then those of the family
             return [*own[:required], *self.added, *own[required:]]
 
         def invoke(self, ctx: Any) -> Any:
@@ -38,13 +38,13 @@ def command_with(options: Callable[[], Sequence[Option]]) -> type[TyperCommand]:
 
 
 def given(context: typer.Context) -> dict[str, Any]:
-    """The options of `command_with` that the user gave."""
+    """The family's options that the user set."""
     values: dict[str, Any] = context.meta[GIVEN]
     return dict(values)
 
 
 def member_option(family: Family[Any], name: str, *, default: str) -> Option:
-    """The option that chooses a member of a family, with a line on each of them."""
+    """The option that chooses a member of a family; its help describes each member."""
     help = " ".join(f"{member.name}: {member.help}" for member in family)
     return Option(name, f"{help} [default: {default}]", choices=family)
 

@@ -1,4 +1,4 @@
-"""The text of an option -> the names in it.   cli_labels, cli_sql"""
+"""Option texts such as query_id=a,doc_id=b -> names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where results go, checked before any work: names that can be written, and nothing that is read.   cli_labels"""
+"""Check outputs before any work: they can be written, and none is an input."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def check_outputs(
     others: Sequence[Path] = (),
     read: Sequence[Path] = (),
 ) -> None:
-    """Outputs have names that can be written, and none of them is an input or the other output."""
+    """Refuse an output that cannot be written, or that is an input or another output."""
     from clickmix.log.paths import find_files
     from clickmix.storage.atomic import check_writable
 
     if table is not None:
         engine.check_target(table, log=log)
     files = find_files([*(log if engine.embedded else []), *map(str, read)])
-    taken = {file.resolve(): "a file that is read" for file in files}
+    taken = {file.resolve(): "an input" for file in files}
     written = [Path(table)] if table is not None and engine.embedded else []
     for output in (*written, *others):
         check_writable(output)
         if output.resolve() in taken:
             raise InputError(f"{output}: would replace {taken[output.resolve()]}. Choose another name for the output.")
-        taken[output.resolve()] = "the other output"
+        taken[output.resolve()] = "another output"
 
 
 def check_report(path: Path) -> None:
-    """What reports are made with is there, and the name is one that browsers open."""
+    """Refuse a report if its extra is not installed or browsers would not open its name."""
     from clickmix.report import check_report_extra
 
     check_report_extra()
@@ -46,13 +46,15 @@ def check_report(path: Path) -> None:
 
 
 def counts_target(output: str | None, merge: Path | None, engine: str | None) -> str:
-    """Where counts go: to a new file or table, or to the counts file that the log is added to."""
+    """Where counts go: a new file or table, or the counts file to add to."""
     if (output is None) == (merge is None):
-        raise SettingError("counts: say where they go, either -o counts.parquet or --merge counts.parquet.")
+        raise SettingError("counts: give an output, either -o counts.parquet or --merge counts.parquet.")
     if merge is None:
         return str(output)
     from clickmix.engines.choose import DEFAULT, find_kind
 
     if not find_kind(engine or DEFAULT).embedded:
-        raise SettingError("--merge: adds to a counts file, which is DuckDB's. In an engine, count to a table a day.")
+        raise SettingError(
+            "--merge: works on counts files, with DuckDB only. In another engine, write one table per day."
+        )
     return str(merge)

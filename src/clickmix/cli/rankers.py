@@ -1,4 +1,4 @@
-"""The commands about rankers: train, evaluate, score. Parse, call, print; `cli` takes them in."""
+"""The commands for rankers: train, evaluate, score."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
 Features = Annotated[
     Path,
-    typer.Option(help="Features: Parquet, CSV or NDJSON with query_id, doc_id and one column per feature; LETOR text."),
+    typer.Option(
+        help="Features: Parquet, CSV or NDJSON with query_id, doc_id and one column per feature; or LETOR text."
+    ),
 ]
 Folder = Annotated[Path, typer.Option("--ranker", help="A folder that `clickmix train` wrote.")]
 
 
 def ranker_options() -> list[Option]:
-    """What `train` takes: the name of a ranker, and whatever some ranker takes."""
+    """The options of `train`: the name of a ranker, and the options of all rankers."""
     from clickmix.rankers import RANKERS
 
     return [member_option(RANKERS, "ranker", default="lambdamart"), *RANKERS.options()]
@@ -32,14 +34,14 @@ def ranker_options() -> list[Option]:
 def train(
     given_options: typer.Context,
     features: Features,
-    labels: Annotated[Path, typer.Option(help="Labels: query_id, doc_id, relevance, as `clickmix debias` writes.")],
+    labels: Annotated[
+        Path, typer.Option(help="Labels (query_id, doc_id, relevance), as `clickmix debias` writes them.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write the ranker to.")],
     vali_features: Annotated[
-        Path | None, typer.Option(help="Features of other queries, with --vali-labels: they say when to stop.")
+        Path | None, typer.Option(help="Features of other queries, to decide when to stop; needs --vali-labels.")
     ] = None,
-    vali_labels: Annotated[
-        Path | None, typer.Option(help="Labels that say when to stop; grades are not needed.")
-    ] = None,
+    vali_labels: Annotated[Path | None, typer.Option(help="Labels of those queries; grades are not needed.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page on the features.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> None:
@@ -51,7 +53,7 @@ def train(
     name = options.pop("ranker", "lambdamart")
     settings = RANKERS.make(name, **options)
     if (vali_features is None) != (vali_labels is None):
-        raise SettingError("--vali-features and --vali-labels belong together: give both or neither.")
+        raise SettingError("--vali-features and --vali-labels go together: give both or neither.")
     check_folder(output)
     if report is not None:
         _check_page(report, features, labels, output)
@@ -65,21 +67,21 @@ def train(
     say(f"Trained on {examples.queries:,} queries with {len(examples.relevance):,} documents. {examples.left_out}")
     for remark in fitted.remarks():
         say(remark)
-    say(f"Ranker ({name}) in {output}.")
+    say(f"Wrote the ranker ({name}) to {output}.")
     if report is not None:
         from clickmix.report.pages import write_page
         from clickmix.report.ranker_page import ranker_page
 
         write_page(ranker_page(fitted, examples), report)
-        say(f"Report in {report}.")
+        say(f"Report: {report} (open it in a browser)")
 
 
 def evaluate(
     ranker: Folder,
-    features: Annotated[Path, typer.Option(help="Features with a column grade, in any format that train takes.")],
+    features: Annotated[Path, typer.Option(help="Features with a column `grade`, in any format that train reads.")],
     metrics: Annotated[str, typer.Option(help="For instance ndcg@10,mrr,map:grade=2.")] = "ndcg@10",
 ) -> None:
-    """Measure a ranker on judged documents, query by query."""
+    """Measure a ranker on judged documents."""
     from clickmix.evaluate import Measure, rank, score, tabulate
     from clickmix.features import open_features
     from clickmix.rankers import load_ranker
@@ -99,11 +101,14 @@ def score(
     ranker: Folder,
     features: Features,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="The file to write: .parquet, .csv or .ndjson; else a TREC run.")
+        Path,
+        typer.Option(
+            "-o", "--output", help="The file to write: .parquet, .csv or .ndjson; any other name gives a TREC run."
+        ),
     ],
     tag: Annotated[str, typer.Option(help="The name of a TREC run, its last column.")] = "clickmix",
 ) -> None:
-    """Rank the documents of a features file: scores with their ranks, or a run in TREC format."""
+    """Rank the documents of a features file: write scores and ranks, or a TREC run."""
     from clickmix.evaluate import write_scores
     from clickmix.features import open_features
     from clickmix.rankers import load_ranker
@@ -119,11 +124,11 @@ def score(
         scores = fitted.score(split.features)
         stage("writing")
         write_scores(split.query_id[split.query], split.doc_id, scores, output, tag=tag)
-    say(f"{split.documents:,} documents of {split.queries:,} queries ranked in {output}.")
+    say(f"Ranked {split.documents:,} documents of {split.queries:,} queries in {output}.")
 
 
 def _check_page(report: Path, *read: Path) -> None:
-    """A report can be made, and would replace nothing that is read or written."""
+    """Refuse a report that cannot be made, or that would replace an input or the ranker."""
     from clickmix.storage.atomic import check_writable
 
     check_report(report)

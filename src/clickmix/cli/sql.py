@@ -1,4 +1,4 @@
-"""The command that prints statements for warehouses: sql. Parse, call, print; `cli` takes it in."""
+"""The command that prints SQL for warehouses: sql."""
 
 from __future__ import annotations
 
@@ -12,34 +12,32 @@ from clickmix.cli.option_text import pairs, words
 from clickmix.engines.dialects import DIALECTS
 from clickmix.errors import SettingError
 
-Statement = Annotated[
-    Literal["counts", "refused", "histogram", "labels"], typer.Argument(help="Which statement of the log stage.")
-]
+Statement = Annotated[Literal["counts", "refused", "histogram", "labels"], typer.Argument(help="Which statement.")]
 
 
 def sql(
     statement: Statement,
     dialect: Annotated[str, typer.Option(help=f"One of {', '.join(DIALECTS)}.")],
     table: Annotated[
-        str | None, typer.Option(help="The table to read: a log (clicks), for histogram and labels counts (counts).")
+        str | None, typer.Option(help="The table to read; default: clicks (a log), for histogram and labels counts.")
     ] = None,
     model: Annotated[Path | None, typer.Option(help="For labels: the model file.")] = None,
     columns: Columns = "",
     context: Context = "",
 ) -> None:
-    """Print a statement to run in a warehouse, or to put into dbt."""
+    """Print SQL to run in a warehouse or use in dbt."""
     from clickmix.corrections.mixture_based.fit import MixtureFit
     from clickmix.export import statements
 
     if (statement == "labels") != (model is not None):
-        raise SettingError("labels need a model, and nothing else does: clickmix sql labels --model model.json.")
+        raise SettingError("--model is for labels, which need it: clickmix sql labels --model model.json.")
     if columns and statement in ("histogram", "labels"):
         made = "a histogram is" if statement == "histogram" else "labels are"
         raise SettingError(
-            f"--columns: {made} made from counts, whose columns have the names that clickmix gave. Leave it out."
+            f"--columns: {made} made from counts, whose columns have clickmix's own names. Leave it out."
         )
     if context and statement == "labels":
-        raise SettingError("--context: labels have the context of their model. Leave it out.")
+        raise SettingError("--context: labels use the context of the model. Leave it out.")
     if context and statement == "refused":
         raise SettingError("--context: no row is refused for its context. Leave it out.")
     if statement == "counts":

@@ -22,7 +22,7 @@ MOST_PLACES = 100
 
 
 class _Steady(io.FileIO):
-    """A standard stream that drops what its reader, who has left, does not take: `| head -1` must not stop the work."""
+    """A standard stream that drops text if its reader has gone: `| head -1` must not stop the work."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -40,11 +40,11 @@ class _Messages(io.TextIOWrapper):
 
 
 def steady_streams() -> None:
-    """Standard streams that cannot stop the work: closed ones take nothing, letters they cannot show are escaped."""
+    """Make standard streams that cannot stop the work: closed ones drop text, letters they cannot show are escaped."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
-        except OSError:  # closed (`2>&-`): the next file that is opened would get its number, and messages with it
+        except OSError:  # closed (`2>&-`): the next file to be opened would get its number, and its messages
             os.open(os.devnull, os.O_RDWR)
     if sys.stdout is sys.__stdout__:
         sys.stdout = _steady(sys.stdout, 1, io.TextIOWrapper)
@@ -53,22 +53,19 @@ def steady_streams() -> None:
 
 
 def _steady(stream: Any, number: int, kind: type[io.TextIOWrapper]) -> io.TextIOWrapper:
-    """The stream of this number, in the encoding it had."""
+    """The stream with this number, in its old encoding."""
     raw = io.BufferedWriter(_Steady(number, "w", closefd=False))
     encoding = stream.encoding if stream is not None else "utf-8"
-    # Messages come line by line, others where somebody watches.
+    # Messages come line by line; output does on a terminal.
     lines = kind is _Messages or raw.isatty()
     return kind(raw, encoding=encoding, errors="backslashreplace", line_buffering=lines)
 
 
-_drawn: list[Progress] = []  # what moves on the terminal now
+_drawn: list[Progress] = []  # the bars and spinners on the terminal now
 
 
 def say(text: str) -> None:
-    """Print a line on standard output; what a log put into it cannot paint the screen.
-
-    A bar or spinner is cleared first.
-    """
+    """Print a line on standard output, with control characters escaped; clear a bar or spinner first."""
     for bar in _drawn:
         bar.stop()
     typer.echo(printable(hide_secrets(text)))
@@ -88,7 +85,7 @@ def _drawing(bar: Progress) -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """Draw a bar on the terminal, nothing elsewhere; `left` adds an estimate of the time left."""
+    """Draw a progress bar on the terminal, nothing elsewhere; `left` adds the time left."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -113,7 +110,7 @@ def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float]
 
 @contextlib.contextmanager
 def stages() -> Iterator[Callable[[str], None]]:
-    """Say on the terminal what is being done, and for how long; nothing elsewhere."""
+    """Show the current stage and its time on the terminal; nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda title: None
         return
@@ -128,7 +125,7 @@ def stages() -> Iterator[Callable[[str], None]]:
 
 
 def print_fit(fitted: object) -> None:
-    """Print the table of a mixture, the verdict and what it means; of other fits a sentence, where they have one.
+    """Print the table and verdict of a mixture; for other fits, their summary if they have one.
 
     The table fits the terminal, or 80 columns.
     """
@@ -147,7 +144,7 @@ def print_fit(fitted: object) -> None:
     for line in text_lines(places.first(MOST_PLACES), width=width):
         say(line)
     if len(places.rows) > MOST_PLACES:
-        say(f"Shown are {MOST_PLACES} of {len(places.rows):,} places; the model file (--model) has all of them.")
+        say(f"{MOST_PLACES} of {len(places.rows):,} places shown; the model file (--model) has all.")
     for sentence in (results.verdict.sentence, *results.verdict.evidence, *results.notes):
         for line in textwrap.wrap(printable(sentence), width) if sys.stdout.isatty() else [sentence]:
             say(line)

@@ -21,7 +21,7 @@ from clickmix.types import Progress
 
 @dataclass(frozen=True)
 class AffineCorrection:
-    """Relevance by (click-through rate - beta) / alpha, for alpha and beta of every position that someone knows."""
+    """relevance = (click-through rate - beta) / alpha, with known alpha and beta of every position."""
 
     parameters: BiasParameters
     clip: Clip = "one"
@@ -31,20 +31,20 @@ class AffineCorrection:
 
     @property
     def title(self) -> str:
-        """As tables show it."""
+        """The name in tables."""
         return clip_title("affine", self.clip)
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> AffineCorrection:
-        """There is nothing to fit: the parameters are given."""
+        """Nothing to fit: the parameters are given."""
         return self
 
     def label(self, counts: Counts) -> Labels:
-        """The estimate of every document, and relevance by clipping it."""
+        """Estimate and clipped relevance of every document."""
         return affine_labels(counts, self.parameters, clip=self.clip, correction="affine")
 
 
 @CORRECTIONS.register(
-    "affine", help="(click-through rate - beta) / alpha, with parameters you know.", options=(PARAMETERS, CLIP)
+    "affine", help="(click-through rate - beta) / alpha, with parameters you supply.", options=(PARAMETERS, CLIP)
 )
 def _affine(*, parameters: Any = None, clip: Clip = "one") -> AffineCorrection:
     return AffineCorrection(given_bias(parameters), clip)

@@ -33,15 +33,15 @@ from clickmix.types import Floats, Ints
 
 # Where the authors of the paper start, at every position.
 START_ALPHA, START_BETA = 1 - 1e-3, 1e-6
-CERTAIN = 1e-9  # no predicted relevance is nearer to 0 or 1
-LEAST_SKIPS, LEAST_CLICKS = 1e-16, 1e-300  # rates rounded to 1 and to 0 must not divide by 0 or have no logarithm
-TRUST = Option("trust", "Whether documents that are not relevant are clicked too (AC), or never (IPS).", type=bool)
-BLOCK = 16_384  # cells at a time: what is computed on the way stays near the processor, three times as fast
+CERTAIN = 1e-9  # predicted relevance stays this far from 0 and 1
+LEAST_SKIPS, LEAST_CLICKS = 1e-16, 1e-300  # avoids division by 0 and log(0) for rates rounded to 1 and 0
+TRUST = Option("trust", "Whether people also click documents that are not relevant (AC), or never do (IPS).", type=bool)
+BLOCK = 16_384  # cells at a time: intermediate results stay in the cache, which is three times as fast
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A log as EM sees it. One row per document and position: codes of both from 0, impressions, clicks.
+    """A log for EM, one row per document and position: codes of both from 0, impressions, clicks.
 
     `query_id` and `doc_id` name the documents, those of a query together.
     """
@@ -69,7 +69,7 @@ class Cells:
         return self.by_position(self.clicks), self.by_position(self.impressions)
 
     def blocks(self) -> Iterator[slice]:
-        """Slices that together are all cells."""
+        """Slices that cover all cells."""
         return (slice(first, first + BLOCK) for first in range(0, len(self.clicks), BLOCK))
 
     def by_position(self, values: Floats) -> Floats:
@@ -82,7 +82,7 @@ class Cells:
 
 
 def read_cells(counts: Counts, *, correction: str) -> Cells:
-    """All cells of a log; `correction` names in messages what needs them."""
+    """Read all cells of a log; `correction` is the name for messages."""
     check_positions_only(counts, correction=correction)
     embedded(counts.engine, of=correction)
     columns = counts.cells()
@@ -170,6 +170,6 @@ def _check_positions(cells: Cells) -> None:
     unseen = np.flatnonzero(cells.position_totals[1] == 0)
     if len(unseen):
         raise InputError(
-            f"Position {unseen[0] + 1} was never shown, and position {cells.positions} was: its parameters cannot be "
+            f"Position {unseen[0] + 1} was never shown but position {cells.positions} was, so its parameters cannot be "
             "estimated. Give a log with every position down to the last."
         )

@@ -1,4 +1,4 @@
-"""Check: an assumption of the mixture that was looked at in a log, and what was seen.   judging fills them in"""
+"""Check: an assumption of the mixture, tested on a log.   judging makes them"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Violation(enum.StrEnum):
-    """What can be wrong with a log that is read by position; the closed list."""
+    """How a log can violate the assumptions of a fit by position, a closed list."""
 
     RISING = "rates rise down the page"
     GRADES = "more grades than were fitted"
@@ -18,7 +18,7 @@ class Violation(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One violation that was looked for: its statistic, the limit of clean logs, and in words what was seen."""
+    """The test for one violation: its statistic, the limit for clean logs, and the evidence in words."""
 
     violation: Violation
     statistic: float
@@ -27,5 +27,5 @@ class Check:
 
     @property
     def found(self) -> bool:
-        """Whether the log breaks the assumption."""
+        """Whether the log violates the assumption."""
         return self.statistic > self.limit

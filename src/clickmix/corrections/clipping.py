@@ -10,15 +10,17 @@ from clickmix.registry import Option
 Clip = Literal["one", "twenty"]
 CLIPS: tuple[Clip, ...] = get_args(Clip)
 LARGEST: dict[Clip, int] = {"one": 1, "twenty": 20}
-CLIP = Option("clip", "How estimates become relevance: clipped to 1, or to 20 and divided by it.", choices=CLIPS)
+CLIP = Option(
+    "clip", "How estimates become relevance: clipped to 1, or clipped to 20 and divided by 20.", choices=CLIPS
+)
 
 
 def checked_clip(clip: Clip) -> Clip:
     """`clip`, if it is one of the choices.
 
     one      relevance = min(max(estimate, 0), 1): a probability
-    twenty   relevance = min(max(estimate, 0), 20) / 20: the labels of the paper's authors on a scale from 0 to 1, no
-             probability. What lies above 1 stays apart; a document that is surely relevant gets .05.
+    twenty   relevance = min(max(estimate, 0), 20) / 20: the labels of the paper's authors on a scale from 0 to 1, not
+             a probability. Estimates above 1 stay distinct; a document that is surely relevant gets .05.
     """
     if clip not in CLIPS:
         raise SettingError(f"clip {clip!r}: expected one of {', '.join(CLIPS)}.")

@@ -2,9 +2,9 @@
 
     positions       estimate = C / sum over a document's cells of n m_k
     best-position   estimate = C / (N m_b): all impressions charged to the best position b, as OpenSearch does
-where m_k is the log's click-through rate at position k, C and N are the document's clicks and impressions. 1 means: as
-often as the average document there. Clipping to 1 makes all that are better than the average equal, because the labels
-of every correction are from 0 to 1; `estimate` keeps them apart, and so does clipping to 20.
+where m_k is the log's click-through rate at position k, C and N are the document's clicks and impressions. 1 means
+clicked as often as the average document there. Labels are from 0 to 1, so clipping to 1 makes all better documents
+equal; `estimate` and clipping to 20 keep them apart.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHARGES: tuple[Charge, ...] = get_args(Charge)
 
 @dataclass(frozen=True)
 class ClicksOverExpected:
-    """Settings of COEC: what impressions are charged to, the positions they were at or the document's best one."""
+    """Settings of COEC: whether impressions are charged to their positions or to the document's best position."""
 
     charge: Charge = "positions"
     clip: Clip = "one"
@@ -39,11 +39,11 @@ class ClicksOverExpected:
 
     @property
     def title(self) -> str:
-        """As tables show it."""
+        """The name in tables."""
         return clip_title("coec" if self.charge == "positions" else "coec by best position", self.clip)
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> FittedClicksOverExpected:
-        """Take the click-through rate at each position of the log."""
+        """Compute the click-through rate of each position of the log."""
         check_positions_only(counts, correction="coec")
         rows = counts.engine.rows(
             f"SELECT position, CAST(sum(clicks) AS BIGINT), CAST(sum(impressions) AS BIGINT) FROM {counts.table} "
@@ -60,7 +60,7 @@ class FittedClicksOverExpected:
     rates: Mapping[int, float]
 
     def label(self, counts: Counts) -> Labels:
-        """Clicks over expected clicks of every document; 0 where no clicks are expected at all."""
+        """Clicks over expected clicks of every document; 0 if no clicks are expected."""
         check_positions_only(counts, correction="coec")
         self._check_known(counts)
         rows = listed(f"({position}, CAST({rate!r} AS DOUBLE))" for position, rate in self.rates.items())
@@ -94,18 +94,22 @@ class FittedClicksOverExpected:
         unknown = [position for (position,) in found if position not in self.rates]
         if unknown:
             raise InputError(
-                f"Position {unknown[0]} is not in the log that the click-through rates are from. "
-                "Fit coec on a log with every position that is to be labelled."
+                f"Position {unknown[0]} is not in the log that coec was fitted on. "
+                "Fit coec on a log with every position that you want to label."
             )
 
 
-@CORRECTIONS.register("coec", help="Clicks over those of the average document there.", options=(CLIP,))
+@CORRECTIONS.register(
+    "coec", help="Clicks divided by those of the average document at the same positions.", options=(CLIP,)
+)
 def _coec(*, clip: Clip = "one") -> ClicksOverExpected:
     return ClicksOverExpected("positions", clip)
 
 
 @CORRECTIONS.register(
-    "coec-best-position", help="The same with all impressions charged to the best position.", options=(CLIP,)
+    "coec-best-position",
+    help="The same, with all impressions charged to the document's best position.",
+    options=(CLIP,),
 )
 def _coec_best_position(*, clip: Clip = "one") -> ClicksOverExpected:
     return ClicksOverExpected("best-position", clip)

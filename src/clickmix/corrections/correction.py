@@ -1,7 +1,7 @@
 """What every correction has in common: `fit(counts)`, and what that returns has `label(counts)`.
 
-A correction is one file that registers itself in `CORRECTIONS`; see `coec.py` for a short one. To answer the command's
-`--help` the family loads every member, so members import scipy and whatever is slower inside functions.
+A correction is one file that registers itself in `CORRECTIONS`; `coec.py` is a short one. `--help` loads every member,
+so members import scipy and other slow modules inside functions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Fitted(Protocol):
-    """A correction that knows all it needs of a log."""
+    """A correction that has learned from a log."""
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document."""
@@ -29,17 +29,17 @@ class Fitted(Protocol):
 class Correction(Protocol):
     """The settings of a correction.
 
-    Two attributes are optional: `needs_lists` says that result lists must be kept apart, `saves_model` that what it
-    fits can be written to a file.
+    Two attributes are optional: `needs_lists` says that it needs result lists counted separately, `saves_model` that
+    its fit can be saved to a file.
     """
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> Fitted:
-        """Learn from a log what the correction needs."""
+        """Learn from a log."""
 
 
 @runtime_checkable
 class Saved(Protocol):
-    """A fit that can be written to a file."""
+    """A fit that can be saved."""
 
     def write(self, path: str | Path) -> None:
         """Write it, whole or not at all."""
@@ -47,7 +47,7 @@ class Saved(Protocol):
 
 @runtime_checkable
 class Described(Protocol):
-    """A fit that says in a sentence how it went."""
+    """A fit with a one-sentence summary."""
 
     summary: ClassVar[str]
 
@@ -58,25 +58,25 @@ CORRECTIONS: Family[Correction] = Family(
 
 
 def needs_lists(correction: object) -> bool:
-    """Whether a correction must know what stood above a document."""
+    """Whether a correction must know what was above a document."""
     return bool(getattr(correction, "needs_lists", False))
 
 
 def saves_model(correction: object) -> bool:
-    """Whether what a correction fits can be written."""
+    """Whether a correction's fit can be saved."""
     return bool(getattr(correction, "saves_model", False))
 
 
 def check_positions_only(counts: Counts, *, correction: str) -> None:
-    """Refuse context columns where a correction knows no places but positions."""
+    """Refuse context columns for a correction that knows only positions."""
     if counts.context:
         raise SettingError(
-            f"{correction} knows positions only, and the counts have the context {', '.join(counts.context)}. "
+            f"{correction} knows only positions, but the counts have context columns: {', '.join(counts.context)}. "
             "Count the log without context columns, or one context at a time."
         )
 
 
 def last_position(counts: Counts) -> int:
-    """How far down the lists of a log go."""
+    """The last position of a log."""
     ((position,),) = counts.engine.rows(f"SELECT max(position) FROM {counts.table}")
     return int(position)

@@ -2,7 +2,7 @@
 
     estimate = sum over a document's cells of c / theta_k, divided by the sum of n
 This is affine correction with alpha = theta and beta = 0. It is unbiased if relevant documents that are examined are
-always clicked and others never; trust bias stays in it.
+always clicked and others never. Trust bias remains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clickmix.types import Progress
 
 @dataclass(frozen=True)
 class InversePropensity:
-    """Relevance by clicks / examination; theta is the examination of every position, from position 1 on."""
+    """relevance = mean of click / theta, with known examination theta of every position."""
 
     parameters: BiasParameters
     clip: Clip = "one"
@@ -34,18 +34,18 @@ class InversePropensity:
 
     @property
     def title(self) -> str:
-        """As tables show it."""
+        """The name in tables."""
         return clip_title("ips", self.clip)
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> InversePropensity:
-        """There is nothing to fit: theta is given."""
+        """Nothing to fit: theta is given."""
         return self
 
     def label(self, counts: Counts) -> Labels:
-        """The estimate of every document, and relevance by clipping it."""
+        """Estimate and clipped relevance of every document."""
         return affine_labels(counts, self.parameters, clip=self.clip, correction="ips")
 
 
-@CORRECTIONS.register("ips", help="Clicks divided by examination theta, which you know.", options=(PARAMETERS, CLIP))
+@CORRECTIONS.register("ips", help="Clicks divided by examination theta, which you supply.", options=(PARAMETERS, CLIP))
 def _ips(*, parameters: Any = None, clip: Clip = "one") -> InversePropensity:
     return InversePropensity(given_examination(parameters), clip)

@@ -1,4 +1,4 @@
-"""Labels: one relevance per query and document, with the evidence it rests on.   corrections -> rankers"""
+"""Labels: one relevance per query and document.   corrections -> rankers"""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ OPTIONAL = ("estimate", "low", "high")  # by correction; with or without them, a
 class Labels:
     """query_id, doc_id, relevance, impressions, clicks, low, high: one row per query and document, in order.
 
-    `low` and `high` are there where a correction gives an interval, `estimate` where one is unbiased only before
-    clipping (affine, ips, coec).
+    Corrections with an interval give `low` and `high`; those that are unbiased only before clipping (affine, ips, coec)
+    give `estimate`.
 
-    The columns are computed when they are first asked for; `write` never brings them into memory. `added_up` is SQL
-    for the labels, in any order; `one_cell` is faster SQL for the same, if every document has one cell only.
+    Columns are computed when first used; `write` never brings them into memory. `added_up` is SQL for the labels, in
+    any order. `one_cell` is faster SQL for the same, valid if every document has only one cell.
     """
 
     counts: Counts = field(repr=False)
@@ -32,7 +32,7 @@ class Labels:
     one_cell: str | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        """How many there are, if they have been asked for."""
+        """The number of labels, if they have been computed."""
         known = f"{len(self):,} documents" if "columns" in self.__dict__ else "not computed yet"
         return f"Labels({known}; columns, write(path), to_pandas(), to_polars(), to_arrow())"
 
@@ -48,39 +48,39 @@ class Labels:
 
     @property
     def query_id(self) -> Floats:
-        """Queries, as they came."""
+        """Query ids, unchanged."""
         return self.columns["query_id"]
 
     @property
     def doc_id(self) -> Floats:
-        """Documents, as they came."""
+        """Document ids, unchanged."""
         return self.columns["doc_id"]
 
     @property
     def relevance(self) -> Floats:
-        """Between 0 and 1."""
+        """Relevance, from 0 to 1."""
         return self.columns["relevance"]
 
     @property
     def impressions(self) -> Floats:
-        """How often the document was shown for the query, wherever."""
+        """How often the document was shown for the query, at all positions together."""
         return self.columns["impressions"]
 
     @property
     def clicks(self) -> Floats:
-        """How often it was clicked there."""
+        """How often it was clicked."""
         return self.columns["clicks"]
 
     @property
     def estimate(self) -> Floats:
-        """What the correction's formula gives, before clipping; relevance itself where nothing is clipped."""
+        """The correction's result before clipping; equal to relevance if nothing is clipped."""
         return self.columns.get("estimate", self.relevance)
 
     def __len__(self) -> int:
         return len(self.relevance)
 
     def write(self, path: str | Path, *, progress: Progress | None = None) -> int:
-        """Write a labels file: Parquet, CSV or NDJSON by its name, whole or not at all; says how many labels."""
+        """Write a labels file (Parquet, CSV or NDJSON, by its suffix) atomically; return the number of labels."""
         engine = self.counts.engine
         if self.one_cell is None or engine.embedded is None:
             return engine.write(f"{self.query} {IN_ORDER}", str(path), optional=OPTIONAL, progress=progress)
@@ -88,19 +88,19 @@ class Labels:
         return engine.embedded.write(one_cell, path, key=KEY, otherwise=added_up, progress=progress)
 
     def to_pandas(self) -> Any:
-        """As a pandas frame."""
+        """The labels as a pandas frame."""
         return self._to("pandas")
 
     def to_polars(self) -> Any:
-        """As a polars frame."""
+        """The labels as a polars frame."""
         return self._to("polars")
 
     def to_arrow(self) -> Any:
-        """As an arrow table."""
+        """The labels as an arrow table."""
         return self._to("pyarrow")
 
     def like(self, frame: Any) -> Any:
-        """As the same kind of frame as `frame`; a relation of DuckDB or a frame of Spark stays in its session."""
+        """The labels as the same kind of frame as `frame`; DuckDB relations and Spark frames stay in their session."""
         found = self.counts.engine.frame_like(frame, f"{self.query} {IN_ORDER}")
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""The mixture-based correction's settings.   Counts -> MixtureFit -> Labels"""
+"""The settings of the mixture-based correction.   Counts -> MixtureFit -> Labels"""
 
 from __future__ import annotations
 
@@ -20,24 +20,29 @@ if TYPE_CHECKING:
 Prior = Literal["position", "flat"]
 Examination = Literal["pbm", "dcm", "ubm"]
 OPTIONS = (
-    Option("mixture", "What is fitted to click rates; auto chooses the number of grades.", choices=MIXTURES),
+    Option("mixture", "What to fit to click rates; auto chooses the number of grades.", choices=MIXTURES),
     Option("prior", "Whether better positions hold better documents.", choices=get_args(Prior)),
     Option(
         "examination",
-        "What people look at: each position alike (pbm), or depending on what stands above (dcm, ubm).",
+        "What decides whether people look at a document: its position (pbm), or also what is above it (dcm, ubm).",
         choices=get_args(Examination),
     ),
 )
 
 
-@CORRECTIONS.register("mixture", help="The posterior of a mixture of click rates.", options=OPTIONS)
+@CORRECTIONS.register(
+    "mixture", help="The posterior of a mixture of click rates: the paper's correction.", options=OPTIONS
+)
 @dataclass(frozen=True)
 class MixtureCorrection:
-    """Settings of the correction: which mixture, and whether better positions hold more relevant documents.
+    """Settings of the mixture-based correction.
 
-    binomial: two rates per group, the paper's. graded: `grades` evenly spaced rates. auto: binomial or graded, the
-    number of grades chosen by BIC for the whole log. gaussian: the paper's second. nonparametric: any distribution.
-    `sharing` lets neighbouring positions learn from each other (auto, binomial, graded).
+    mixture       what to fit to click rates. binomial: two rates per group, the paper's first. graded: `grades` evenly
+                  spaced rates. auto: binomial or graded, with the number of grades chosen by BIC for the whole log.
+                  gaussian: the paper's second. nonparametric: any distribution
+    prior         position: better positions hold more relevant documents. flat: the same prior everywhere
+    sharing       whether neighbouring positions inform each other (auto, binomial, graded)
+    examination   what decides whether people look at a document: its position (pbm), or also what is above it
     """
 
     saves_model: ClassVar[bool] = True
@@ -58,22 +63,22 @@ class MixtureCorrection:
 
     @property
     def kind(self) -> MixtureKind:
-        """What fits the groups."""
+        """The kind of mixture, which fits the groups."""
         return MIXTURES[self.mixture].make(grades=self.grades, sharing=self.sharing)
 
     @property
     def needs_lists(self) -> bool:
-        """Whether what stands above a document must be known."""
+        """Whether the correction must know what was above a document."""
         return self.examination != "pbm"
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
-        """Fit every group by itself or with its neighbours, or all together where documents move between them."""
+        """Fit each group, alone or with its neighbours, or all groups jointly if documents move between them."""
         from clickmix.corrections.mixture_based.groups import fit_counts
 
         return fit_counts(self, counts, progress=progress)
 
     def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:
-        """Fit a histogram that was made elsewhere, never jointly; the fit reports the share of `moving` documents."""
+        """Fit a histogram from elsewhere, never jointly; the fit records the share of `moving` documents."""
         from clickmix.corrections.mixture_based.groups import fit_histogram
 
         return fit_histogram(self, histogram, moving=moving)

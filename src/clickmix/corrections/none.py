@@ -1,4 +1,4 @@
-"""No correction: the click-through rate as it is, for comparison.   Counts -> Labels"""
+"""No correction: the plain click-through rate, for comparison.   Counts -> Labels"""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from clickmix.counts.counts import Counts
 from clickmix.types import Progress
 
 
-@CORRECTIONS.register("none", help="The click-through rate as it is.")
+@CORRECTIONS.register("none", help="The plain click-through rate.")
 @dataclass(frozen=True)
 class NoCorrection:
-    """relevance = clicks / impressions, all positions together: what a log says if nobody thinks about bias."""
+    """relevance = clicks / impressions over all positions, ignoring bias."""
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> NoCorrection:
-        """There is nothing to fit."""
+        """Nothing to fit."""
         return self
 
     def label(self, counts: Counts) -> Labels:

@@ -1,4 +1,4 @@
-"""The oracle: true relevance as labels, for experiments in which it is known.   Counts -> Labels"""
+"""The oracle: true relevance as labels, for experiments where it is known.   Counts -> Labels"""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class Oracle:
         if wrong.any():
             row = int(wrong.argmax())
             raise InputError(
-                f"The truth, row {row + 1}: relevance {truth['relevance'][row]:g} found, expected a number from 0 to 1."
+                f"The truth, row {row + 1}: found relevance {truth['relevance'][row]:g}, expected a number from 0 to 1."
             )
         object.__setattr__(self, "truth", truth)
 
     @property
     def title(self) -> str:
-        """As tables show it."""
+        """The name in tables."""
         return "true relevance"
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> Oracle:
-        """There is nothing to fit."""
+        """Nothing to fit."""
         return self
 
     def label(self, counts: Counts) -> Labels:
-        """The true relevance of every document of the log; each must have one."""
+        """The true relevance of every document of the log; refuse documents without one."""
         engine = embedded(counts.engine, of="oracle")
         table = engine.new_name("truth")
         engine.register(table, self.truth)
@@ -64,9 +64,7 @@ class Oracle:
         for column in ("query_id", "doc_id"):
             found, expected = kind_of(true_types[column]), kind_of(types[column])
             if found != expected:
-                raise InputError(
-                    f"The truth: {column} is {found}, and in the log it is {expected}. Give the same type."
-                )
+                raise InputError(f"The truth: {column} is {found}, but {expected} in the log. Give the same type.")
 
     def _check_complete(self, counts: Counts, table: str, joined: str) -> None:
         twice = counts.engine.rows(
@@ -74,14 +72,12 @@ class Oracle:
             "ORDER BY query_id, doc_id LIMIT 1"
         )
         if twice:
-            raise InputError(
-                f"The truth: query {twice[0][0]}, document {twice[0][1]} stands there twice. Give it once."
-            )
+            raise InputError(f"The truth: query {twice[0][0]}, document {twice[0][1]} appears twice. Give it once.")
         missing = counts.engine.rows(
             f"SELECT query_id, doc_id FROM {joined} WHERE relevance IS NULL ORDER BY query_id, doc_id LIMIT 1"
         )
         if missing:
             raise InputError(
                 f"The truth: no relevance for query {missing[0][0]}, document {missing[0][1]}. "
-                "Give that of every document of the log."
+                "Give one for every document of the log."
             )

@@ -1,4 +1,4 @@
-"""Bias parameters: alpha and beta of every position, checked; to a file and back.
+"""Bias parameters: alpha and beta of every position, checked, read and written.
 
 P(click at k) = alpha_k relevance + beta_k. With position bias alone, examination theta_k, alpha_k = theta_k and
 beta_k = 0. A parameters file is JSON: {"alpha": [...], "beta": [...]}, or {"theta": [...]}, or all three; the first
@@ -25,7 +25,7 @@ from clickmix.storage.atomic import write_atomically
 from clickmix.storage.documents import strict_json
 from clickmix.types import Floats
 
-LEAST_ALPHA = 1e-6  # below, an estimate is divided by next to nothing
+LEAST_ALPHA = 1e-6  # below this, estimates divide by next to nothing
 ROUNDING = 1e-9
 LARGEST_FILE = 16 * 1024 * 1024
 FIELDS = ("alpha", "beta", "theta")
@@ -35,7 +35,7 @@ PARAMETERS = Option("parameters", "JSON file: alpha and beta (affine), theta (ip
 
 @dataclass(frozen=True, eq=False)
 class BiasParameters:
-    """alpha and beta, one number of each per position from 1 on: what affine correction must be told."""
+    """alpha and beta of every position from 1 on, as affine correction needs them."""
 
     alpha: Floats
     beta: Floats
@@ -45,8 +45,7 @@ class BiasParameters:
         object.__setattr__(self, "beta", _checked(beta, name="beta", least=0.0))
         if len(self.alpha) != len(self.beta):
             raise SettingError(
-                f"alpha is given for {len(self.alpha)} positions, beta for {len(self.beta)}. "
-                "Give both for the same positions."
+                f"alpha has {len(self.alpha)} positions, beta has {len(self.beta)}. Give both for the same positions."
             )
         above = self.alpha + self.beta > 1 + ROUNDING
         if above.any():
@@ -64,7 +63,7 @@ class BiasParameters:
 
     @property
     def positions(self) -> int:
-        """For how many positions they are."""
+        """The number of positions."""
         return len(self.alpha)
 
     def write(self, path: str | Path) -> None:
@@ -99,7 +98,7 @@ def given_bias(parameters: Any) -> BiasParameters:
         return BiasParameters.read(Path(parameters))
     if parameters is None:
         raise SettingError(
-            "affine needs alpha and beta of every position: give --parameters FILE (in Python parameters=...)."
+            "affine needs alpha and beta of every position. Give --parameters FILE (in Python parameters=...)."
         )
     raise SettingError(
         f"parameters={reprlib.repr(parameters)}: affine needs alpha and beta of every position. Give "
@@ -110,7 +109,7 @@ def given_bias(parameters: Any) -> BiasParameters:
 def given_examination(parameters: Any) -> Any:
     """theta: as it is, from parameters without trust, or from a parameters file."""
     if parameters is None:
-        raise SettingError("ips needs theta of every position: give --parameters FILE (in Python parameters=...).")
+        raise SettingError("ips needs theta of every position. Give --parameters FILE (in Python parameters=...).")
     if isinstance(parameters, (str, os.PathLike)):
         return BiasParameters.read_examination(Path(parameters)).alpha
     if not isinstance(parameters, BiasParameters):
@@ -118,8 +117,8 @@ def given_examination(parameters: Any) -> Any:
     if parameters.beta.any():
         k = int((parameters.beta > 0).argmax())
         raise SettingError(
-            f"parameters: beta at position {k + 1} is {parameters.beta[k]:g}, and ips knows position bias alone, beta "
-            "0. Give clickmix.BiasParameters.of_examination(theta), or choose affine."
+            f"parameters: beta at position {k + 1} is {parameters.beta[k]:g}, but ips needs beta 0 (no trust bias). "
+            "Give clickmix.BiasParameters.of_examination(theta), or choose affine."
         )
     return parameters.alpha
 
@@ -130,8 +129,8 @@ def check_fits(parameters: BiasParameters, counts: Counts, *, correction: str) -
     last = last_position(counts)
     if last > parameters.positions:
         raise InputError(
-            f"The parameters are for {parameters.positions} positions, and the log goes down to position {last}. "
-            "Give parameters for all positions, or leave the lower ones out of the log."
+            f"The parameters cover {parameters.positions} positions, but the log goes down to position {last}. "
+            "Give parameters for all positions, or remove the lower ones from the log."
         )
 
 
@@ -153,7 +152,7 @@ def _checked(values: ArrayLike, *, name: str, least: float) -> Floats:
 
 
 def _fields(path: str | Path) -> dict[str, Any]:
-    """What a parameters file says."""
+    """The fields of a parameters file."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f'{path}: no such file. Expected parameters, for instance {{"alpha": [...], "beta": [...]}}.')
@@ -179,5 +178,5 @@ def _list(path: str | Path, fields: dict[str, Any], name: str) -> list[float]:
         )
     values = fields[name]
     if not isinstance(values, list) or not all(type(value) in (int, float) for value in values):
-        raise InputError(f"{path}: {name} is no list of numbers. Give one number per position.")
+        raise InputError(f"{path}: {name} is not a list of numbers. Give one number per position.")
     return values

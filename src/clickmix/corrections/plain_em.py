@@ -1,13 +1,13 @@
 """Plain EM: alpha and beta from documents that were shown at several positions.   Counts -> PlainEMFit
 
-Every document has a relevance r of its own, P(click at k) = alpha_k r + beta_k, and all are fitted together. Where
-documents stay at their positions this says nothing, and is refused. Clicks fix only the products, so that relevance
-could be stretched and shifted. The widest scale is taken:
+Every document has its own relevance r, P(click at k) = alpha_k r + beta_k, and all are fitted together. If documents
+stay at their positions there is nothing to learn, and the log is refused. Clicks determine only the products, so
+relevance could be stretched and shifted. Plain EM takes the widest scale:
 
     with trust      beta is 0 at some position, and alpha + beta is 1 at some position
     without trust   beta is 0 everywhere, and the examination theta = alpha is 1 at some position
-so that relevance 0 and 1 are the lowest and highest that any document could have. True relevance is on a narrower
-scale where no position has these click rates; the order of documents is not touched.
+so that 0 and 1 are the lowest and highest relevance that any document could have. If no position has these click rates,
+true relevance is on a narrower scale. The order of documents stays the same.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ from clickmix.types import Floats, Progress
 FARTHEST = 20.0  # log-odds
 
 
-@CORRECTIONS.register("plain-em", help="alpha and beta from documents that move, by EM.", options=(TRUST, CLIP))
+@CORRECTIONS.register(
+    "plain-em", help="Affine, with alpha and beta estimated by EM from documents that move.", options=(TRUST, CLIP)
+)
 @dataclass(frozen=True)
 class PlainEM:
-    """Settings of plain EM: whether documents that are not relevant are clicked, too (AC), or never (IPS).
+    """Settings of plain EM: with `trust`, people also click documents that are not relevant (AC); without, never (IPS).
 
-    It has converged when a step gains no more than `tolerance` times the log-likelihood.
+    It has converged when a step gains at most `tolerance` times the log-likelihood.
     """
 
     saves_model: ClassVar[bool] = True
@@ -57,7 +59,7 @@ class PlainEM:
 
     @property
     def title(self) -> str:
-        """As tables show it."""
+        """The name in tables."""
         return clip_title("plain EM" if self.trust else "plain EM without trust", self.clip)
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> PlainEMFit:
@@ -79,7 +81,7 @@ class PlainEM:
 
 @dataclass(frozen=True, eq=False)
 class PlainEMFit:
-    """What plain EM found: parameters on the widest scale, the log-likelihood on the way (it never falls)."""
+    """The result of plain EM: parameters on the widest scale, and the log-likelihood of every step (it never falls)."""
 
     trust: bool
     clip: Clip
@@ -89,11 +91,11 @@ class PlainEMFit:
 
     @property
     def summary(self) -> str:
-        """How it went, in a sentence."""
-        how = "converged" if self.converged else "was still improving when it was stopped"
+        """How it went, in a sentence or two."""
+        how = "converged" if self.converged else "was still improving when it stopped"
         return (
             f"Plain EM {how} after {len(self.log_likelihoods) - 1} steps. Relevance is on the widest scale: 0 and 1 "
-            "are the lowest and highest that any document could have."
+            "are the lowest and highest values that any document could have."
         )
 
     def write(self, path: str | Path) -> None:
@@ -101,7 +103,7 @@ class PlainEMFit:
         self.parameters.write(path)
 
     def label(self, counts: Counts) -> Labels:
-        """The estimate of every document by affine correction, and relevance by clipping it."""
+        """Estimate and clipped relevance of every document, by affine correction."""
         return affine_labels(counts, self.parameters, clip=self.clip, correction="plain-em")
 
 
@@ -172,6 +174,6 @@ def _check_linked(cells: Cells, *, trust: bool) -> None:
     if len(apart):
         raise InputError(
             f"Position(s) {', '.join(map(str, apart))}: fewer than {needed} clicked documents link them with position "
-            "1, so plain EM cannot tell bias from relevance there. Give a log in which documents change places, or "
-            "use regression-em, or mixture, which needs no such documents."
+            "1, so plain EM cannot separate bias from relevance there. Give a log in which documents change places, or "
+            "use regression-em or mixture, which need no such documents."
         )

@@ -1,9 +1,9 @@
 """Regression-based EM: alpha and beta estimated with a regression of relevance on features.   Counts -> RegressionEMFit
 
-A document mostly stays at one position, and then its clicks cannot tell relevance from bias. So the relevance that the
-M-step gives each document is not kept: a regression on features is fitted to it, and its predictions go into the next
-E-step. That is no EM any more: the likelihood may fall, and more iterations may be worse. So it stops by itself, and
-says why. The regression is handed in; labels are those of affine correction (without trust: IPS) with what was found.
+Most documents stay at one position, and then their clicks cannot separate relevance from bias. So a regression on
+features is fitted to the relevance that the M-step gives each document, and its predictions go into the next E-step.
+This is not EM any more: the likelihood can fall, and more iterations can make it worse. So it stops by itself and says
+why. The caller passes the regression. Labels are those of affine correction (without trust: IPS) with the result.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ KEPT_SHARE = 0.5  # of what relevance explained at best; less is a sudden drop
 
 
 class Regressing(Protocol):
-    """A regression at work on the documents of one log."""
+    """A regression on the documents of one log."""
 
     def fit(self, target: Floats, weight: Floats) -> Floats:
-        """The predicted relevance of every document, after learning from these targets (0 to 1) and weights."""
+        """Learn from these targets (0 to 1) and weights; return the predicted relevance of every document."""
 
 
 class Regression(Protocol):
     """A regression of relevance on features."""
 
     def start(self, query_id: NDArray[Any], doc_id: NDArray[Any]) -> Regressing:
-        """Find the features of these documents, those of a query together; complain where there are none."""
+        """Find the features of these documents, which come query by query; refuse documents without features."""
 
 
 class Stop(StrEnum):
-    """Why regression EM stopped, the closed list."""
+    """Why regression EM stopped, a closed list."""
 
     CONVERGED = "converged"
     TOO_RELEVANT = "predicted relevance too high"
@@ -68,10 +68,10 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Iteration:
-    """One regression with its E- and M-steps: what came out, and how long both took.
+    """One regression with its E- and M-steps: the results, and the time of each.
 
     `explained` is the log-likelihood above that of one click rate per position, `top_relevance` the mean predicted
-    relevance at positions 1 to 5, `score` what the caller's own measure said.
+    relevance at positions 1 to 5, `score` the result of the caller's own measure.
     """
 
     number: int
@@ -89,8 +89,8 @@ class RegressionEM:
     """Settings of regression-based EM.
 
     regression   learns relevance from features (`clickmix.lab.regressions`)
-    trust        whether documents that are not relevant are clicked, too (AC), or never (IPS)
-    iterations   at most so many
+    trust        whether people also click documents that are not relevant (AC), or never do (IPS)
+    iterations   the most iterations
     tolerance    alpha and beta have converged when none moves by more in an iteration
     score        a measure of the parameters of each iteration for the trace, such as nDCG on a test set; it decides
                  nothing
@@ -115,15 +115,15 @@ class RegressionEM:
 
     @property
     def title(self) -> str:
-        """As tables show it."""
+        """The name in tables."""
         return clip_title("regression EM" if self.trust else "regression EM without trust", self.clip)
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> RegressionEMFit:
-        """Estimate alpha and beta; `progress` is told the share of iterations done."""
+        """Estimate alpha and beta; `progress` is called with the share of iterations done."""
         cells = read_cells(counts, correction="regression-em")
         regressing = self.regression.start(cells.query_id, cells.doc_id)
         shown = cells.by_document(cells.impressions)
-        target = cells.by_document(cells.clicks) / shown  # what the start says: everything is examined
+        target = cells.by_document(cells.clicks) / shown  # at the start everything is examined
         parameters = start_parameters(cells.positions, trust=self.trust)
         trace: list[Iteration] = []
         while True:
@@ -140,7 +140,7 @@ class RegressionEM:
                 return RegressionEMFit(self.trust, self.clip, stopped, _kept(stopped, len(trace)), tuple(trace))
 
     def _steps(self, cells: Cells, relevance: Floats, parameters: BiasParameters) -> tuple[BiasParameters, Floats]:
-        """The parameters after some rounds of E and M, and what the next regression should learn."""
+        """The parameters after some rounds of E and M, and the target of the next regression."""
         for _ in range(ROUNDS):
             parameters = m_step(cells, *e_step(cells, relevance, parameters), trust=self.trust)
         return parameters, targets(cells, *e_step(cells, relevance, parameters))
@@ -163,7 +163,7 @@ class RegressionEM:
         return Iteration(number, parameters, likelihood, explained, top_relevance, regression_seconds, seconds, score)
 
     def _stop(self, trace: list[Iteration], before: BiasParameters) -> Stop | None:
-        """Whether the last iteration was the last one, and why."""
+        """Why to stop now, or None to go on."""
         last = trace[-1]
         if last.top_relevance > TOO_RELEVANT:
             return Stop.TOO_RELEVANT
@@ -181,7 +181,7 @@ class RegressionEM:
 
 @dataclass(frozen=True, eq=False)
 class RegressionEMFit:
-    """What regression EM found: the parameters of iteration `kept`, why it stopped, and all iterations on the way."""
+    """The result of regression EM: the parameters of iteration `kept`, why it stopped, and all iterations."""
 
     trust: bool
     clip: Clip
@@ -191,18 +191,18 @@ class RegressionEMFit:
 
     @property
     def parameters(self) -> BiasParameters:
-        """alpha and beta of the iteration that is kept; without trust, alpha is the examination theta."""
+        """alpha and beta of the kept iteration; without trust, alpha is the examination theta."""
         return self.trace[self.kept - 1].parameters
 
     @property
     def tied(self) -> tuple[int, ...]:
-        """Positions where relevant documents seemed to be clicked no more than others: estimates there are noise."""
+        """Positions where relevant documents are clicked no more than others, so that estimates are noise."""
         return tuple((np.flatnonzero(self.parameters.alpha <= LEAST_ALPHA) + 1).tolist())
 
     @property
     def summary(self) -> str:
-        """How it went, in one sentence or two."""
-        tied = f" No difference between relevant and other documents at position(s) {', '.join(map(str, self.tied))}."
+        """How it went, in a sentence or two."""
+        tied = f" Relevant and other documents do not differ at position(s) {', '.join(map(str, self.tied))}."
         return (
             f"Regression EM stopped after iteration {len(self.trace)}: {self.stopped}. The parameters of iteration "
             f"{self.kept} are kept.{tied if self.tied else ''}"
@@ -213,7 +213,7 @@ class RegressionEMFit:
         self.parameters.write(path)
 
     def label(self, counts: Counts) -> Labels:
-        """The estimate of every document by affine correction, and relevance by clipping it."""
+        """Estimate and clipped relevance of every document, by affine correction."""
         return affine_labels(counts, self.parameters, clip=self.clip, correction="regression-em")
 
 

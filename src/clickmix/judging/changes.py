@@ -1,4 +1,4 @@
-"""Labels and the labels before them -> how they moved.   corrections -> terminal"""
+"""How labels changed since an earlier file.   labels, earlier labels -> Moved"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAR = 0.1
 
 @dataclass(frozen=True)
 class Moved:
-    """Documents labelled both times, only now, only before; how far the first kind moved, and which ones furthest."""
+    """How many documents have labels in both files, only now, or only before; how far labels moved, and which most."""
 
     both: int
     new: int
@@ -31,22 +31,24 @@ class Moved:
 
     def sentences(self) -> list[str]:
         """In words."""
-        told = [
-            f"Against the labels before: {self.both:,} documents in both, {self.new:,} new, {self.gone:,} gone; they "
-            f"moved by {self.mean_move:.4f} on average, {self.far:,} of them by more than {FAR}."
+        summary = [
+            f"Compared with the previous labels: {self.both:,} documents in both, {self.new:,} new, {self.gone:,} gone."
+            f" Labels in both moved by {self.mean_move:.4f} on average, {self.far:,} of them by more than {FAR}."
         ]
-        return told + [
-            f"Moved most: query {query!r}, document {document!r} from {before:.3f} to {after:.3f}."
+        return summary + [
+            f"Largest change: query {query!r}, document {document!r} from {before:.3f} to {after:.3f}."
             for query, document, before, after in self.furthest[:TOLD]
         ]
 
 
 def open_labels(before: object, engine: Engine) -> Source:
-    """Labels written before, in a file or table. Complains now, not after an hour of counting, when they are none."""
+    """Open earlier labels, in a file or table; refuse anything else now rather than after an hour of counting."""
     (old, *more) = find_sources(before, engine)
     missing = [column for column in ("query_id", "doc_id", "relevance") if column not in old.types]
     if more or missing:
-        raise InputError(f"{old}: no labels. Expected one file or table with query_id, doc_id and relevance.")
+        raise InputError(
+            f"{old}: these are not labels. Expected one file or table with query_id, doc_id and relevance."
+        )
     if not _is_text(old) and kind_of(old.types["relevance"]) not in ("integer", "real"):
         raise InputError(f"{old}, column 'relevance': found {old.types['relevance']} values, expected numbers.")
     try:
@@ -57,28 +59,28 @@ def open_labels(before: object, engine: Engine) -> Source:
 
 
 def _check_rows(old: Source, engine: Engine) -> None:
-    """Every row has a query, a document and a relevance; no document stands there twice."""
-    rows = f"({_keyed(old.table(), relevance=_number(old), more=', CAST(relevance AS VARCHAR) AS told')}) AS before"
+    """Every row has a query, a document and a relevance; no document appears twice."""
+    rows = f"({_keyed(old.table(), relevance=_number(old), more=', CAST(relevance AS VARCHAR) AS found')}) AS before"
     good = "q IS NOT NULL AND d IS NOT NULL AND r BETWEEN 0 AND 1"  # NaN is more than any number
     bad = engine.rows(
-        f"SELECT q, d, told, count(*) OVER () AS bad FROM {rows} WHERE NOT coalesce({good}, FALSE) "
-        "ORDER BY q, d, told LIMIT 1"
+        f"SELECT q, d, found, count(*) OVER () AS bad FROM {rows} WHERE NOT coalesce({good}, FALSE) "
+        "ORDER BY q, d, found LIMIT 1"
     )
-    for query, document, told, count in bad:
+    for query, document, found, count in bad:
         raise InputError(
-            f"{old}: query {query!r}, document {document!r}, relevance {told!r} is no label; {count:,} rows are none. "
+            f"{old}: query {query!r}, document {document!r}, relevance {found!r} is not a label (bad rows: {count:,}). "
             "Expected a query, a document and a relevance from 0 to 1. Give labels as clickmix wrote them."
         )
     twice = engine.rows(f"SELECT q, d, count(*) FROM {rows} GROUP BY q, d HAVING count(*) > 1 ORDER BY q, d LIMIT 1")
     for query, document, count in twice:
         raise InputError(
-            f"{old}: query {query!r}, document {document!r} stands there {count:,} times. Expected every document "
+            f"{old}: query {query!r}, document {document!r} appears {count:,} times. Expected every document "
             "once. Give labels as clickmix wrote them."
         )
 
 
 def labels_moved(labels: Labels, old: Source) -> Moved:
-    """Compare labels with those that `open_labels` found, where the counts live."""
+    """Compare labels with those from `open_labels`, where the counts live."""
     engine = labels.counts.engine
     try:
         table = engine.keep(_joined(labels, old))
@@ -106,13 +108,13 @@ def _joined(labels: Labels, old: Source) -> str:
 
 
 def _keyed(table: str, *, relevance: str = "CAST(relevance AS DOUBLE)", more: str = "") -> str:
-    """Ids as text: they may be numbers in one file and text in another."""
+    """Ids as text: they can be numbers in one file and text in another."""
     keys = "CAST(query_id AS VARCHAR) AS q, CAST(doc_id AS VARCHAR) AS d"
     return f"SELECT {keys}, {relevance} AS r{more} FROM {table}"
 
 
 def _number(old: Source) -> str:
-    """Relevance; NULL where a text is no number."""
+    """Relevance; NULL if a text is not a number."""
     return f"{'TRY_CAST' if _is_text(old) else 'CAST'}(relevance AS DOUBLE)"
 
 

@@ -1,7 +1,7 @@
-"""Checks: whether a log keeps the assumptions of the mixture fitted to it.   MixtureFit, Counts -> Checks
+"""Checks: does a log meet the assumptions of the mixture fitted to it?   MixtureFit, Counts -> Checks
 
-Each check has a statistic that is small when the assumption holds, whatever the parameters, and a limit that clean logs
-stay under: docs/sure.md says how each was chosen, benchmarks/verdicts.py counts alarms.
+Each check has a statistic that is small if the assumption holds, whatever the parameters, and a limit that clean logs
+stay below. docs/sure.md says how each was chosen; benchmarks/verdicts.py counts alarms.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ LOOK_CELLS = 100_000  # of whole queries, looked at for such clicks
 
 
 def checked(fitted: Fit, counts: Counts) -> Fit:
-    """A fit with the checks of its log; fits that are no mixture, cascades and some kinds of mixtures have none."""
+    """The fit with the checks of its log; other corrections, cascades and some kinds of mixtures have none."""
     if not isinstance(fitted, MixtureFit):
         return fitted
     return cast(Fit, checked_histogram(fitted, read_histogram(counts), None if fitted.jointly else counts))
 
 
 def checked_histogram(fitted: MixtureFit, histogram: Histogram, counts: Counts | None = None) -> MixtureFit:
-    """The same from a histogram; `counts` are given where lists stay and tell who is above."""
+    """The same from a histogram; give `counts` if lists stay the same, so that they show what is above."""
     if fitted.examination != "pbm" or not MIXTURES.make(fitted.mixture).checkable:
         return fitted
     return replace(fitted, checks=check_log(fitted.groups, histogram, counts, bics=fitted.bics))
@@ -58,7 +58,7 @@ def checked_histogram(fitted: MixtureFit, histogram: Histogram, counts: Counts |
 def check_log(
     groups: Sequence[Group], histogram: Histogram, counts: Counts | None, *, bics: Mapping[int, float]
 ) -> tuple[Check, ...]:
-    """All that can be looked for in these groups; `counts` are given where lists stay and tell who is above."""
+    """Every check that these groups allow; give `counts` if lists stay the same, so that they show what is above."""
     checks = [
         check_rising(groups, histogram.context),
         check_grades(bics, len(groups[0].prior)),
@@ -75,7 +75,7 @@ def _member_of(groups: Sequence[Group], places: Iterable[Place]) -> Ints:
 
 
 def check_rising(groups: Sequence[Group], context: Sequence[str]) -> Check | None:
-    """Both the lowest and the highest rate rise from a position to the next: it is examined more.
+    """The lowest and the highest rate both rise from one position to the next, so the next is examined more.
 
     statistic = max over neighbours of min over both ends of (logit p' - logit p) / sqrt(e^2 + e'^2), e standard errors.
     """
@@ -91,8 +91,8 @@ def check_rising(groups: Sequence[Group], context: Sequence[str]) -> Check | Non
     places = [group.places[0].place.describe(context) for group in (above, below)]
     ends = [f"{rate:.3g}" for group in (above, below) for rate in (group.mixture.rates[0], group.mixture.rates[-1])]
     evidence = (
-        f"From {places[0]} to {places[1]} the lowest click rate goes from {ends[0]} to {ends[2]}, the highest from "
-        f"{ends[1]} to {ends[3]}: each change at least {statistic:.1f} standard errors upwards"
+        f"From {places[0]} to {places[1]} the lowest click rate goes from {ends[0]} to {ends[2]} and the highest from "
+        f"{ends[1]} to {ends[3]}; both change by at least {statistic:+.1f} standard errors"
     )
     return Check(Violation.RISING, statistic, BEYOND_CHANCE, evidence)
 
@@ -119,19 +119,19 @@ def check_grades(bics: Mapping[int, float], grades: int) -> Check | None:
         if grades - 1 not in bics:
             return None
         statistic = float(bics[grades - 1] - bics[grades])
-        evidence = f"With {grades} grades, the most that are tried, BIC was still better by {statistic:,.0f}"
+        evidence = f"At {grades} grades, the most that clickmix tries, BIC was still improving by {statistic:,.0f}"
     else:
         finer = {number: bic for number, bic in bics.items() if number > grades}
         if not finer:
             return None
         best = min(finer, key=lambda number: finer[number])
         statistic = float(bics[grades] - finer[best])
-        evidence = f"BIC with {best} grades is better by {statistic:,.0f} than with {grades}"
+        evidence = f"BIC is {statistic:,.0f} better with {best} grades than with {grades}"
     return Check(Violation.GRADES, statistic, STRONG, evidence)
 
 
 def check_rates(groups: Sequence[Group], seen: Sequence[Observations], context: Sequence[str]) -> Iterator[Check]:
-    """Documents at a rate that their mixture does not know.
+    """Some documents are clicked at a rate that their mixture does not have.
 
     statistic = the largest gain of one more rate, at any place; the limit is 2 log(places / RARELY).
     """
@@ -149,13 +149,13 @@ def check_rates(groups: Sequence[Group], seen: Sequence[Observations], context: 
 def _strangers(group: Group, misfit: Misfit, context: Sequence[str]) -> str:
     rates = group.mixture.rates
     return (
-        f"At {group.places[0].place.describe(context)} about {misfit.share:.2g} of documents are clicked at a rate "
-        f"near {misfit.rate:.2g}, where grades go from {rates[0]:.2g} to {rates[-1]:.2g}"
+        f"At {group.places[0].place.describe(context)} about {100 * misfit.share:.2g}% of documents are clicked at a "
+        f"rate near {misfit.rate:.2g}; the rates of the grades go from {rates[0]:.2g} to {rates[-1]:.2g}"
     )
 
 
 def check_cascade(groups: Sequence[Group], counts: Counts) -> Check | None:
-    """Below a document labelled relevant, documents of the same grade are clicked at other rates than elsewhere.
+    """Below a document labelled relevant, documents of the same grade are clicked at different rates than others.
 
     statistic = sum over places of 2 (log-likelihood with rates of their own for documents below a relevant one
     - with rates in common), beside chi-square with two degrees of freedom for each place.
@@ -171,7 +171,7 @@ def check_cascade(groups: Sequence[Group], counts: Counts) -> Check | None:
     statistic = sum(gap.gain for gap in gaps)
     evidence = (
         f"Below a document labelled relevant, documents of the same grade are clicked {_ratio(gaps):.2f} times as "
-        "often as elsewhere at the same place: a cascade, or queries with users of their own"
+        "often as others at the same place: a cascade, or users who differ from query to query"
     )
     return Check(Violation.CASCADE, statistic, float(chdtri(2 * len(gaps), RARELY)), evidence)
 

@@ -1,10 +1,10 @@
 """Do clicks of one session depend on each other?   a log with sessions -> Dependence
 
-Under the position-based model clicks at different positions are independent, given the result list. Where people
-read on, or stop, because of a click, they are not. Of the n sessions that saw a list, c_i clicked position i and c_j
-position j; if that is all there is to it, the number that clicked both is hypergeometric:
+Under the position-based model clicks at different positions are independent, given the result list. If people read on,
+or stop, because of a click, they are not. Of the n sessions that saw a list, c_i clicked position i and c_j position j.
+If clicks are independent, the number that clicked both is hypergeometric:
     expected = c_i c_j / n,   variance = c_i c_j (n - c_i) (n - c_j) / (n^2 (n - 1)),
-and pairs are uncorrelated. So the sums over all lists, by how far i and j lie apart, are known with their scatter.
+and pairs are uncorrelated. So the sums over all lists, by the distance of i and j, have a known mean and variance.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FARTHEST = 50  # positions apart
 
 @dataclass(frozen=True)
 class Together:
-    """Sessions that clicked two positions so far apart: how many did, and how many would if clicks were independent."""
+    """Sessions that clicked two positions `apart`: observed, and expected if clicks were independent."""
 
     apart: int
     observed: int
@@ -37,7 +37,7 @@ class Together:
 
     @property
     def z(self) -> float:
-        """Deviations from independence; 0 where nothing can be said."""
+        """Standard deviations from independence; 0 if there is no data."""
         return (self.observed - self.expected) / self.deviation if self.deviation > 0 else 0.0
 
 
@@ -49,7 +49,7 @@ class Dependence:
 
     @property
     def found(self) -> bool:
-        """Whether clicks depend on each other: too far off for chance at some distance, and by enough to matter."""
+        """Whether clicks depend on each other: at some distance, by more than chance and by enough to matter."""
         tested = [pair for pair in self.together if pair.deviation > 0]
         bound = stats.norm.isf(CHANCE / 2 / max(len(tested), 1))
         return any(
@@ -60,23 +60,23 @@ class Dependence:
     def describe(self) -> str:
         """In words."""
         if not self.found:
-            return "Clicks of one session do not depend on each other: the position-based model fits."
+            return "Clicks within a session look independent: the position-based model fits."
         worst = max(self.together, key=lambda pair: abs(pair.z))
         return (
-            f"Clicks of one session depend on each other: positions {worst.apart} apart were clicked together "
-            f"{worst.observed:,} times, {worst.expected:,.0f} would be expected. Try --examination dcm or ubm."
+            f"Clicks within a session depend on each other: positions {worst.apart} apart were clicked together "
+            f"{worst.observed:,} times, and {worst.expected:,.0f} times were expected. Try --examination dcm or ubm."
         )
 
 
 def click_dependence(log: object, *, columns: Mapping[str, str] | None = None, memory: str | None = None) -> Dependence:
-    """Test whether clicks of one session depend on each other; the log must have session_id and no bad rows."""
+    """Test whether clicks within a session depend on each other; the log needs session_id and no bad rows."""
     engine = DuckDB(memory=memory)
     opened = open_log(log, engine=engine, columns=columns, lists=True)
     found: dict[int, Floats] = {}
     for source in opened.sources:
         if is_counted(source, opened):
             raise InputError(
-                f"{source}: holds counts, and counts do not tell what was clicked together. Give the raw log."
+                f"{source}: these are counts, which do not show what was clicked together. Give the raw log."
             )
         for apart, *sums in _sums(engine, sessions_query(source, opened)):
             found[apart] = found.get(apart, np.zeros(3)) + np.array([float(value or 0) for value in sums])

@@ -1,10 +1,10 @@
 """A verdict on a log: trustworthy, needs more data, or violates the assumptions.   MixtureFit -> LogVerdict
 
     squared error(s) = sum over groups of documents V(s impressions per document) / documents
-is what to expect of labels with s times the impressions (mixtures/needed.py has V). With s_0 the s that gives the error
-of today and s_1 the one that gives the target, the log needs s_1 / s_0 times its data. Where relevance is so rare that
-the prior alone has a small error, clicks must also remove half of the uncertainty about it. Where positions had to be
-joined because each has too few documents, labels tell the position as well, and more queries are what is needed.
+is the expected squared error of labels with s times the impressions (mixtures/impressions_needed.py has V). If s_0
+gives today's error and s_1 gives the target, the log needs s_1 / s_0 times its data. If relevance is so rare that the
+prior alone has a small error, clicks must also remove half of the uncertainty about it. If positions were joined
+because each has too few documents, labels reflect position as well as relevance, and only more queries help.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from clickmix.mixtures.impressions_needed import MOST, TARGET, check_target, exp
 from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
-MOST_JOINED = 0.1  # share of documents that may stand at places too small to be fitted by themselves
+MOST_JOINED = 0.1  # largest share of documents at places too small to be fitted
 MOST_GROUPS = 100  # that are asked how much more data they need
 LEAST_DATA = 1e-3  # times the impressions: where the search ends
 
 
 class Judgement(enum.StrEnum):
-    """What can be said of a log; the closed list."""
+    """The verdicts on a log, a closed list."""
 
     TRUSTWORTHY = "trustworthy"
     NEEDS_MORE = "needs more data"
@@ -43,10 +43,10 @@ class Judgement(enum.StrEnum):
 
 @dataclass(frozen=True)
 class LogVerdict:
-    """A judgement with its evidence, a sentence each.
+    """A judgement with its evidence, one sentence each.
 
-    `times` is how many times more data the labels need, where they need more and that can be said; infinite where no
-    amount within reach would do. `found` are the violations, if any were `looked` for.
+    `times` is how many times more data the labels need: None if they need none or it is unknown, infinite if no
+    realistic amount would do. `found` are the violations; `looked` says whether the assumptions were checked.
     """
 
     judgement: Judgement
@@ -56,7 +56,7 @@ class LogVerdict:
     looked: bool = True
 
     def __str__(self) -> str:
-        """The judgement in a few words: `needs 3.4 times more data`."""
+        """The judgement in a few words, such as `needs 3.4 times more data`."""
         if self.judgement is Judgement.TRUSTWORTHY and not self.looked:
             return f"{self.judgement} if it keeps the assumptions"
         if self.judgement is not Judgement.NEEDS_MORE:
@@ -67,11 +67,11 @@ class LogVerdict:
 
 
 def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = TARGET) -> LogVerdict:
-    """Whether labels of a fitted log deserve trust; with the log's `counts`, its assumptions are checked first.
+    """Whether to trust the labels of a fitted log; given the log's `counts`, check its assumptions first.
 
-    They do when their expected error is at most `target`, clicks removed at least half of what was uncertain, and
-    places have documents enough to be fitted. A violation outweighs everything: what the fit expects of its labels is
-    then worth nothing.
+    Labels are trustworthy if their expected error is at most `target`, clicks removed at least half of the uncertainty,
+    and places have enough documents to be fitted. A violation outweighs all that: then the expected error means
+    nothing.
     """
     check_target(target)
     fitted = fitted if counts is None else checked(fitted, counts)
@@ -86,7 +86,7 @@ def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = T
 def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) -> tuple[float | None, list[str]]:
     """How many times more data labels need, if it is not enough and that can be said; and why."""
     if not any(group.mixture.informative for group in fitted.groups):
-        nothing = "Clicks tell nothing of relevance at any place: every label is what was assumed before any click."
+        nothing = "Clicks say nothing about relevance at any place, so every label is just its prior."
         return math.inf, [nothing]
     if _joined(fitted) > MOST_JOINED:
         queries = _times_more_queries(fitted)
@@ -112,16 +112,16 @@ def _times_more_queries(fitted: MixtureFit) -> float:
 
 def _on_joined(joined: float, times: float) -> str:
     return (
-        f"{joined:.0%} of documents stand at places with fewer than {SMALLEST_GROUP} documents, which were joined with "
-        "their neighbours: where positions are joined, labels tell the position as well as relevance. At least "
-        f"{_rounded_up(times)} times as many queries are needed; more impressions of the same documents do not help."
+        f"{joined:.0%} of documents are at places with fewer than {SMALLEST_GROUP} documents. These places were joined "
+        "with their neighbours, so their labels reflect position as well as relevance. You need at least "
+        f"{_rounded_up(times)} times as many queries; more impressions of the same documents do not help."
     )
 
 
 def times_more_data(fitted: MixtureFit, *, target: float = TARGET) -> float | None:
     """How many times today's data would bring the expected error of labels down to `target`.
 
-    Infinite where no amount within reach would, None where that cannot be said.
+    Infinite if no realistic amount would, None if it cannot be predicted.
     """
     if any(group.mixture.variances is not None for group in fitted.groups):
         return None  # how far a Gaussian's rates scatter with more impressions it does not say
@@ -146,13 +146,13 @@ def _goal(fitted: MixtureFit, target: float) -> float:
 
 
 def _uncertainty(fitted: MixtureFit) -> float:
-    """The squared error to expect without any click."""
+    """The expected squared error without any clicks."""
     documents = sum(group.documents for group in fitted.groups)
     return sum(group.documents * group.prior_variance for group in fitted.groups) / documents
 
 
 def _squared_error(group: Group, times: float, error: Callable[[int], float]) -> float:
-    """To expect with so many times the impressions; the `error` of whole numbers is joined by straight lines."""
+    """The expected squared error with `times` the impressions, interpolated between whole numbers."""
     if not group.mixture.informative:
         return group.squared_error
     n = min(times * group.impressions / group.documents, MOST - 1)
@@ -180,44 +180,40 @@ def _solve(squared_error: Callable[[float], float], goal: float) -> float | None
 
 
 def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doubt: bool) -> list[str]:
-    doubt = ", if the assumptions held" if in_doubt else ""
-    expected = (
-        f"The error to expect of labels is {fitted.error:.3f}{doubt} (root mean square, of relevance from 0 to 1)"
-    )
+    doubt = " if the assumptions held" if in_doubt else ""
+    expected = f"Expected label error (RMSE): {fitted.error:.3f}{doubt}"
     removed = max(0.0, 1 - fitted.error**2 / _uncertainty(fitted))
     if fitted.error <= target and removed >= LEAST_REMOVED:
-        return [f"{expected}, not above {target:g}."]
+        return [f"{expected}, within the target of {target:g}."]
     if fitted.error <= target:
         more = (
-            ""
-            if times in (None, math.inf)
-            else f"; {_rounded_up(times)} times as many impressions would remove half of it"
+            "" if times in (None, math.inf) else f"; {_rounded_up(times)} times as many impressions would remove half"
         )
-        rare = f"but relevance is rare: clicks remove only {removed:.0%} of the uncertainty about it{more}"
-        return [f"{expected}, not above {target:g}, {rare}."]
+        rare = f"But relevance is rare: clicks remove only {removed:.0%} of the uncertainty about it{more}"
+        return [f"{expected}, within the target of {target:g}. {rare}."]
     if times is None:
-        return [f"{expected}, above {target:g}; how much more data would change that cannot be said."]
+        return [f"{expected}, above the target of {target:g}. How much more data would help is unknown."]
     goal = f"{math.sqrt(_goal(fitted, target)):.2g}"
     if times == math.inf:
-        return [f"{expected}, above {target:g}; no number of impressions within reach would bring it to {goal}."]
-    return [f"{expected}; {_rounded_up(times)} times as many impressions of each document would bring it to {goal}."]
+        return [
+            f"{expected}, above the target of {target:g}. No realistic number of impressions would reduce it to {goal}."
+        ]
+    return [f"{expected}. {_rounded_up(times)} times as many impressions of each document would reduce it to {goal}."]
 
 
 def _looked_for(fitted: MixtureFit) -> list[str]:
     quiet = [str(check.violation) for check in fitted.checks if not check.found]
     if fitted.examination != "pbm":
-        return [
-            "Violations of the assumptions are not looked for where documents are grouped by what stands above them."
-        ]
+        return ["The assumptions are not checked when documents are grouped by what is above them."]
     if fitted.mixture in ("gaussian", "nonparametric"):
-        return [f"Violations of the assumptions are not looked for in a {fitted.mixture} mixture."]
+        return [f"The assumptions are not checked for a {fitted.mixture} mixture."]
     if not fitted.checks:
-        return ["Violations of the assumptions were not looked for when this was fitted."]
-    return [f"No sign of these: {'; '.join(quiet)}."] if quiet else []
+        return ["The assumptions were not checked when this model was fitted."]
+    return [f"Looked for and not found: {'; '.join(quiet)}."] if quiet else []
 
 
 def _rounded_up(times: float) -> str:
-    """Two digits, never fewer times than it takes.
+    """Two digits, always rounded up.
 
     >>> _rounded_up(3.41), _rounded_up(1232.0)
     ('3.5', '1,300')

@@ -24,7 +24,7 @@ class PlaceCounts:
 
 @dataclass(frozen=True)
 class Group:
-    """Places with one chance of being examined, the mixture fitted to them, and the prior their documents get.
+    """Places with the same chance of being examined, the mixture fitted to them, and the prior of their documents.
 
     `prior` is the probability of each grade, before any click.
     """
@@ -50,17 +50,17 @@ class Group:
 
     @property
     def prior_relevance(self) -> float:
-        """The relevance of a document of which no clicks are known."""
+        """The relevance of a document without known clicks."""
         return float(np.linspace(0, 1, len(self.prior)) @ self.prior)
 
     @property
     def squared_error(self) -> float:
-        """To expect of labels from clicks here; where clicks say nothing, the variance of the prior."""
+        """The expected squared error of labels from clicks here; if clicks say nothing, the variance of the prior."""
         return self.prior_variance if self.mixture.error is None else self.mixture.error**2
 
     @property
     def prior_variance(self) -> float:
-        """The squared error to expect of labels before any click."""
+        """The expected squared error of labels before any click."""
         x = np.linspace(0, 1, len(self.prior))
         return float((x * x) @ self.prior) - self.prior_relevance**2
 

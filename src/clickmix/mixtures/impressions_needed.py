@@ -3,7 +3,7 @@
 The paper asks for n = Omega((max sigma / (mu_1 - mu_0))^2) impressions; here is the number itself. With n impressions
 of a document of unknown relevance r, c of them clicked,
     V(n) = sum_c P(c) Var(r | c),    P(c) = sum_k w_k Binomial(c; n, p_k)
-is the squared error to expect of its label. It never rises with n, so the n that brings it under a target is found by
+is the expected squared error of its label. It never rises with n, so the n that brings it under a target is found by
 doubling and halving.
 """
 
@@ -24,17 +24,17 @@ TAIL = 9.0  # standard deviations, and as many clicks: what lies further out has
 
 
 def expected_error(mixture: Mixture, impressions: int) -> float:
-    """The root mean squared error to expect of labels of documents with so many impressions in this group each."""
+    """The expected root mean squared error of labels for documents with this many impressions in the group."""
     if not (isinstance(impressions, Integral) and impressions >= 0):
         raise SettingError(f"impressions={impressions!r}: expected a whole number from 0.")
     return float(np.sqrt(_variance(mixture, impressions)))
 
 
 def impressions_for(mixture: Mixture, *, target: float = TARGET) -> int | None:
-    """The fewest impressions per document with which `expected_error` is at most `target`.
+    """The fewest impressions per document that bring `expected_error` down to `target`.
 
-    None where clicks say nothing of relevance, where even a million impressions are too few, and for a Gaussian
-    mixture, which does not say how its rates scatter with more impressions.
+    None if clicks say nothing about relevance, if even a million impressions are too few, and for a Gaussian mixture,
+    which cannot predict how its rates scatter with more impressions.
     """
     check_target(target)
     if not mixture.informative or mixture.variances is not None:
@@ -53,7 +53,7 @@ def impressions_for(mixture: Mixture, *, target: float = TARGET) -> int | None:
 def check_target(target: float) -> None:
     """Refuse an error that no number of impressions reaches."""
     if not target > 0:
-        raise SettingError(f"target={target!r}: expected the error that labels may have, a number above 0.")
+        raise SettingError(f"target={target!r}: expected the largest acceptable error of labels, a number above 0.")
 
 
 def _variance(mixture: Mixture, n: int) -> float:

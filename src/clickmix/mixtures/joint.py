@@ -21,7 +21,7 @@ from clickmix.types import Floats
 class JointFit:
     """A mixture and prior weights (group x grade) for every group; BIC over documents; the way up.
 
-    `error` is the root mean squared error to expect of labels, from all the places where a document was seen.
+    `error` is the expected root mean squared error of labels, from all the places where a document was seen.
     """
 
     mixtures: tuple[Mixture, ...]
@@ -38,7 +38,7 @@ class JointFit:
 
 
 def fit_jointly(seen: Observations, family: str, *, grades: int = 2, positions: Any = None) -> JointFit:
-    """Fit documents that move between groups.
+    """Fit all groups at once, for documents that move between them.
 
     The prior logits of a group's grades are linear in the logarithm of its position where `positions` are given,
     otherwise the same everywhere. All groups have one rate when a rate per group explains the log as well, by BIC over

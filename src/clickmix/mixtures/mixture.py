@@ -16,7 +16,7 @@ SEPARATED_FROM = 0.8  # share of the uncertainty about relevance that the clicks
 
 
 class Verdict(enum.StrEnum):
-    """What can be said of a group; the closed list."""
+    """The verdicts on a group, a closed list."""
 
     SEPARATED = "separated"
     OVERLAPPING = "overlapping"  # fitted, but labels are unsure
@@ -29,7 +29,7 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Mixture:
-    """The grades of one group, lowest rate first: two or more, or a single one where clicks say nothing of relevance.
+    """The grades of one group, lowest rate first: two or more, or one if clicks say nothing about relevance.
 
     `weights` are the shares of documents of each grade. `standard_errors` are those of the lowest and the highest rate
     on the logit scale, where the information matrix allows them. `separation` is the share of the uncertainty about

@@ -16,7 +16,7 @@ from clickmix.types import Floats
 
 
 def fit_group(seen: Observations, family: str, *, grades: int = 2) -> Mixture:
-    """Fit one group by itself; it has one rate where that explains it as well, by BIC over documents."""
+    """Fit one group by itself; give it a single rate if that explains it as well, by BIC over documents."""
     nothing = silent(family, *seen.totals)
     if nothing is not None:
         return nothing

@@ -27,7 +27,7 @@ class Fit(Protocol):
 def fit_cascade(counts: Counts, fit: Fit, *, examination: Examination, moving_from: float) -> MixtureFit:
     """Walk down, each position fitted with what was found above it; where documents move, all once more together.
 
-    The first position says how many grades there are: nothing stands above, so all there are examined alike.
+    The first position decides how many grades there are: nothing is above it, so all its documents are examined alike.
     """
     check_lists(counts, examination)
     found: list[MixtureFit] = []

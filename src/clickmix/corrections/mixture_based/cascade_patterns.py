@@ -1,14 +1,14 @@
-"""Patterns: what stands above a document, as one digit per position, and which patterns share a group.
+"""Patterns: what is above a document, as one digit per position, and which patterns share a group.
 
     patterns of a log -> the rule of one position
-A digit is the relevance of the document shown there in quarters, 0 to 4; 0 also where nothing was shown. `040` says
-that the document at position 2 is relevant and those at 1 and 3 are not. The ladder, at each position by itself:
+A digit is the relevance of the document shown there in quarters, 0 to 4, or 0 if nothing was shown. `040` means that
+the document at position 2 is relevant and those at 1 and 3 are not. The ladder, separately at each position:
 
 1. a pattern with enough documents (`smallest`) is a group;
-2. rarer ones are put in the order of the click rate they let expect, by a linear regression on their digits over all
-   lists, and cut into groups of at least `BLOCK` times as many (or one group, if all are fewer): patterns that are
-   alike to people, whoever they are;
-3. where rare ones are not enough for a group, the least frequent patterns of 1 join them: in the end the position.
+2. rarer ones are sorted by predicted click rate, from a linear regression on their digits over all lists, and cut into
+   groups of at least `BLOCK` times as many documents (or one group, if there are fewer in all), so that patterns with
+   a similar effect on people are together;
+3. if the rare ones are too few for a group, the least frequent patterns of 1 join them, in the end the whole position.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import numpy as np
 from clickmix.types import Floats, Ints
 
 LEVELS = 4  # the highest digit
-SCORE_ONE = 10_000  # the score of a pattern that lets expect the mean click rate of its position
+SCORE_ONE = 10_000  # the score of a pattern whose predicted click rate is the mean of its position
 HIGHEST_SCORE = 1_000_000
 BLOCK = 4  # how many times as many documents a group of rare patterns has, for they are not quite alike
 
 
 @dataclass(frozen=True)
 class Step:
-    """The rule of one position: which patterns are groups of their own, and how the others are told apart.
+    """The rule of one position: which patterns are their own groups, and how the others are grouped.
 
     A pattern's score is `score[0]` + the sum of digit times `score[i]`, in whole numbers; `bounds` are the highest
     scores of the groups of rare patterns but the last.

@@ -1,4 +1,4 @@
-"""The walk down result lists: at each position what stands above is known, and says who shares a group.
+"""The walk down result lists: at each position what is above is known, and decides which documents share a group.
 
     counts by list -> counts with the group as a context column
 All of it is SQL over the table by list, a handful of statements per position; only sums, the frequent patterns and a
@@ -127,11 +127,11 @@ def _engine(counts: Counts) -> DuckDB:
 
 
 def check_lists(counts: Counts, examination: str) -> None:
-    """Refuse counts that do not tell what stood above a document."""
+    """Refuse counts that do not show what was above a document."""
     if counts.by_list is None:
         raise InputError(
-            f"examination {examination!r}: these counts do not keep result lists apart, so nobody can say what stood "
-            "above a document. Count the log with clickmix counts --lists (in Python count(log, lists=True))."
+            f"examination {examination!r}: these counts have no result lists, so they do not show what was above a "
+            "document. Count the log with clickmix counts --lists (in Python count(log, lists=True))."
         )
 
 

@@ -1,6 +1,6 @@
 """A fitted mixture correction: groups, their mixtures and priors.   Counts -> Labels
 
-A document's cells add up under one relevance: corrections/label_sql.py has the formula.
+A document has one relevance, and the evidence of its cells adds up: label_sql.py has the formula.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from clickmix.storage.records import encode
 
 @dataclass(frozen=True)
 class CellEvidence:
-    """What a document's impressions and clicks at one place say about it."""
+    """A document's impressions and clicks at one place, and their evidence."""
 
     place: str
     impressions: int
@@ -53,9 +53,9 @@ class CellEvidence:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A document's label, and what it is made of.
+    """A document's label, its prior, and the evidence of its cells.
 
-    For each grade above 0, beside grade 0: the log odds of its prior and the log ratios of its cells.
+    `prior_logits` and each cell's `log_ratios` compare every grade above 0 with grade 0.
     """
 
     relevance: float
@@ -64,19 +64,19 @@ class Explanation:
 
     @property
     def log_odds(self) -> tuple[float, ...]:
-        """Of each grade above 0 beside grade 0: prior and cells added up."""
+        """The log odds of each grade above 0 against grade 0: the sum of prior and cells."""
         columns = zip(self.prior_logits, *(cell.log_ratios for cell in self.cells), strict=True)
         return tuple(sum(column) for column in columns)
 
 
 @dataclass(frozen=True)
 class MixtureFit:
-    """A fitted correction: the groups with their mixtures. Labels any counts with the same context columns.
+    """A fitted mixture correction: the groups with their mixtures. Labels any counts with the same context columns.
 
-    `moving` is the share of documents seen at several places; where it is high all groups were fitted `jointly`, with
-    `log_likelihoods` on the way; else they were `shared` if neighbours learned from each other. `bics` has the BIC of
-    every number of grades that was looked at. `joint_error` is the error to expect of labels as a joint fit knows it,
-    and `checks` tell what was looked for that a mixture cannot explain.
+    `moving` is the share of documents seen at several places. If it is high, all groups were fitted `jointly`, and
+    `log_likelihoods` is the trace; otherwise `shared` says whether neighbours informed each other. `bics` has the BIC
+    of every number of grades that was tried. `joint_error` is the expected error of labels from a joint fit. `checks`
+    are the results of testing the assumptions on the log.
     """
 
     mixture: str
@@ -94,28 +94,28 @@ class MixtureFit:
     steps: tuple[Step, ...] = ()
 
     def __repr__(self) -> str:
-        """In short: all of it would fill a screen."""
+        """A summary; the whole fit would fill a screen."""
         return (
             f"MixtureFit({self.mixture} mixture, {len(self.groups)} groups, {self.grades} grades, "
-            f"error to expect {self.error:.3f})"
+            f"expected error {self.error:.3f})"
         )
 
     @property
     def grades(self) -> int:
-        """How many grades of relevance the log was found, or told, to have."""
+        """The number of grades of relevance."""
         return len(self.groups[0].prior)
 
     @property
     def separation(self) -> float:
-        """The share of the uncertainty about relevance that clicks remove: the groups' mean, weighted by documents."""
+        """The share of the uncertainty about relevance that clicks remove, averaged over documents."""
         documents = sum(group.documents for group in self.groups)
         return sum(group.mixture.separation * group.documents for group in self.groups) / documents
 
     @property
     def error(self) -> float:
-        """The root mean squared error to expect of labels.
+        """The expected root mean squared error of labels.
 
-        Of documents that stay, the groups' mean, weighted by documents; of those that move, what all their places say.
+        For documents that stay, the mean of groups, weighted by documents; for those that move, from all their places.
         """
         if self.joint_error is not None:
             return self.joint_error
@@ -127,12 +127,12 @@ class MixtureFit:
         return document_text(kind=MODEL_KIND, version=MODEL_VERSION, payload=self._payload())
 
     def write(self, path: str | Path) -> None:
-        """Write a model file, whole or not at all."""
+        """Write a model file, atomically."""
         write_document(path, kind=MODEL_KIND, version=MODEL_VERSION, payload=self._payload())
 
     @classmethod
     def read(cls, path: str | Path) -> MixtureFit:
-        """Read a model file; a damaged one is refused."""
+        """Read a model file; refuse a damaged one."""
         model = read_model(path)
         same = {name: getattr(model, name) for name in SAME_FIELDS}
         return cls(groups=model.fitted_groups(), jointly=model.fitted == FITTED[True], **same)
@@ -167,7 +167,7 @@ class MixtureFit:
         return counts
 
     def explain(self, counts: Counts, query_id: object, doc_id: object) -> Explanation:
-        """The cells of one document and what each says about its relevance."""
+        """Explain a document's label: its prior and the evidence of each of its cells."""
         counts = self._in_groups(counts)
         keys = listed(map(name, counts.keys))
         rows = counts.engine.rows(
@@ -193,7 +193,7 @@ class MixtureFit:
         return {seen.place: (group, seen) for group in self.groups for seen in group.places}
 
     def unseen(self, counts: Counts) -> tuple[str, ...]:
-        """The places of some counts that the fit has not seen, in words; the nearest ones stand in for them."""
+        """The places of these counts that the fit has not seen, in words; labels use the nearest known ones."""
         if self.steps:
             return ()  # every position and every pattern falls into one of its groups
         return tuple(p.describe(self.context) for p in read_places(counts) if p not in self._known)
@@ -208,10 +208,12 @@ class MixtureFit:
     def statement(self, table: str) -> str:
         """SQL for the labels of a table of counts that lives elsewhere.
 
-        Positions that the fit has not seen are read as the nearest it has; contexts that it has not seen are left out.
+        Unseen positions use the nearest known one; unseen contexts are left out.
         """
         if self.steps:
-            raise SettingError("a model of dcm or ubm walks down result lists, which no single statement does.")
+            raise SettingError(
+                "a model of dcm or ubm cannot be written as one SQL statement. Label the log with clickmix label."
+            )
         starts = nearest_changes(self._known)
         contexts = dict.fromkeys(place.context for place in self._known)
         places = (Place(position, context) for context in contexts for position in starts)

@@ -47,7 +47,7 @@ def fit_histogram(settings: MixtureCorrection, histogram: Histogram, *, moving: 
     """Fit a histogram that was made elsewhere, never jointly."""
     if settings.needs_lists:
         raise SettingError(
-            f"examination {settings.examination!r}: a histogram does not tell what stood above. Fit a log."
+            f"examination {settings.examination!r}: a histogram does not show what was above a document. Fit a log."
         )
     return _fit_separately(settings, settings.kind, histogram, moving, None)
 

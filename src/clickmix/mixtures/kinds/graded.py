@@ -66,7 +66,7 @@ class Graded:
         return replace(self, grades=self.grades or grades)
 
 
-@MIXTURES.register("auto", help="Binomial or graded; the log chooses the number of grades.")
+@MIXTURES.register("auto", help="Binomial or graded, with the number of grades chosen from the log.")
 def auto(*, grades: int = 5, sharing: bool = True) -> Graded:
     """Choose the number of grades by BIC."""
     return Graded(None, sharing)
