@@ -19,10 +19,12 @@ from clickmix.corrections.coec_smoothed import SmoothedClicksOverExpected
 from clickmix.corrections.correction import Correction
 from clickmix.corrections.ctr_smoothed import SmoothedRate
 from clickmix.corrections.ctr_then_rank import RateThenRank
+from clickmix.corrections.intervention import Intervention
 from clickmix.corrections.ips import InversePropensity
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
+from clickmix.corrections.pbm import PositionBasedModel
 from clickmix.corrections.plain_em import PlainEM
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
@@ -50,8 +52,11 @@ FAMILY: dict[str, Correction] = {
     "rate, then rank": RateThenRank(),
     "plain EM": PlainEM(max_steps=20),
     "plain EM without trust": PlainEM(trust=False, max_steps=20),
+    "position-based model": PositionBasedModel(max_steps=20),
+    "intervention": Intervention(),
+    "intervention, adjacent": Intervention("adjacent", clip="twenty"),
 }
-ESTIMATING = [name for name in FAMILY if name.startswith(("affine", "ips", "coec", "plain"))]
+ESTIMATING = [name for name in FAMILY if name.startswith(("affine", "ips", "coec", "plain", "intervention"))]
 MIXTURES = [name for name, correction in FAMILY.items() if isinstance(correction, MixtureCorrection)]
 SURE = [*MIXTURES, *(name for name in FAMILY if "smoothed" in name)]  # they give intervals
 

@@ -62,3 +62,28 @@ def by_rate_then_position(documents: Sequence[Sequence[Cell]]) -> list[int]:
         return Fraction(-sum(c for _, _, c in documents[i]), N), Fraction(sum(k * n for k, n, _ in documents[i]), N)
 
     return sorted(range(len(documents)), key=key)
+
+
+def position_based_em(
+    documents: Sequence[Sequence[Cell]], positions: int, *, steps: int
+) -> tuple[list[float], list[float]]:
+    """Attraction and examination after so many steps of the published EM, all from 1/2, cell by cell."""
+    attraction, examination = [0.5] * len(documents), [0.5] * positions
+    shown_at = [sum(n for cells in documents for k, n, _ in cells if k == at) for at in range(1, positions + 1)]
+    for _ in range(steps):
+        attracted, examined = [0.0] * len(documents), [0.0] * positions
+        for i, cells in enumerate(documents):
+            for k, n, c in cells:
+                a, g = attraction[i], examination[k - 1]
+                attracted[i] += c + (n - c) * a * (1 - g) / (1 - a * g)
+                examined[k - 1] += c + (n - c) * g * (1 - a) / (1 - a * g)
+        shown = [sum(n for _, n, _ in cells) for cells in documents]
+        attraction = [part / whole for part, whole in zip(attracted, shown, strict=True)]
+        examination = [part / whole for part, whole in zip(examined, shown_at, strict=True)]
+    return attraction, examination
+
+
+def shared_rates(documents: Sequence[Sequence[Cell]], at: int, other: int) -> float:
+    """The sum of click rates at a position of the documents that were shown at another one too."""
+    both = [{k: (n, c) for k, n, c in cells} for cells in documents]
+    return sum(seen[at][1] / seen[at][0] for seen in both if at in seen and other in seen)
