@@ -52,7 +52,7 @@ FAMILY: dict[str, Correction] = {
     "rate, then rank": RateThenRank(),
     "plain EM": PlainEM(max_steps=20),
     "plain EM without trust": PlainEM(trust=False, max_steps=20),
-    "position-based model": PositionBasedModel(max_steps=20),
+    "position-based model": PositionBasedModel(),
     "intervention": Intervention(),
     "intervention, adjacent": Intervention("adjacent", clip="twenty"),
 }

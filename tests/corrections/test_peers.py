@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from clickmix.corrections.coec_smoothed import SmoothedClicksOverExpected
 from clickmix.corrections.correction import Correction
 from clickmix.corrections.ctr_smoothed import SmoothedRate
 from clickmix.corrections.ctr_then_rank import RateThenRank
-from clickmix.corrections.empirical_bayes import STRONGEST, fit_beta, fit_gamma
+from clickmix.corrections.empirical_bayes import STRONGEST, beta_interval_query, fit_beta, fit_gamma, gamma_interval
 from clickmix.corrections.none import NoCorrection
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
@@ -130,6 +131,43 @@ class TestGammaPrior:
     def test_documents_that_do_not_differ_have_a_verdict(self, clicks: Any, expected: Any, verdict: Verdict) -> None:
         prior = fit_gamma(np.array(clicks), np.array(expected))
         assert (prior.verdict, prior.shape) == (verdict, STRONGEST)
+
+
+SMALL, LARGE = [1e-4, 0.01, 0.05, 0.1, 0.3, 0.7, 1.0, 1.5], [3.0, 10.0, 100.0, 1e4, 1e6]
+
+
+def beta_intervals(a: float, b: float) -> list[float]:
+    """How much of Beta(a, b) and of Beta(b, a) lies in the interval, widened to the mean as labels do."""
+    table = f"(SELECT CAST({a!r} AS DOUBLE) AS a, CAST({b!r} AS DOUBLE) AS b UNION ALL SELECT {b!r}, {a!r}) AS shapes"
+    rows = duckdb.execute(f"SELECT a, b, low, high FROM ({beta_interval_query(table)})").fetchall()
+    return [beta_inside(min(low, a / (a + b)), max(high, a / (a + b)), a, b) for a, b, low, high in rows]
+
+
+def gamma_interval_holds(shape: float) -> float:
+    """How much of Gamma(shape, 2) lies in the interval, widened to the mean as labels do."""
+    ends = ", ".join(gamma_interval(f"CAST({shape!r} AS DOUBLE)", "2.0"))
+    ((low, high),) = duckdb.execute(f"SELECT {ends}").fetchall()
+    return gamma_inside(low, max(high, shape / 2), shape, 2.0)
+
+
+class TestIntervals:
+    @pytest.mark.parametrize("b", [1.0, 1.5, *LARGE])  # one impression makes the larger shape 1 or more, or nearly
+    @pytest.mark.parametrize("a", [*SMALL, *LARGE])
+    def test_beta_holds_95_percent_or_more(self, a: float, b: float) -> None:
+        assert min(beta_intervals(a, b)) > 0.95 - 1e-4
+
+    @pytest.mark.parametrize("b", LARGE)
+    @pytest.mark.parametrize("a", LARGE)
+    def test_beta_holds_hardly_more_where_there_are_clicks_and_skips(self, a: float, b: float) -> None:
+        assert max(beta_intervals(a, b)) < 0.9525
+
+    @pytest.mark.parametrize("shape", [*SMALL, *LARGE])
+    def test_gamma_holds_95_percent_or_more(self, shape: float) -> None:
+        assert gamma_interval_holds(shape) > 0.95 - 1e-4
+
+    @pytest.mark.parametrize("shape", LARGE)
+    def test_gamma_holds_hardly_more_where_there_are_clicks(self, shape: float) -> None:
+        assert gamma_interval_holds(shape) < 0.9525
 
 
 class TestSmoothedRate:

@@ -7,7 +7,7 @@ like so many expected clicks. If documents differ no more than by chance, the li
 end. The verdict is then `one rate` and the strength `STRONGEST`.
 
 No engine knows the quantiles of Beta and Gamma, so intervals are by the cube roots of Wilson and Hilferty. They hold
-95 % of the posterior from two clicks on, and up to 99 % with fewer, where the lower end may be 0.
+95 % of the posterior from two clicks on, and more with fewer, where the lower end may be 0.
 """
 
 from __future__ import annotations
