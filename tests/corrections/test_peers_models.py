@@ -140,6 +140,7 @@ class TestIntervention:
         """At the best theta and r, sum over pairs of s - m theta r, divided by 1 - theta r, is 0 at every position."""
         counts = moving_counts(queries=60)
         found, fit = list(documents(counts).values()), Intervention("all").fit(counts)
+        assert fit.converged
         theta, score = fit.parameters.alpha, np.zeros(6)
         for pair in fit.pairs:
             j, k, m = pair.upper, pair.lower, pair.documents

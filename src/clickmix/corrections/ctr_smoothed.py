@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,7 +34,7 @@ NAME = "ctr-smoothed"
 class SmoothedRate:
     """The smoothed click-through rate; there is nothing to set."""
 
-    title = "smoothed click-through rate"
+    title: ClassVar[str] = "smoothed click-through rate"
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> FittedSmoothedRate:
         """Fit how far the click rates of documents differ at each position."""

@@ -12,6 +12,7 @@ Labels as 32-bit numbers lose the term. It is there for orders of documents, not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
@@ -26,7 +27,7 @@ TIE = 1e-12
 class RateThenRank:
     """The click-through rate, then the mean position; there is nothing to set."""
 
-    title = "click-through rate, then position"
+    title: ClassVar[str] = "click-through rate, then position"
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> RateThenRank:
         """There is nothing to fit."""

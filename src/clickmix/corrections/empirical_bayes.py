@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from clickmix.mixtures.mixture import Verdict
 
 WEAKEST, STRONGEST = 0.01, 1e6
+FLAT = 1e-6  # slopes per document that count as 0, where rounding stops the climb
 NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 # Below these shapes the cube root of a Gamma variable is far from normal; shapes raised to them give wider intervals.
 LEAST_SHAPE, LEAST_LARGER_SHAPE = 0.1, 0.7
@@ -74,6 +75,8 @@ def _climbed(n: Floats, c: Floats, weight: Floats, *, mean: float) -> BetaPrior:
     from scipy.optimize import minimize
     from scipy.special import betaln, digamma, expit, logit
 
+    from clickmix.mixtures.mixture import Verdict
+
     total = float(weight.sum())
 
     def loss(point: Floats) -> tuple[float, Floats]:
@@ -89,6 +92,8 @@ def _climbed(n: Floats, c: Floats, weight: Floats, *, mean: float) -> BetaPrior:
     bounds = [(-30, 30), (np.log(WEAKEST), np.log(STRONGEST))]
     settings = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}
     best = minimize(loss, [logit(mean), np.log(10)], jac=True, method="L-BFGS-B", bounds=bounds, options=settings)
+    if not best.success and np.abs(best.jac).max() > FLAT:
+        return BetaPrior(mean, STRONGEST, Verdict.NOT_CONVERGED)
     return BetaPrior(float(expit(best.x[0])), float(np.exp(best.x[1])))
 
 

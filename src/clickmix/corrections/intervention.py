@@ -33,6 +33,7 @@ NAME = "intervention"
 Pairs = Literal["all", "adjacent"]
 PAIRS = Option("pairs", "Which positions to compare: all that share documents, or neighbours.", choices=get_args(Pairs))
 LEAST_RELEVANCE = 1e-9
+FLAT = 1e-6  # slopes per document that count as 0
 
 
 class Pair(NamedTuple):
@@ -74,26 +75,28 @@ class Intervention:
         if self.pairs == "adjacent":
             useful = [pair for pair in useful if pair.lower == pair.upper + 1]
         _check_linked(useful, positions)
-        theta = _chain(useful) if self.pairs == "adjacent" else _all_pairs(useful, positions)
+        theta, converged = (_chain(useful), True) if self.pairs == "adjacent" else _all_pairs(useful, positions)
         theta = np.maximum(theta / theta.max(), LEAST_ALPHA)
-        return InterventionFit(BiasParameters.of_examination(theta), self.clip, tuple(useful))
+        return InterventionFit(BiasParameters.of_examination(theta), self.clip, tuple(useful), converged)
 
 
 @dataclass(frozen=True, eq=False)
 class InterventionFit:
-    """Theta of every position, as alpha of the parameters, and the pairs of positions it is from."""
+    """Theta of every position, as alpha of the parameters, the pairs it is from, and whether the search converged."""
 
     parameters: BiasParameters
     clip: Clip
     pairs: tuple[Pair, ...]
+    converged: bool
 
     @property
     def summary(self) -> str:
         """What theta is from, in a sentence."""
         fewest = min(self.pairs, key=lambda pair: pair.documents)
+        stopped = "" if self.converged else " It was still improving when the search was stopped."
         return (
             f"Theta is from {len(self.pairs):,} pairs of positions that share documents; the fewest, "
-            f"{fewest.documents:,}, are shared by positions {fewest.upper} and {fewest.lower}."
+            f"{fewest.documents:,}, are shared by positions {fewest.upper} and {fewest.lower}.{stopped}"
         )
 
     def write(self, path: str | Path) -> None:
@@ -158,8 +161,8 @@ def _chain(pairs: Sequence[Pair]) -> Floats:
     return np.cumprod([1.0, *ratios])
 
 
-def _all_pairs(pairs: Sequence[Pair], positions: int) -> Floats:
-    """Theta of every position by the likelihood of all pairs. It is concave in log theta and log r."""
+def _all_pairs(pairs: Sequence[Pair], positions: int) -> tuple[Floats, bool]:
+    """Theta of every position by the likelihood of all pairs, concave in log theta and log r; whether at its top."""
     from scipy.optimize import minimize
 
     position = np.array([k - 1 for pair in pairs for k in (pair.upper, pair.lower)])
@@ -175,8 +178,14 @@ def _all_pairs(pairs: Sequence[Pair], positions: int) -> Floats:
         by_point = np.bincount(position, slopes, size) + np.bincount(index, slopes, size)
         return -float((s * log_p - (m - s) * np.log1p(odds)).sum()) / m.sum(), -by_point / m.sum()
 
-    bounds = [(np.log(LEAST_ALPHA), 0.0)] * positions + [(np.log(LEAST_RELEVANCE), -LEAST_RELEVANCE)] * len(pairs)
+    lowest = np.log(np.repeat([LEAST_ALPHA, LEAST_RELEVANCE], [positions, len(pairs)]))
+    highest = np.repeat([0.0, -LEAST_RELEVANCE], [positions, len(pairs)])
     start = np.full(size, np.log(0.5))
     settings = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000, "maxfun": 20_000}
-    best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=settings)
-    return np.asarray(np.exp(best.x[:positions]))
+    best = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=list(zip(lowest, highest, strict=True)), options=settings
+    )
+    # A slope that leads out of the bounds is none; rounding can stop the climb just below the top.
+    inside = (best.x > lowest) & (best.x < highest)
+    flat = bool(np.abs(best.jac[inside]).max(initial=0) < FLAT)
+    return np.exp(best.x[:positions]), flat
