@@ -15,11 +15,16 @@ from scipy.special import softmax
 
 from clickmix.corrections.affine import AffineCorrection
 from clickmix.corrections.coec import ClicksOverExpected
+from clickmix.corrections.coec_smoothed import SmoothedClicksOverExpected
 from clickmix.corrections.correction import Correction
+from clickmix.corrections.ctr_smoothed import SmoothedRate
+from clickmix.corrections.ctr_then_rank import RateThenRank
+from clickmix.corrections.intervention import Intervention
 from clickmix.corrections.ips import InversePropensity
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
+from clickmix.corrections.pbm import PositionBasedModel
 from clickmix.corrections.plain_em import PlainEM
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
@@ -41,11 +46,19 @@ FAMILY: dict[str, Correction] = {
     "ips": InversePropensity(1 / np.arange(1, 7)),
     "coec": ClicksOverExpected(),
     "coec, best position": ClicksOverExpected("best-position"),
+    "coec, smoothed": SmoothedClicksOverExpected(),
+    "coec, smoothed, to 20": SmoothedClicksOverExpected("twenty"),
+    "rate, smoothed": SmoothedRate(),
+    "rate, then rank": RateThenRank(),
     "plain EM": PlainEM(max_steps=20),
     "plain EM without trust": PlainEM(trust=False, max_steps=20),
+    "position-based model": PositionBasedModel(),
+    "intervention": Intervention(),
+    "intervention, adjacent": Intervention("adjacent", clip="twenty"),
 }
-ESTIMATING = [name for name in FAMILY if name.startswith(("affine", "ips", "coec", "plain"))]
+ESTIMATING = [name for name in FAMILY if name.startswith(("affine", "ips", "coec", "plain", "intervention"))]
 MIXTURES = [name for name, correction in FAMILY.items() if isinstance(correction, MixtureCorrection)]
+SURE = [*MIXTURES, *(name for name in FAMILY if "smoothed" in name)]  # they give intervals
 
 
 def slow_labels(fit: MixtureFit, counts: Counts) -> list[float]:
@@ -80,7 +93,8 @@ class TestContract:
         assert labels.impressions.sum() == cells["impressions"].sum()
         assert labels.clicks.sum() == cells["clicks"].sum()
         assert list(labels.columns)[:5] == ["query_id", "doc_id", "relevance", "impressions", "clicks"]
-        assert list(labels.columns)[5:] in ([["estimate"]] if name in ESTIMATING else [[], ["low", "high"]])
+        more = [*(["low", "high"] if name in SURE else []), *(["estimate"] if name in ESTIMATING else [])]
+        assert list(labels.columns)[5:] == more
         if "low" in labels.columns:
             assert (labels.columns["low"] <= labels.relevance).all()
             assert (labels.relevance <= labels.columns["high"]).all()

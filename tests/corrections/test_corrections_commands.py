@@ -63,6 +63,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "ips": (("--parameters", "abt.json", "--clip", "twenty"), {"parameters": "abt.json", "clip": "twenty"}),
     "coec": ((), {}),
     "coec-best-position": ((), {}),
+    "intervention": (("--pairs", "adjacent"), {"pairs": "adjacent"}),
     "plain-em": (("--no-trust",), {"trust": False}),
     "regression-em": (
         ("--features", "features.parquet", "--regression", "lambdamart-sigmoid", "--iterations", "2", "--seed", "1"),
@@ -236,8 +237,8 @@ def test_parameters_of_too_few_positions(
 
 def test_an_unknown_correction() -> None:
     message = (
-        "correction 'magic': expected one of mixture, affine, coec, coec-best-position, ips, none, plain-em, "
-        "regression-em."
+        "correction 'magic': expected one of mixture, affine, coec, coec-best-position, coec-smoothed, ctr-smoothed, "
+        "ctr-then-rank, intervention, ips, none, pbm, plain-em, regression-em."
     )
     with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
         cm.debias(moving_counts(queries=5), correction="magic")

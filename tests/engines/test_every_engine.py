@@ -95,6 +95,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("moving, text ids", {"correction": "none"}),
     ("moving, text ids", {"correction": "coec"}),
     ("moving, whole ids", {"correction": "coec-best-position"}),
+    ("moving, text ids", {"correction": "coec-smoothed"}),
+    ("moving, text ids", {"correction": "ctr-smoothed"}),
+    ("moving, whole ids", {"correction": "ctr-then-rank"}),
+    ("moving, text ids", {"correction": "intervention"}),
     ("moving, text ids", {"correction": "affine", "parameters": PARAMETERS, "clip": "twenty"}),
     ("moving, text ids", {"correction": "ips", "parameters": [1.0, 0.5, 0.25, 0.125]}),
 ]

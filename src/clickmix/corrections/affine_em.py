@@ -81,8 +81,8 @@ class Cells:
         return np.asarray(np.bincount(self.document, values, self.documents), dtype=np.float64)
 
 
-def read_cells(counts: Counts, *, correction: str) -> Cells:
-    """Read all cells of a log; `correction` is the name for messages."""
+def read_cells(counts: Counts, *, correction: str, every_position: bool = True) -> Cells:
+    """Read all cells of a log; `correction` is the name for messages, `every_position` must have been shown."""
     check_positions_only(counts, correction=correction)
     embedded(counts.engine, of=correction)
     columns = counts.cells()
@@ -97,7 +97,8 @@ def read_cells(counts: Counts, *, correction: str) -> Cells:
         columns["impressions"].astype(np.float64),
         columns["clicks"].astype(np.float64),
     )
-    _check_positions(cells)
+    if every_position:
+        _check_positions(cells)
     return cells
 
 

@@ -65,7 +65,7 @@ class PlainEM:
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> PlainEMFit:
         """Estimate alpha and beta, together with the relevance of every document."""
         cells = read_cells(counts, correction="plain-em")
-        _check_linked(cells, trust=self.trust)
+        check_linked(cells, trust=self.trust, correction="plain EM")
         ascent = ascend(
             _start(cells, trust=self.trust),
             step=lambda point: point.step(cells, trust=self.trust),
@@ -160,7 +160,7 @@ def _widest(parameters: BiasParameters) -> BiasParameters:
     return BiasParameters(np.clip(alpha * stretch, LEAST_ALPHA, 1.0), np.clip(beta, 0.0, 1.0))
 
 
-def _check_linked(cells: Cells, *, trust: bool) -> None:
+def check_linked(cells: Cells, *, trust: bool, correction: str) -> None:
     """Refuse a log in which some positions have no clicked documents in common with the others."""
     needed = 2 if trust else 1  # a line takes two documents, a ratio one
     clicked = cells.by_document(cells.clicks)[cells.document] > 0
@@ -174,6 +174,6 @@ def _check_linked(cells: Cells, *, trust: bool) -> None:
     if len(apart):
         raise InputError(
             f"Position(s) {', '.join(map(str, apart))}: fewer than {needed} clicked documents link them with position "
-            "1, so plain EM cannot separate bias from relevance there. Give a log in which documents change places, or "
-            "use regression-em or mixture, which need no such documents."
+            f"1, so {correction} cannot separate bias from relevance there. Give a log in which documents change "
+            "places, or use regression-em or mixture, which need no such documents."
         )

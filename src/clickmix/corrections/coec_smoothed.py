@@ -1,0 +1,104 @@
+"""Smoothed clicks over expected clicks, gamma-Poisson.   Counts -> Labels
+
+    estimate = (C + a) / (E + a), low and high from Gamma(C + a, E + a)
+with C clicks of a document and E = sum over its cells of n m_k, those of the average document there; m_k is the log's
+click-through rate at position k. The quality of documents follows Gamma(a, a), of mean 1; a is fitted to the log, on a
+sample of documents with about 400,000 cells. It counts like so many expected clicks of an average document: a document
+that was hardly ever shown has an estimate near 1, where COEC says 0 or a very large number.
+
+Labels are clipped like those of COEC, and so are the ends of the interval. Where no clicks are expected, the estimate
+is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from clickmix.corrections.clipping import CLIP, LARGEST, Clip, checked_clip, clip_title, relevance_sql
+from clickmix.corrections.coec import ClicksOverExpected
+from clickmix.corrections.correction import CORRECTIONS, check_positions_only
+from clickmix.corrections.empirical_bayes import GammaPrior, check_known, fit_gamma, gamma_interval
+from clickmix.corrections.labels import Labels
+from clickmix.counts.counts import Counts
+from clickmix.engines.sql import listed
+from clickmix.groups.places import read_histogram, read_sample
+from clickmix.types import Progress
+
+NAME = "coec-smoothed"
+
+
+@CORRECTIONS.register(NAME, help="Clicks over those of the average document, drawn towards 1.", options=(CLIP,))
+@dataclass(frozen=True)
+class SmoothedClicksOverExpected:
+    """Settings of smoothed COEC: how estimates become relevance."""
+
+    clip: Clip = "one"
+
+    def __post_init__(self) -> None:
+        checked_clip(self.clip)
+
+    @property
+    def title(self) -> str:
+        """As tables show it."""
+        return clip_title("smoothed coec", self.clip)
+
+    def fit(self, counts: Counts, *, progress: Progress | None = None) -> FittedSmoothedClicksOverExpected:
+        """Take the click-through rate at each position, and fit how far documents differ from it."""
+        check_positions_only(counts, correction=NAME)
+        rates = ClicksOverExpected().fit(counts).rates
+        histogram = read_histogram(counts)
+        sample = read_sample(counts, histogram)
+        rate = np.array([rates[place.position] for place in histogram.places])
+        expected = np.bincount(sample.document, sample.impressions * rate[sample.place])
+        clicks = np.bincount(sample.document, sample.clicks)
+        return FittedSmoothedClicksOverExpected(self.clip, rates, fit_gamma(clicks, expected))
+
+
+@dataclass(frozen=True)
+class FittedSmoothedClicksOverExpected:
+    """The click-through rate of every position of a log, and how far documents differ."""
+
+    clip: Clip
+    rates: Mapping[int, float]
+    prior: GammaPrior
+
+    @property
+    def summary(self) -> str:
+        """How far documents differ, in a sentence."""
+        if self.prior.verdict is None:
+            return f"Every document starts with {self.prior.shape:.3g} expected clicks of an average one."
+        return f"Clicks cannot tell documents apart ({self.prior.verdict}): all estimates are close to 1."
+
+    def label(self, counts: Counts) -> Labels:
+        """Smoothed clicks over expected clicks of every document, with the interval."""
+        check_positions_only(counts, correction=NAME)
+        check_known(counts, self.rates, correction=NAME)
+        rows = listed(f"({position}, CAST({rate!r} AS DOUBLE))" for position, rate in self.rates.items())
+        shape = f"CAST({self.prior.shape!r} AS DOUBLE)"
+        low, high = gamma_interval(f"(clicks + {shape})", f"expected + {shape}")
+        # Sums of decimals, because sums of floats depend on the order rows happen to come in.
+        documents = (
+            "SELECT query_id, doc_id, CAST(sum(cells.impressions) AS BIGINT) AS impressions, CAST(sum(cells.clicks) AS "
+            "BIGINT) AS clicks, CAST(sum(CAST(cells.impressions * rate AS DECIMAL(38, 12))) AS DOUBLE) AS expected "
+            f"FROM {counts.table} AS cells JOIN rates USING (position) GROUP BY query_id, doc_id"
+        )
+        estimates = (
+            f"SELECT query_id, doc_id, impressions, clicks, (clicks + {shape}) / (expected + {shape}) AS estimate, "
+            f"{low} AS lowest, {high} AS highest FROM ({documents}) AS documents"
+        )
+        ends = (
+            # The mean lies above the upper end where the quality is nearly always 0.
+            "SELECT query_id, doc_id, impressions, clicks, estimate, least(lowest, estimate) AS lowest, "
+            f"greatest(highest, estimate) AS highest FROM ({estimates}) AS estimates"
+        )
+        largest = float(LARGEST[self.clip])
+        low, high = (f"least({end}, {largest}) / {largest}" for end in ("lowest", "highest"))
+        return Labels(
+            counts,
+            f"WITH rates(position, rate) AS (VALUES {rows}) "
+            f"SELECT query_id, doc_id, {relevance_sql(self.clip)} AS relevance, impressions, clicks, {low} AS low, "
+            f"{high} AS high, estimate FROM ({ends}) AS ends",
+        )

@@ -1,0 +1,46 @@
+"""The click-through rate, ties broken by the mean position.   Counts -> Labels
+
+    relevance = (rate + T / mean position) / (1 + T), T = 1e-12
+with the rate C / N of a document and the mean over its impressions of the position. Many documents have the same rate,
+most often 0; among those the one that the production ranker put higher is better. The term cannot reorder different
+rates of documents with up to 900,000 impressions each: those are at least 1 / (N N') > T apart. Beyond that, rates
+nearer than T, which no log can tell apart, go by position.
+
+Labels as 32-bit numbers lose the term. It is there for orders of documents, not for rankers that learn from labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from clickmix.corrections.correction import CORRECTIONS
+from clickmix.corrections.labels import Labels
+from clickmix.counts.counts import Counts
+from clickmix.types import Progress
+
+TIE = 1e-12
+
+
+@CORRECTIONS.register("ctr-then-rank", help="The click-through rate; ties go by the mean position.")
+@dataclass(frozen=True)
+class RateThenRank:
+    """The click-through rate, then the mean position; there is nothing to set."""
+
+    title: ClassVar[str] = "click-through rate, then position"
+
+    def fit(self, counts: Counts, *, progress: Progress | None = None) -> RateThenRank:
+        """There is nothing to fit."""
+        return self
+
+    def label(self, counts: Counts) -> Labels:
+        """The click-through rate of every document, and a trace of its mean position."""
+        # As decimals: the product can be beyond whole numbers, and sums of floats depend on the order of rows.
+        depth = "CAST(sum(CAST(impressions AS DECIMAL(19, 0)) * CAST(position AS DECIMAL(19, 0))) AS DOUBLE)"
+        return Labels(
+            counts,
+            f"SELECT query_id, doc_id, (CAST(clicks AS DOUBLE) / impressions + {TIE!r} * (impressions / depth)) / "
+            f"(1.0 + {TIE!r}) AS relevance, impressions, clicks FROM ("
+            f"SELECT query_id, doc_id, {depth} AS depth, CAST(sum(impressions) AS BIGINT) AS impressions, "
+            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {counts.table} GROUP BY query_id, doc_id) AS documents",
+        )

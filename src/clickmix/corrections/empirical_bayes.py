@@ -1,0 +1,162 @@
+r"""Empirical Bayes: how much documents differ, and what that says about each.   histogram or documents -> priors
+
+    beta-binomial   a document's click rate ~ Beta(m s, (1 - m) s), clicks ~ Binomial(n, rate)
+    gamma-Poisson   a document's quality ~ Gamma(a, a), which has mean 1, clicks ~ Poisson(quality E)
+Mean m, strength s and shape a maximise the marginal likelihood. A strength counts like so many impressions, a shape
+like so many expected clicks. If documents differ no more than by chance, the likelihood rises with the strength without
+end. The verdict is then `one rate` and the strength `STRONGEST`.
+
+No engine knows the quantiles of Beta and Gamma, so intervals are by the cube roots of Wilson and Hilferty. They hold
+95 % of the posterior from two clicks on, and more with fewer, where the lower end may be 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clickmix.counts.counts import Counts
+from clickmix.errors import InputError
+from clickmix.types import Floats
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from clickmix.mixtures.mixture import Verdict
+
+WEAKEST, STRONGEST = 0.01, 1e6
+FLAT = 1e-6  # slopes per document that count as 0, where rounding stops the climb
+NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
+# Below these shapes the cube root of a Gamma variable is far from normal; shapes raised to them give wider intervals.
+LEAST_SHAPE, LEAST_LARGER_SHAPE = 0.1, 0.7
+
+
+@dataclass(frozen=True)
+class BetaPrior:
+    """Beta(mean strength, (1 - mean) strength); `verdict` says why nothing was fitted, None if something was."""
+
+    mean: float
+    strength: float
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class GammaPrior:
+    """Gamma(shape, shape), with mean 1; `verdict` says why nothing was fitted, None if something was."""
+
+    shape: float
+    verdict: Verdict | None = None
+
+
+def fit_beta(impressions: Floats, clicks: Floats, documents: Floats) -> BetaPrior:
+    """The most likely Beta for distinct (impressions, clicks) and how many documents have them.
+
+    Without any click, or any skip, the mean is (clicks + 1/2) / (impressions + 1): 0 and 1 would be too sure.
+    """
+    from clickmix.mixtures.mixture import Verdict  # late: it loads scipy
+
+    n, c, weight = (np.asarray(column, dtype=np.float64) for column in (impressions, clicks, documents))
+    shown, clicked = float(weight @ n), float(weight @ c)
+    if clicked in (0, shown):
+        verdict = Verdict.ALL_CLICKED if clicked else Verdict.NO_CLICKS
+        return BetaPrior((clicked + 0.5) / (shown + 1), STRONGEST, verdict)
+    m = clicked / shown
+    # The slope of the log-likelihood in 1 / strength at 0, times 2.
+    slope = weight @ (c * (c - 1) / m + (n - c) * (n - c - 1) / (1 - m) - n * (n - 1))
+    if slope <= 0:
+        return BetaPrior(m, STRONGEST, Verdict.ONE_RATE)
+    return _climbed(n, c, weight, mean=m)
+
+
+def _climbed(n: Floats, c: Floats, weight: Floats, *, mean: float) -> BetaPrior:
+    """Where the likelihood of a mean and a strength is highest, from the mean of all impressions on."""
+    from scipy.optimize import minimize
+    from scipy.special import betaln, digamma, expit, logit
+
+    from clickmix.mixtures.mixture import Verdict
+
+    total = float(weight.sum())
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        m, s = expit(point[0]), np.exp(point[1])
+        a, b = m * s, (1 - m) * s
+        value = betaln(a + c, b + n - c) - betaln(a, b)
+        both = digamma(a + b + n) - digamma(a + b)
+        by_a = digamma(a + c) - digamma(a) - both
+        by_b = digamma(b + n - c) - digamma(b) - both
+        slopes = np.array([weight @ (by_a - by_b) * s * m * (1 - m), weight @ (by_a * a + by_b * b)])
+        return -float(weight @ value) / total, -slopes / total
+
+    bounds = [(-30, 30), (np.log(WEAKEST), np.log(STRONGEST))]
+    settings = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}
+    best = minimize(loss, [logit(mean), np.log(10)], jac=True, method="L-BFGS-B", bounds=bounds, options=settings)
+    if not best.success and np.abs(best.jac).max() > FLAT:
+        return BetaPrior(mean, STRONGEST, Verdict.NOT_CONVERGED)
+    return BetaPrior(float(expit(best.x[0])), float(np.exp(best.x[1])))
+
+
+def fit_gamma(clicks: Floats, expected: Floats) -> GammaPrior:
+    """The most likely Gamma with mean 1, from the clicks and the expected clicks of every document."""
+    from clickmix.mixtures.mixture import Verdict  # late: it loads scipy
+
+    c, E = clicks[expected > 0], expected[expected > 0]
+    if not len(E):
+        return GammaPrior(STRONGEST, Verdict.NO_CLICKS)
+    if ((c - E) ** 2 - c).sum() <= 0:  # the slope of the log-likelihood in 1 / shape at 0, times 2
+        return GammaPrior(STRONGEST, Verdict.ONE_RATE)
+    from scipy.optimize import brentq
+    from scipy.special import digamma
+
+    def slope(log_shape: float) -> float:
+        a = np.exp(log_shape)
+        return float(np.mean(a * (digamma(a + c) - digamma(a) + np.log(a / (a + E)) + (E - c) / (a + E))))
+
+    low, high = np.log(WEAKEST), np.log(STRONGEST)
+    if slope(low) <= 0:
+        return GammaPrior(WEAKEST)
+    # So near to one rate that rounding hides the slope: the likelihood is as high at the end.
+    return GammaPrior(STRONGEST if slope(high) >= 0 else float(np.exp(brentq(slope, low, high, xtol=1e-12))))
+
+
+def gamma_interval(shape: str, rate: str) -> tuple[str, str]:
+    """SQL for both ends of the interval of Gamma(shape, rate)."""
+    s = f"greatest({shape}, {LEAST_SHAPE})"
+    low, high = (f"greatest(1.0 - 1.0 / (9.0 * {s}) {sign} {NORMAL!r} / (3.0 * sqrt({s})), 0.0)" for sign in ("-", "+"))
+    return f"{s} / ({rate}) * {low} * {low} * {low}", f"{s} / ({rate}) * {high} * {high} * {high}"
+
+
+def beta_interval_query(table: str) -> str:
+    """SQL for `table` with the columns low and high, the interval of Beta(a, b); its columns a and b are replaced.
+
+    Beta is the share of one Gamma variable in two. With r the cube root of their ratio over that of the shapes,
+    u = 1 / (9 smaller shape) and v = 1 / (9 larger shape), the ends solve ((1 - v) r - (1 - u))^2 = z^2 (v r^2 + u).
+    """
+    z2 = repr(NORMAL**2)
+    middle, width = (
+        "(1.0 - u) * (1.0 - v)",
+        f"sqrt({z2} * (u * (1.0 - v) * (1.0 - v) + v * (1.0 - u) * (1.0 - u) - {z2} * u * v))",
+    )
+    scale = f"((1.0 - v) * (1.0 - v) - {z2} * v)"
+    low, high = (f"v * r_{end} * r_{end} * r_{end}" for end in ("low", "high"))
+    return (
+        f"SELECT *, CASE WHEN a <= b THEN s_low ELSE 1.0 - s_high END AS low, "
+        f"CASE WHEN a <= b THEN s_high ELSE 1.0 - s_low END AS high FROM ("
+        f"SELECT *, {low} / ({low} + u) AS s_low, {high} / ({high} + u) AS s_high FROM ("
+        f"SELECT *, greatest(({middle} - {width}) / {scale}, 0.0) AS r_low, "
+        f"greatest(({middle} + {width}) / {scale}, 0.0) AS r_high FROM ("
+        f"SELECT *, 1.0 / (9.0 * greatest(least(a, b), {LEAST_SHAPE})) AS u, "
+        f"1.0 / (9.0 * greatest(a, b, {LEAST_LARGER_SHAPE})) AS v FROM {table}) AS shapes) AS ratios) AS shares"
+    )
+
+
+def check_known(counts: Counts, known: Collection[int], *, correction: str) -> None:
+    """Refuse a log with positions that the fit has not seen."""
+    found = counts.engine.rows(f"SELECT DISTINCT position FROM {counts.table} ORDER BY position")
+    unknown = [position for (position,) in found if position not in known]
+    if unknown:
+        raise InputError(
+            f"Position {unknown[0]} is not in the log that {correction} was fitted on. "
+            f"Fit {correction} on a log with every position that is to be labelled."
+        )
