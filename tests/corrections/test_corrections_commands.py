@@ -207,7 +207,7 @@ def test_failures(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
     "option", [{"mixture": "graded"}, {"prior": "flat"}, {"examination": "dcm"}, {"trust": False}, {"seed": 0}]
 )
 def test_options_of_others_are_refused_in_python(option: dict[str, Any]) -> None:
-    takers = {"trust": "plain-em, regression-em", "seed": "regression-em"}
+    takers = {"trust": "plain-em, regression-em", "seed": "hierarchical, regression-em"}
     (name,) = option
     message = f"{name} is for {takers.get(name, 'mixture')}, and the correction is coec."
     with pytest.raises(cm.SettingError, match=f"^{message}$"):
@@ -236,8 +236,8 @@ def test_parameters_of_too_few_positions(
 
 def test_an_unknown_correction() -> None:
     message = (
-        "correction 'magic': expected one of mixture, affine, coec, coec-best-position, ips, none, plain-em, "
-        "regression-em."
+        "correction 'magic': expected one of mixture, affine, coec, coec-best-position, hierarchical, ips, none, "
+        "plain-em, regression-em."
     )
     with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
         cm.debias(moving_counts(queries=5), correction="magic")

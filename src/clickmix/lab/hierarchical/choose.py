@@ -47,11 +47,11 @@ class _Candidate:
 class _Search:
     """Candidates looked at so far, on a sample of queries."""
 
-    def __init__(self, held: Held, starts: tuple[Model, ...] = ()) -> None:
+    def __init__(self, held: Held, starts: tuple[Model, ...] = (), *, grades: int = 2) -> None:
         self.held, cells = held, held.cells
         self.looked: list[Looked] = []
         found = [self._candidate(*fit(cells, grades=start.grades, start=start, gain=COMPARED)) for start in starts]
-        found = found or [self._candidate(*fit(cells, gain=COMPARED))]
+        found = found or [self._candidate(*fit(cells, grades=grades, gain=COMPARED))]
         self.plain = self.best = self.coarsest = found[0]
         self.finest = found[-1]
 
@@ -147,12 +147,13 @@ def name_of(model: Model) -> str:
     return " + ".join([f"{model.grades} grades", *(name for name in on if name)])
 
 
-def choose(cells: Cells, *, rng: np.random.Generator, halved: Halved | None = None) -> Model:
+def choose(cells: Cells, *, rng: np.random.Generator, halved: Halved | None = None, grades: int | None = None) -> Model:
     """The model that predicts held-out clicks best, chosen on a sample of queries, fitted to all.
 
     `halved` are the rows of the same log in two halves of its sessions; without them impressions are dealt out.
+    Where the number of `grades` is given, only effects are chosen.
     """
-    search = _Search(_held(cells, rng, halved, MOST_COMPARED, entries=True))
+    search = _Search(_held(cells, rng, halved, MOST_COMPARED, entries=True), grades=grades or 2)
     search.add_effects()
     alike = not (search.best.model.effects.attention or search.best.model.effects.shares)
     if alike:  # more documents are looked at as fast
@@ -163,9 +164,10 @@ def choose(cells: Cells, *, rng: np.random.Generator, halved: Halved | None = No
         search.best = max(
             search.best, appeal, key=lambda candidate: candidate.score - CLEAR * candidate.model.effects.appeal
         )
-    search.add_grades()
+    if grades is None:
+        search.add_grades()
     model = search.best.model
-    if search.unsettled and not alike and len(search.held.query) < cells.documents.sum():
+    if grades is None and search.unsettled and not alike and len(search.held.query) < cells.documents.sum():
         settled = _Search(
             _held(cells, rng, halved, MOST_SETTLED, entries=True), (search.coarsest.model, search.finest.model)
         )

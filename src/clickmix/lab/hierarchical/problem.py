@@ -77,6 +77,11 @@ class Model:
         return float(np.exp(self.number("log t"))) if self.effects.shares else 0.0
 
     @property
+    def appeal(self) -> float:
+        """Correlation of clicks on a document beyond its grade, at a rate of 1: 1 / (1 + m), m = e^d there."""
+        return float(expit(-self.number("d"))) if self.effects.appeal else 0.0
+
+    @property
     def rates(self) -> Floats:
         """Lowest and highest rate of each place."""
         return np.asarray(expit(self.x[: 2 * len(self.places)]).reshape(2, -1))
