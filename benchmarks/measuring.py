@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from clickmix import __version__
+from clickmix.storage.atomic import write_atomically
 
 # The simulated logs of the tests serve the benchmarks too.
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
 RESULTS = Path(__file__).parent / "results"
 SCRATCH = Path("bench")  # ignored by git: generated logs and what is written from them
@@ -66,5 +67,6 @@ def write_result(name: str, command: str, figures: dict[str, Any]) -> None:
         "versions": {"clickmix": __version__} | {package: version(package) for package in ("duckdb", "numpy", "scipy")},
         "figures": figures,
     }
-    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+    text = json.dumps(result, indent=1, sort_keys=True) + "\n"
+    write_atomically(RESULTS / f"{name}.json", text.encode())
     print(f"{name}: {json.dumps(figures, indent=1)}", flush=True)

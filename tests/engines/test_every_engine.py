@@ -14,6 +14,7 @@ from clickmix.engines.choose import choose_engine
 from clickmix.engines.engine import ENGINES
 from clickmix.groups import places as groups
 from clickmix.judging import checks
+from clickmix.lab.hierarchical_correction import HierarchicalCorrection
 from clickmix.lab.users.logfile import read_sessions
 from clickmix.report import log_page, write_page
 from logs import Table, cells, counted, small_log, write
@@ -147,13 +148,19 @@ def test_too_many_contexts_are_refused_before_any_of_them_crosses(load: Load, mo
     assert str(caught.value).startswith("context: session_id has 4,000 values, more than 1,000. ")
 
 
-@pytest.mark.parametrize("correction", ["plain-em", "oracle"])
+NEED_ALL_COUNTS: dict[str, Any] = {
+    "plain-em": cm.PlainEM(),
+    "oracle": cm.Oracle(["q"], ["d"], [1.0]),
+    "hierarchical": HierarchicalCorrection(),
+}
+
+
+@pytest.mark.parametrize("correction", NEED_ALL_COUNTS)
 def test_what_needs_all_counts_here_says_so(load: Load, correction: str) -> None:
     name, engine = load(LOGS["staying"])
     counts = cm.count(name, engine=engine)
-    chosen: Any = cm.PlainEM() if correction == "plain-em" else cm.Oracle(["q"], ["d"], [1.0])
     with pytest.raises(cm.SettingError) as caught:
-        chosen.fit(counts).label(counts)
+        NEED_ALL_COUNTS[correction].fit(counts).label(counts)
     assert str(caught.value) == (
         f"{correction} needs all of the log's counts or sessions on this machine, and they would have to leave the "
         "engine. Download the counts or the log, and run it on the files without an engine."

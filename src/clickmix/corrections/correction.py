@@ -53,7 +53,11 @@ class Described(Protocol):
 
 
 CORRECTIONS: Family[Correction] = Family(
-    "correction", "clickmix.corrections", "clickmix.lab.regression_em", first="mixture"
+    "correction",
+    "clickmix.corrections",
+    "clickmix.lab.hierarchical_correction",
+    "clickmix.lab.regression_em",
+    first="mixture",
 )
 
 

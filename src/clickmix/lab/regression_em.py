@@ -17,7 +17,7 @@ OPTIONS = (
     Option("features", "Features of every document of the log.", type=Path),
     Option("regression", "What learns relevance from features.", choices=get_args(RegressionName)),
     Option("iterations", "At most so many regressions.", type=int),
-    Option("seed", "Of the regression; the same seed, the same bytes.", type=int),
+    Option("seed", "Of random draws; the same seed, the same bytes.", type=int),
     TRUST,
     CLIP,
 )

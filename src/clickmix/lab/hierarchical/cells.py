@@ -1,0 +1,185 @@
+"""Cells: distinct patterns of what was seen of documents, how many documents show each, by query.   rows -> cells
+
+A document is a (query, document) pair. Its pattern is the set of its cells: place, impressions, clicks. Documents with
+the same pattern are one row with a multiplicity: most of a real log's documents are copies of each other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from clickmix.types import Floats, Ints
+
+SMALLEST_PLACE = 30  # documents; a place with fewer joins its neighbour
+MOST_PLACES = 400  # a walk over more is solved too slowly, and its steps are shorter than anybody can tell
+WIDTH = 0.02  # of log position: positions nearer to each other than this are one place, if there are many
+
+
+@dataclass(frozen=True)
+class Places:
+    """Per place its position (the mean, where several were joined) and the number of its context."""
+
+    position: Floats
+    context: Ints
+
+    def __len__(self) -> int:
+        """How many places."""
+        return len(self.position)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of distinct patterns, in order of pattern; entries (query, pattern, documents), in order of query."""
+
+    places: Places
+    pattern: Ints
+    place: Ints
+    impressions: Floats
+    clicks: Floats
+    query: Ints
+    entry: Ints  # the pattern of each entry
+    documents: Floats  # how many documents of the query have it
+    queries: int
+
+    @classmethod
+    def of_documents(
+        cls, places: Places, query: Ints, document: Ints, place: Ints, impressions: Any, clicks: Any, *, queries: int
+    ) -> tuple[Cells, Ints]:
+        """Cells from rows (document, place, impressions, clicks), and the entry of each document.
+
+        `query` has an element per document; both are numbered from 0.
+        """
+        n, c = np.asarray(impressions, dtype=np.float64), np.asarray(clicks, dtype=np.float64)
+        codes = _mixed(place.astype(np.uint64), n.astype(np.uint64), c.astype(np.uint64))
+        order = np.argsort(document, kind="stable")
+        starts = np.searchsorted(document[order], np.arange(len(query)))
+        # Sums of mixed codes do not depend on the order of cells; two different patterns with one sum are not met.
+        sums = np.add.reduceat(codes[order], starts) if len(order) else codes
+        _, first, pattern = np.unique(sums, return_index=True, return_inverse=True)
+        kept = np.isin(document, first)
+        rank = np.empty(len(query), dtype=np.int64)
+        rank[first] = np.arange(len(first))
+        own = rank[document[kept]]
+        sort = np.lexsort((place[kept], own))
+        keys, entry_of, counts = np.unique(query * len(first) + pattern, return_inverse=True, return_counts=True)
+        return (
+            cls(
+                places,
+                own[sort],
+                place[kept][sort],
+                n[kept][sort],
+                c[kept][sort],
+                keys // len(first),
+                keys % len(first),
+                counts.astype(np.float64),
+                queries,
+            ),
+            entry_of,
+        )
+
+    @cached_property
+    def patterns(self) -> int:
+        """How many patterns there are."""
+        return int(self.pattern[-1]) + 1 if len(self.pattern) else 0
+
+    @cached_property
+    def multiplicity(self) -> Floats:
+        """Documents of each pattern, of all queries."""
+        return np.bincount(self.entry, weights=self.documents, minlength=self.patterns)
+
+    def per_pattern(self, cells: Floats) -> Floats:
+        """Sums over the cells of each pattern."""
+        return np.bincount(self.pattern, weights=cells, minlength=self.patterns)
+
+    @cached_property
+    def weight(self) -> Floats:
+        """How many documents each cell stands for."""
+        return self.multiplicity[self.pattern]
+
+    def per_place(self, cells: Floats) -> Floats:
+        """Sums over the cells of each place, each as often as its document was seen."""
+        return np.bincount(self.place, weights=cells * self.weight, minlength=len(self.places))
+
+    def rows(self) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+        """Every document by itself: query per document; document, place, impressions and clicks per row."""
+        documents = self.documents.astype(np.int64)
+        query, pattern = np.repeat(self.query, documents), np.repeat(self.entry, documents)
+        sizes = np.bincount(self.pattern, minlength=self.patterns)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        lengths = sizes[pattern]
+        document = np.repeat(np.arange(len(pattern)), lengths)
+        within = np.arange(len(document)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        cell = starts[pattern][document] + within
+        return query, document, self.place[cell], self.impressions[cell], self.clicks[cell]
+
+    def sample(self, queries: Ints) -> Cells:
+        """The cells of some queries only, numbered from 0 in the order given."""
+        number = np.full(self.queries, -1)
+        number[queries] = np.arange(len(queries))
+        kept = number[self.query] >= 0
+        used, entry = np.unique(self.entry[kept], return_inverse=True)
+        of_pattern = np.full(self.patterns, -1)
+        of_pattern[used] = np.arange(len(used))
+        cells = of_pattern[self.pattern] >= 0
+        return Cells(
+            self.places,
+            of_pattern[self.pattern[cells]],
+            self.place[cells],
+            self.impressions[cells],
+            self.clicks[cells],
+            number[self.query[kept]],
+            entry,
+            self.documents[kept],
+            len(queries),
+        )
+
+
+def join_places(position: Ints, context: Ints) -> tuple[Places, Ints]:
+    """Places of documents' cells (position, context), small ones joined; and the place of each cell.
+
+    A context with too few cells is read as the largest one. From the last position up, a place with too few joins the
+    one above. On a page of very many positions, those that are near each other are one place.
+    """
+    sizes = np.bincount(context)
+    context = np.where(sizes[context] < SMALLEST_PLACE, int(sizes.argmax()), context)
+    keys, inverse, sizes = np.unique(np.stack([context, position]), axis=1, return_inverse=True, return_counts=True)
+    smallest, width = SMALLEST_PLACE, 0.0
+    block = _blocks(keys[0], keys[1], sizes, smallest, width)
+    while block[-1] >= MOST_PLACES:
+        smallest, width = 2 * smallest, max(2 * width, WIDTH)
+        block = _blocks(keys[0], keys[1], sizes, smallest, width)
+    first = np.flatnonzero(np.diff(block, prepend=-1))
+    mean = np.add.reduceat(np.log(keys[1]) * sizes, first) / np.add.reduceat(sizes, first)
+    return Places(np.exp(mean), np.unique(keys[0][first], return_inverse=True)[1]), block[inverse.ravel()]
+
+
+def _blocks(context: Ints, position: Ints, sizes: Ints, smallest: int, width: float) -> Ints:
+    """Number of the block of each place; places come in order of context and position."""
+    starts: list[int] = []  # first places of blocks, the last block first
+    for first, last in itertools.pairwise([*np.flatnonzero(np.diff(context, prepend=-1)), len(context)]):
+        held, below = 0, float(position[last - 1])
+        for i in range(last - 1, first - 1, -1):
+            held += int(sizes[i])
+            if (held >= smallest and np.log(below / position[max(i - 1, first)]) > width) or i == first:
+                starts.append(i)
+                held, below = 0, float(position[max(i - 1, first)])
+        # What is left at the top of a context, too small, joins the block below it.
+        if len(starts) > 1 and starts[-2] > first and sizes[first : starts[-2]].sum() < smallest:
+            starts[-2:] = [first]
+    return np.searchsorted(np.sort(starts), np.arange(len(context)), side="right") - 1
+
+
+def _mixed(*columns: Ints) -> Ints:
+    """A well mixed 64-bit code of some columns (splitmix64)."""
+    code = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        code = (code ^ column) + np.uint64(0x9E3779B97F4A7C15)
+        code = (code ^ (code >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        code = (code ^ (code >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        code = code ^ (code >> np.uint64(31))
+    return code

@@ -1,0 +1,250 @@
+"""The climb: from a start to the top of log-likelihood plus the walk's log density.   Cells, start -> Model
+
+Rounds of: nodes around where each query is, a metric (information plus the walk's precision), steps of L-BFGS in that
+metric, and the walk estimated from where these led.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.special import gammaln
+
+from clickmix.lab.hierarchical.cells import Cells
+from clickmix.lab.hierarchical.nodes import COARSE_STEP, STEP, Nodes
+from clickmix.lab.hierarchical.problem import Effects, Expected, Model, Problem, prior_knots
+from clickmix.lab.hierarchical.walk import Walk
+from clickmix.types import Floats
+
+ROUNDS, STEPS, START_STEPS = 12, 12, 5
+GAIN = 0.1  # of the log-likelihood: what a round must bring to go on
+MEMORY = 8
+LOOKS = 2  # at a fitted model before its nodes lie well
+SHARP = 0.7  # a query whose deviation is fewer strides than this is known better than its nodes tell
+TRIED = 0.05  # of an effect's number, to see how slopes change with it
+LEAST_DEVIATION = STEP  # of effects
+MOST_DEVIATION = 3.0
+BOUNDS = {
+    "log s": (np.log(LEAST_DEVIATION), np.log(MOST_DEVIATION)),
+    "log t": (np.log(LEAST_DEVIATION), np.log(MOST_DEVIATION)),
+    "cap": (-4.0, 8.0),
+    "d": (-2.0, 14.0),
+    "k": (-0.5, 1.5),
+}
+
+
+def climb(
+    cells: Cells,
+    start: Model,
+    look: Look | None = None,
+    *,
+    rounds: int = ROUNDS,
+    steps: int = STEPS,
+    gain: float = GAIN,
+) -> tuple[Model, Look]:
+    """From a start to the top, or as far as some rounds lead; and where queries are seen from there."""
+    model, trace, converged = start, list(start.trace), False
+    look = look or Look.first(cells, model)
+    for number in range(rounds):
+        problem = Problem(cells, model.knots, look.nodes(cells, model), grades=model.grades, effects=model.effects)
+        vector, values, inverse, seen = _lbfgs(problem, model, steps, gain / 4)
+        x = vector[: len(model.x)]
+        errors = np.sqrt(np.maximum(np.diagonal(inverse)[: len(x)], 0))
+        model = replace(model, x=x, numbers=vector[len(x) :], errors=errors)
+        trace += values
+        converged = values[-1] - values[0] < gain and number > 0
+        if converged:
+            break
+        model = replace(model, walk=model.walk.estimated(x, inverse[: len(x), : len(x)]))
+        look = look.moved(problem, seen)
+    return replace(model, trace=tuple(trace), converged=converged), look
+
+
+@dataclass(frozen=True)
+class Look:
+    """Where each query's attention is, as far as it is known: mean and deviation."""
+
+    mean: Floats
+    deviation: Floats
+
+    @classmethod
+    def first(cls, cells: Cells, model: Model) -> Look:
+        """Before anything is known; a few looks at a fitted model tell more."""
+        look = cls(np.zeros(cells.queries), np.full(cells.queries, model.attention))
+        alike = replace(model, effects=replace(model.effects, shares=False), numbers=_without_shares(model))
+        for _ in range(LOOKS if model.effects.attention else 0):
+            look = look.moved(*expected(alike, cells, look))
+        return look
+
+    def wider(self) -> Look:
+        """Where queries are, as seen from half of their clicks."""
+        return Look(self.mean, self.deviation * np.sqrt(2))
+
+    def nodes(self, cells: Cells, model: Model) -> Nodes:
+        """Nodes for a model: one for all where queries are alike."""
+        if not (model.effects.attention or model.effects.shares):
+            return Nodes.one(cells)
+        step = COARSE_STEP if model.effects.appeal else STEP
+        return Nodes.around(cells, self.mean, self.deviation, shares=model.shares, step=step)
+
+    def moved(self, problem: Problem, expected: Expected) -> Look:
+        """Where queries are seen to be from some nodes."""
+        if not problem.effects.attention:
+            return self
+        u, stride = problem.nodes.u[problem.nodes.at], np.exp(problem.nodes.log_width[:, 0])
+        weight = expected.weight.sum(axis=2)
+        mean = (weight * u).sum(axis=1)
+        spread = np.sqrt(np.maximum((weight * u * u).sum(axis=1) - mean**2, 0))
+        # A query that is known better than a stride: the parabola through the log weights of the three highest nodes.
+        query, top = np.arange(len(u)), np.clip(weight.argmax(axis=1), 1, weight.shape[1] - 2)
+        before, at, after = (np.log(np.maximum(weight[query, top + i], 1e-300)) for i in (-1, 0, 1))
+        bend = np.maximum(2 * at - before - after, 1e-3)
+        sharp = spread < SHARP * stride
+        middle = u[query, top] + stride * np.clip((after - before) / (2 * bend), -1, 1)
+        return Look(np.where(sharp, middle, mean), np.where(sharp, stride / np.sqrt(bend), spread))
+
+
+def _without_shares(model: Model) -> Floats:
+    names = model.effects.numbers
+    return np.array([model.number(name) for name in names if name != "log t"])
+
+
+def expected(model: Model, cells: Cells, look: Look | None = None) -> tuple[Problem, Expected]:
+    """A log seen under a fitted model."""
+    nodes = (look or Look.first(cells, model)).nodes(cells, model)
+    problem = Problem(cells, model.knots, nodes, grades=model.grades, effects=model.effects)
+    return problem, problem.expect(np.concatenate([model.x, model.numbers]))
+
+
+def _known(problem: Problem, model: Model, vector: Floats, expected: Expected) -> Floats:
+    """The inverse of what is known of each direction: by clicks, grades unknown, and by the walk.
+
+    How slopes change with the effects' few numbers is tried out.
+    """
+    complete, missing = problem.information(vector, expected)
+    x, size = len(model.x), len(vector)
+    borders = [_border(problem, model, vector, expected, i) for i in range(x, size)]
+    held = model.walk.precision(vector[:x])
+    for less in (1.0, 0.8, 0.0):
+        metric = np.zeros((size, size))
+        metric[:x, :x] = held
+        metric[: len(complete), : len(complete)] += complete - less * missing
+        for i, border in enumerate(borders, start=x):
+            metric[i] = metric[:, i] = border
+        inverse = _inverse(metric)
+        if inverse is not None:
+            return inverse
+    metric[x:, :x] = metric[:x, x:] = 0
+    metric[x:, x:] = np.diag(np.abs(np.diagonal(metric)[x:]) + 1)
+    return np.linalg.inv(metric)
+
+
+def _border(problem: Problem, model: Model, vector: Floats, expected: Expected, i: int) -> Floats:
+    """How fast all slopes fall with an effect's number."""
+    there = vector.copy()
+    there[i] += TRIED if vector[i] < BOUNDS[model.effects.numbers[i - len(model.x)]][1] - TRIED else -TRIED
+    return np.asarray((expected.slope - problem.expect(there).slope) / (there[i] - vector[i]))
+
+
+def _inverse(matrix: Floats) -> Floats | None:
+    """The inverse of a positive matrix; of another one nothing."""
+    factor, failed = dpotrf(matrix, lower=1)
+    if failed:
+        return None
+    lower, _ = dpotri(factor, lower=1)
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+
+
+def _lbfgs(problem: Problem, model: Model, steps: int, least: float) -> tuple[Floats, list[float], Floats, Expected]:
+    """Steps up from a model: where they led, values on the way, the metric's inverse, what was seen there."""
+    size = len(model.x)
+    low = np.concatenate([np.full(size, -30.0), [BOUNDS[name][0] for name in model.effects.numbers]])
+    high = np.concatenate([np.full(size, 30.0), [BOUNDS[name][1] for name in model.effects.numbers]])
+
+    def hill(vector: Floats) -> tuple[float, Floats, Expected]:
+        seen = problem.expect(vector)
+        density, pull = model.walk.density(vector[:size])
+        slope = seen.slope.copy()
+        slope[:size] += pull
+        return seen.value + density, slope, seen
+
+    vector = np.clip(np.concatenate([model.x, model.numbers]), low, high)
+    value, slope, seen = hill(vector)
+    inverse = _known(problem, model, vector, seen)
+    values = [value]
+    pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
+    for _ in range(steps):
+        direction = _two_loops(slope, pairs, lambda v: inverse @ v)
+        blocked = ((vector <= low) & (direction < 0)) | ((vector >= high) & (direction > 0))
+        direction[blocked] = 0
+        for halvings in range(12):
+            there = np.clip(vector + direction / 2**halvings, low, high)
+            new_value, new_slope, new_seen = hill(there)
+            if new_value > value:
+                break
+        else:
+            break
+        step, change = there - vector, slope - new_slope
+        if step @ change > 1e-12:
+            pairs.append((step, change, float(step @ change)))
+        gain, vector, value, slope, seen = new_value - value, there, new_value, new_slope, new_seen
+        values.append(value)
+        if gain < least:
+            break
+    return vector, values, inverse, seen
+
+
+def _two_loops(slope: Floats, pairs: deque[tuple[Floats, Floats, float]], solve: Callable[[Floats], Floats]) -> Floats:
+    """L-BFGS's direction, from a first guess of the inverse curvature."""
+    q, kept = slope.copy(), []
+    for step, change, product in reversed(pairs):
+        a = float(step @ q) / product
+        kept.append(a)
+        q -= a * change
+    q = solve(q)
+    for (step, change, product), a in zip(pairs, reversed(kept), strict=True):
+        q += step * (a - float(change @ q) / product)
+    return q
+
+
+def first_models(cells: Cells, *, grades: int) -> list[Model]:
+    """Starts: every place's click rate divided between grades in some ways."""
+    knots = prior_knots(cells)
+    walk = Walk.of(cells.places, knots, grades=grades)
+    shown, clicks = cells.per_place(cells.impressions), cells.per_place(cells.clicks)
+    rate = (clicks + (clicks.sum() + 0.5) / (shown.sum() + 1)) / (shown + 1)
+    models = []
+    for share, ratio in ((0.1, 8.0), (0.3, 3.0), (0.03, 20.0)):
+        low = np.minimum(rate / (1 + share * (ratio - 1)), 0.5)
+        high = np.minimum(low * ratio, 0.9)
+        k = len(cells.places)
+        x = np.zeros(walk.parameters)
+        x[:k], x[k : 2 * k] = np.log(low / (1 - low)), np.log(high / (1 - high))
+        prior = _binomial_logits(share, grades)
+        per_grade = np.zeros((grades - 1, len(knots[0]) + len(knots[1]) - 1))
+        per_grade[:, : len(knots[0])] = prior[:, None]
+        x[2 * k : 2 * k + per_grade.size] = per_grade.ravel()
+        x[2 * k + per_grade.size :] = _curves(walk, x, k, cells)
+        none = Effects()
+        models.append(Model(cells.places, knots, grades, none, x, np.zeros(0), walk, np.zeros(len(x))))
+    return models
+
+
+def _curves(walk: Walk, x: Floats, k: int, cells: Cells) -> Floats:
+    """The contexts' common curves, to begin with: means over contexts."""
+    if not cells.places.context.any():
+        return np.zeros(0)
+    _, at = np.unique(cells.places.position, return_inverse=True)
+    logs = -np.logaddexp(0, -x[: 2 * k]).reshape(2, k)
+    return np.concatenate([np.bincount(at, end) / np.bincount(at) for end in logs])
+
+
+def _binomial_logits(share: float, grades: int) -> Floats:
+    """Prior logits of grades above 0 beside grade 0, with this mean relevance."""
+    g = np.arange(grades)
+    logs = -gammaln(g + 1) - gammaln(grades - g) + g * np.log(share / (1 - share))
+    return np.asarray(logs[1:] - logs[0])

@@ -1,0 +1,112 @@
+"""Held-out clicks: how well a model predicts the clicks of one half of a log from those of the other.   -> Halved, Held
+
+With parameters from all, a document's clicks in half B are predicted from its own clicks in half A, and from where all
+documents of its query in A put the query's attention u and share v:
+    log P(its clicks in B | A) = log sum over (u, v) of P(u, v | A) P(its clicks | u, v) / P(its clicks in A | u, v)
+Other documents of B say nothing of u and v here: what people of one session have in common is not the query's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import xlog1py, xlogy
+
+from clickmix.lab.hierarchical.cells import Cells, Places
+from clickmix.lab.hierarchical.climb import Look, expected
+from clickmix.lab.hierarchical.problem import Expected, Model, Problem
+from clickmix.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Halved:
+    """Rows (document, place, impressions, clicks), and how many of both are in the first half; query per document."""
+
+    places: Places
+    query: Ints
+    document: Ints
+    place: Ints
+    impressions: Floats
+    clicks: Floats
+    first_impressions: Floats
+    first_clicks: Floats
+
+    @classmethod
+    def dealt(cls, cells: Cells, rng: np.random.Generator) -> Halved:
+        """The impressions of every cell dealt out at random, for a log without sessions."""
+        query, document, place, n, c = cells.rows()
+        taken = ((n + rng.integers(0, 2, len(n))) // 2).astype(np.int64)
+        clicked = rng.hypergeometric(c.astype(np.int64), (n - c).astype(np.int64), taken)
+        return cls(cells.places, query, document, place, n, c, taken.astype(float), clicked.astype(float))
+
+    def sample(self, queries: Ints) -> Halved:
+        """The rows of some queries only, numbered from 0 in the order given."""
+        number = np.full(int(max(self.query.max(), queries.max())) + 1, -1)
+        number[queries] = np.arange(len(queries))
+        documents = np.flatnonzero(number[self.query] >= 0)
+        of_document = np.full(len(self.query), -1)
+        of_document[documents] = np.arange(len(documents))
+        rows = of_document[self.document] >= 0
+        parts = self.place, self.impressions, self.clicks, self.first_impressions, self.first_clicks
+        return Halved(
+            self.places,
+            number[self.query[documents]],
+            of_document[self.document[rows]],
+            *(part[rows] for part in parts),
+        )
+
+    def held(self, queries: int) -> Held:
+        """Cells of all rows and of both halves."""
+        whole = self._cells(self.impressions, self.clicks, queries)
+        first = self._cells(self.first_impressions, self.first_clicks, queries)
+        second = self._cells(self.impressions - self.first_impressions, self.clicks - self.first_clicks, queries)
+        return Held(self.query, whole, (first, second))
+
+    def _cells(self, n: Floats, c: Floats, queries: int) -> tuple[Cells, Ints]:
+        seen = n > 0
+        left, document = np.unique(self.document[seen], return_inverse=True)
+        cells, entry = Cells.of_documents(
+            self.places, self.query[left], document, self.place[seen], n[seen], c[seen], queries=queries
+        )
+        entries = np.full(len(self.query), -1)
+        entries[left] = entry
+        return cells, entries
+
+
+@dataclass(frozen=True)
+class Held:
+    """A log and its two halves, each with the entry of every document, -1 where it was not seen."""
+
+    query: Ints
+    whole: tuple[Cells, Ints]
+    halves: tuple[tuple[Cells, Ints], ...]
+
+    @property
+    def cells(self) -> Cells:
+        """All of the log."""
+        return self.whole[0]
+
+    @property
+    def one_rate(self) -> float:
+        """What the score would be if all documents of a place were clicked at one rate."""
+        clicks, shown = (self.cells.per_place(part) for part in (self.cells.clicks, self.cells.impressions))
+        return float((xlogy(clicks, clicks / shown) + xlog1py(shown - clicks, -clicks / shown)).sum())
+
+    def score(self, model: Model, look: Look) -> float:
+        """How well each half predicts the other: log-likelihood."""
+        return sum(self._predicted(model, look.wider(), half) for half in self.halves)
+
+    def _predicted(self, model: Model, look: Look, half: tuple[Cells, Ints]) -> float:
+        problem, seen = expected(model, half[0], look)
+        both, all_seen = expected(model, self.cells, look)  # in the same nodes
+        gained = _totals(both, all_seen, self.whole[1]) - _totals(problem, seen, half[1])
+        weight = seen.weight[self.query] if len(problem.nodes.at) > 1 else seen.weight
+        highest = gained.max(axis=(1, 2), keepdims=True)
+        return float((highest.ravel() + np.log((weight * np.exp(gained - highest)).sum(axis=(1, 2)))).sum())
+
+
+def _totals(problem: Problem, seen: Expected, entries: Ints) -> Floats:
+    """Document x point x v: the log-likelihood of its pattern in each node; 0 where it was not seen."""
+    found = seen.total[problem.nodes.of_entry[np.maximum(entries, 0)]]
+    return np.where((entries >= 0)[:, None, None], found, 0.0)

@@ -1,0 +1,96 @@
+"""Nodes: at which attention u and share v each query is looked at, and which (pattern, u) that takes.   -> Nodes
+
+u lies on a common grid; a query is looked at in a few points around its own mean, a stride apart that is near its
+deviation (the trapezoidal rule is exact to many digits there, and does not mind the kink of a cap). Queries with little
+evidence share the same points, so that the same (pattern, u) serves many queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from clickmix.lab.hierarchical.cells import Cells
+from clickmix.types import Floats, Ints
+
+STEP = 0.05  # of the grid; a query's attention is never known much better
+COARSE_STEP = 0.1  # where documents differ in appeal: nothing is known as well then, and tables take longer
+POINTS = np.arange(-3, 4)  # nodes of a query, in strides
+STRIDES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])  # steps; queries with the same ones share nodes
+STRIDE = 1.35  # deviations of a query's own, at most
+SHARES = np.linspace(-2.7, 2.7, 7)  # nodes of v, in deviations
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Values u of the grid in use, v; keys (pattern, number of u); queries x points as sums of keys.
+
+    `sums` is sparse, (query, point) x key: how many documents of the query have the key's pattern.
+    `at` (query x point) are numbers of u, `of_entry` (entry x point) keys. `log_width` (query x point) is
+    the log of what each node stands for.
+    """
+
+    u: Floats
+    v: Floats
+    pattern: Ints
+    node: Ints
+    at: Ints
+    of_entry: Ints
+    sums: csr_array
+    log_width: Floats
+    log_width_v: float
+
+    @classmethod
+    def one(cls, cells: Cells) -> Nodes:
+        """All queries alike: one node, and one sum over the whole log."""
+        zero, m = np.zeros(1), cells.multiplicity
+        every = np.arange(cells.patterns)
+        sums = csr_array((m, every, np.array([0, cells.patterns])), shape=(1, cells.patterns))
+        return cls(
+            zero,
+            zero,
+            every,
+            np.zeros_like(every),
+            np.zeros((1, 1), dtype=np.int64),
+            cells.entry[:, None],
+            sums,
+            np.zeros((1, 1)),
+            0.0,
+        )
+
+    @classmethod
+    def around(cls, cells: Cells, mean: Floats, deviation: Floats, *, shares: float, step: float = STEP) -> Nodes:
+        """For queries whose u has this mean and deviation; `shares` is the deviation of v, or 0."""
+        strides = STRIDES[np.maximum(np.searchsorted(STRIDES, STRIDE * deviation / step, side="right") - 1, 0)]
+        middle = np.rint(mean / step / strides) * strides
+        steps = (middle[:, None] + POINTS * strides[:, None]).astype(np.int64)
+        if not deviation.any():
+            steps, strides = np.zeros((len(mean), 1), dtype=np.int64), np.full(len(mean), 1 / step)
+        grid, at = np.unique(steps, return_inverse=True)
+        at = at.reshape(steps.shape)
+        keys = cells.entry[:, None] * len(grid) + at[cells.query]
+        met = np.zeros(cells.patterns * len(grid), dtype=bool)
+        met[keys.ravel()] = True
+        used, column = np.flatnonzero(met), (np.cumsum(met) - 1)[keys]
+        points = steps.shape[1]
+        row = (cells.query[:, None] * points + np.arange(points)).ravel()
+        weights = np.repeat(cells.documents, points)
+        sums = csr_array((weights, (row, column.ravel())), shape=(cells.queries * points, len(used)))
+        width = (
+            np.broadcast_to(np.log(strides * step)[:, None], steps.shape) if deviation.any() else np.zeros(steps.shape)
+        )
+        v = shares * SHARES if shares else np.zeros(1)
+        log_width_v = float(np.log(v[1] - v[0])) if shares else 0.0
+        return cls(grid * step, v, used // len(grid), used % len(grid), at, column, sums, width, log_width_v)
+
+
+def key_cells(cells: Cells, pattern: Ints) -> tuple[Ints, Ints]:
+    """The cells of each key's pattern: number of the key, number of the cell."""
+    sizes = np.bincount(cells.pattern, minlength=cells.patterns)
+    starts = np.cumsum(sizes) - sizes
+    lengths = sizes[pattern]
+    key = np.repeat(np.arange(len(pattern)), lengths)
+    within = np.arange(len(key)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return key, starts[pattern][key] + within

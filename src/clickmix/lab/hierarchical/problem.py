@@ -1,0 +1,364 @@
+"""The likelihood of a log under the model, its slope and its information.   Cells, Nodes -> Problem
+
+Document d of query q has grade g (relevance x = g / (G-1)) with probability
+    P(g | d, v) = softmax_g(eta_g(d) + v x),   eta_g(d) = hat functions of its mean log position and log impressions
+and its cells at places k are clicked at the rate r_gk(u), b = (1-x) p_0k + x p_1k:
+    examination   b min(e^u, a / p_1k)         odds   expit(logit b + u)
+u ~ N(0, s^2) and v ~ N(0, t^2) belong to the query and are integrated over nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import expit
+
+from clickmix.lab.hierarchical.cells import Cells, Places
+from clickmix.lab.hierarchical.families import BetaBinomial, Binomial
+from clickmix.lab.hierarchical.nodes import Nodes, key_cells
+from clickmix.lab.hierarchical.walk import Walk
+from clickmix.types import Floats, Ints
+
+Link = Literal["examination", "odds"]
+
+LOWEST_RATE = 1e-12
+LARGEST = 30.0  # logit
+TINY = 1e-9
+LEAST_GAP = 0.3  # of log impressions between knots
+INFORMATION_WORK = 1.5e6  # products of scores that the information is summed from; of more a sample
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What differs from query to query (attention under a link, share of relevant documents), and in appeal."""
+
+    attention: Link | None = None
+    shares: bool = False
+    appeal: bool = False
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the parameters beyond places and prior, in the order of their vector."""
+        attention = ("log s", "cap") if self.attention == "examination" else ("log s",) if self.attention else ()
+        return (*attention, *(("log t",) if self.shares else ()), *(("d", "k") if self.appeal else ()))
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted model: vector `x` of places' logits, prior logits, the contexts' curves; `numbers` of the effects."""
+
+    places: Places
+    knots: tuple[Floats, Floats]
+    grades: int
+    effects: Effects
+    x: Floats
+    numbers: Floats
+    walk: Walk
+    errors: Floats  # standard errors of x, those of rates' logits first
+    trace: tuple[float, ...] = ()
+    converged: bool = False
+    chosen: tuple[Any, ...] = ()
+
+    def number(self, name: str) -> float:
+        """A parameter of the effects."""
+        return float(self.numbers[self.effects.numbers.index(name)])
+
+    @property
+    def attention(self) -> float:
+        """Deviation of the queries' attention."""
+        return float(np.exp(self.number("log s"))) if self.effects.attention else 0.0
+
+    @property
+    def shares(self) -> float:
+        """Deviation of the queries' share of relevant documents, in logits."""
+        return float(np.exp(self.number("log t"))) if self.effects.shares else 0.0
+
+    @property
+    def appeal(self) -> float:
+        """Correlation of clicks on a document beyond its grade, at a rate of 1: 1 / (1 + m), m = e^d there."""
+        return float(expit(-self.number("d"))) if self.effects.appeal else 0.0
+
+    @property
+    def rates(self) -> Floats:
+        """Lowest and highest rate of each place."""
+        return np.asarray(expit(self.x[: 2 * len(self.places)]).reshape(2, -1))
+
+
+def hats(values: Floats, knots: Floats) -> Floats:
+    """Value x knot: hat functions, which sum to 1; beyond the outer knots they stay as there."""
+    inside = np.clip(values, knots[0], knots[-1])
+    left = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, max(len(knots) - 2, 0))
+    if len(knots) == 1:
+        return np.ones((len(values), 1))
+    share = (inside - knots[left]) / (knots[left + 1] - knots[left])
+    out = np.zeros((len(values), len(knots)))
+    out[np.arange(len(values)), left] = 1 - share
+    out[np.arange(len(values)), left + 1] = share
+    return out
+
+
+def rates(
+    x: Floats, numbers: dict[str, float], u: Floats, *, grades: int, link: Link | None
+) -> tuple[Floats, tuple[Floats, Floats], Floats]:
+    """Rates (grade x place x node) at logits x of lowest and highest; their slopes in both, and in the cap."""
+    low, high = expit(np.clip(x, -LARGEST, LARGEST)).reshape(2, -1)
+    g = np.linspace(0, 1, grades)[:, None]
+    b, by_low, by_high = (1 - g) * low + g * high, (1 - g) * low * (1 - low), g * high * (1 - high)
+    b, by_low, by_high = b[:, :, None], by_low[:, :, None], by_high[:, :, None]
+    if link is None:
+        r = np.clip(b, LOWEST_RATE, 1 - LOWEST_RATE)
+        return r, (by_low, by_high), np.zeros_like(r)
+    if link == "odds":
+        r = b * np.exp(u) / (1 + b * np.expm1(u))
+        r = np.clip(r, LOWEST_RATE, 1 - LOWEST_RATE)
+        fast = r * (1 - r) / np.maximum(b * (1 - b), LOWEST_RATE)
+        return r, (by_low * fast, by_high * fast), np.zeros_like(r)
+    cap, top = expit(numbers["cap"]), np.maximum(low, high)[:, None]
+    capped = np.exp(u) * top > cap
+    factor = np.where(capped, cap / top, np.exp(u))
+    r = np.clip(b * factor, LOWEST_RATE, 1 - LOWEST_RATE)
+    fall = np.where(capped, r * (1 - top), 0)  # a capped rate falls with the top rate it is capped by
+    of_high = (high >= low)[:, None]
+    return (
+        r,
+        (by_low * factor - np.where(of_high, 0, fall), by_high * factor - np.where(of_high, fall, 0)),
+        np.where(capped, r * (1 - cap), 0),
+    )
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The log-likelihood, its slope, and what information needs."""
+
+    value: float
+    slope: Floats
+    graded: Floats  # grade x key, documents
+    prior: Floats  # grade x pattern
+    weight: Floats  # query x point x v
+    posterior: Floats  # grade x key x v
+    total: Floats  # key x v, log-likelihood
+
+
+class Problem:
+    """Cells looked at in nodes: a function of the vector (x, numbers)."""
+
+    def __init__(
+        self, cells: Cells, knots: tuple[Floats, Floats], nodes: Nodes, *, grades: int, effects: Effects
+    ) -> None:
+        self.cells, self.nodes, self.grades, self.effects = cells, nodes, grades, effects
+        self.hats = prior_columns(cells, knots)
+        self.family = BetaBinomial(cells) if effects.appeal else Binomial(cells)
+        self.key, self.cell = key_cells(cells, nodes.pattern)
+        rows, columns, data = map(
+            np.concatenate, zip(*self._placed_terms(self.key, self.cell, nodes.node), strict=True)
+        )
+        shape = (len(nodes.pattern), self.family.columns * len(nodes.u))
+        self.evidence = csr_array((data, (self.key[rows], columns)), shape=shape)
+        self._backward = self.evidence.T.tocsr()
+        self._first_keys = np.flatnonzero(np.diff(nodes.pattern, prepend=-1))
+        self._sums_backward = nodes.sums.T.tocsr()
+        self.places = len(cells.places)
+        self.priors = self.hats.shape[1] * (grades - 1)
+        self.g = np.linspace(0, 1, grades)
+
+    def _placed_terms(self, key: Ints, cell: Ints, node: Ints) -> list[tuple[Ints, Ints, Floats]]:
+        """Per term of the family: rows of (key, cell), columns of the table at the key's node, factors."""
+        found = []
+        for cells, column, factor in self.family.terms():
+            where = np.full(len(self.cells.place), -1)
+            where[cells] = np.arange(len(cells))
+            term = where[cell]
+            rows = np.flatnonzero(term >= 0)
+            term = term[rows]
+            found.append((rows, column[term] * len(self.nodes.u) + node[key[rows]], factor[term]))
+        return found
+
+    def split(self, vector: Floats) -> tuple[Floats, Floats, dict[str, float]]:
+        """Rates' logits, prior logits (knot x grade above 0), the effects' numbers by name."""
+        k, names = 2 * self.places, self.effects.numbers
+        eta = vector[k : k + self.priors].reshape(self.grades - 1, -1).T
+        numbers = vector[len(vector) - len(names) :]
+        return vector[:k], eta, dict(zip(names, numbers.tolist(), strict=True))
+
+    def log_prior(self, eta: Floats) -> Floats:
+        """Grade x pattern x v."""
+        logits = np.zeros((self.grades, len(self.hats), len(self.nodes.v)))
+        logits[1:] = np.clip(self.hats @ eta, -LARGEST, LARGEST).T[:, :, None]
+        logits += self.g[:, None, None] * self.nodes.v
+        highest = logits.max(axis=0)
+        return np.asarray(logits - highest - np.log(np.exp(logits - highest).sum(axis=0)))
+
+    def _rates(self, vector: Floats) -> tuple[Floats, tuple[Floats, Floats], Floats, Floats]:
+        x, _, numbers = self.split(vector)
+        scatter = np.array([numbers["d"], numbers["k"]]) if self.effects.appeal else np.zeros(0)
+        return *rates(x, numbers, self.nodes.u, grades=self.grades, link=self.effects.attention), scatter
+
+    def scattered_rates(self, vector: Floats) -> tuple[Floats, Floats]:
+        """Rates (grade x place x node) and the parameters of how clicks scatter around them."""
+        r, _, _, scatter = self._rates(vector)
+        return r, scatter
+
+    def expect(self, vector: Floats) -> Expected:
+        """The log-likelihood (without what no parameter changes) and its slope, by Fisher's identity."""
+        _, eta, numbers = self.split(vector)
+        r, _, _, scatter = self._rates(vector)
+        table = self.family.table(r, scatter).reshape(-1, self.grades)
+        log_prior = self.log_prior(eta)
+        joint = np.take(log_prior, self.nodes.pattern, axis=1)
+        joint += np.ascontiguousarray((self.evidence @ table).T)[:, :, None]
+        highest = joint.max(axis=0)
+        joint -= highest
+        posterior = np.exp(joint, out=joint)
+        total = posterior.sum(axis=0)
+        posterior /= total
+        total = np.log(total, out=total) + highest  # key x v
+        weight, value = self._integrated(total, numbers)
+        documents = self._sums_backward @ weight.reshape(-1, len(self.nodes.v))  # key x v
+        of_grade = np.einsum("gkv,kv->gk", posterior, documents)
+        slope = self._slope(vector, of_grade, documents, np.exp(log_prior), weight)
+        return Expected(value, slope, of_grade, np.exp(log_prior[:, :, 0]), weight, posterior, total)
+
+    def _integrated(self, total: Floats, numbers: dict[str, float]) -> tuple[Floats, float]:
+        """Weights of the nodes of each query, and the log-likelihood of all."""
+        nodes, shape = self.nodes, (*self.nodes.at.shape, len(self.nodes.v))
+        sums = (nodes.sums @ total).reshape(shape)
+        if sums.size == 1:
+            return np.ones(shape), float(sums.sum())
+        logs = sums + (nodes.log_width + _log_normal(nodes.u[nodes.at], numbers.get("log s")))[:, :, None]
+        logs += nodes.log_width_v + _log_normal(nodes.v, numbers.get("log t"))
+        highest = logs.max(axis=(1, 2), keepdims=True)
+        weight = np.exp(logs - highest)
+        of_query = weight.sum(axis=(1, 2), keepdims=True)
+        return weight / of_query, float((highest + np.log(of_query)).sum())
+
+    def _slope(self, vector: Floats, graded: Floats, documents: Floats, prior: Floats, weight: Floats) -> Floats:
+        _, _, numbers = self.split(vector)
+        r, (by_low, by_high), by_cap, scatter = self._rates(vector)
+        weights = (self._backward @ graded.T).reshape(-1, len(self.nodes.u), self.grades)
+        of_rate, of_scatter = self.family.slope(weights, r, scatter)
+        by_pattern = self._by_pattern(documents)
+        of_pattern = self._by_pattern(graded[1:].T).T - np.einsum("gpv,pv->gp", prior[1:], by_pattern)
+        found: dict[str, float] = {"cap": float((of_rate * by_cap).sum())}
+        for name, at in (("log s", self.nodes.u[self.nodes.at][:, :, None]), ("log t", self.nodes.v)):
+            if name in numbers:
+                found[name] = float((weight * (at**2 / np.exp(2 * numbers[name]) - 1)).sum())
+        if self.effects.appeal:
+            found["d"], found["k"] = of_scatter.tolist()
+        ends = [(of_rate * by).sum(axis=(0, 2)) for by in (by_low, by_high)]
+        slope = np.zeros(len(vector))
+        slope[: 2 * self.places] = np.concatenate(ends)
+        slope[2 * self.places : 2 * self.places + self.priors] = (of_pattern @ self.hats).ravel()
+        slope[len(vector) - len(self.effects.numbers) :] = [found[name] for name in self.effects.numbers]
+        return slope
+
+    def _by_pattern(self, keys: Floats) -> Floats:
+        """Sums over the keys of each pattern; keys come in order of pattern."""
+        return np.asarray(np.add.reduceat(keys, self._first_keys, axis=0)) if len(self.nodes.u) > 1 else keys
+
+    def information(self, vector: Floats, expected: Expected) -> tuple[Floats, Floats]:
+        """Of rates and prior, if grades were known; and how much of it is missing because they are not (Louis 1982)."""
+        return self._complete(vector, expected), self._missing(vector, expected)
+
+    def _complete(self, vector: Floats, expected: Expected) -> Floats:
+        r, (by_low, by_high), _, scatter = self._rates(vector)
+        n, place, node = self.cells.impressions[self.cell], self.cells.place[self.cell], self.nodes.node[self.key]
+        size, u = 2 * self.places + self.priors, len(self.nodes.u)
+        known = np.zeros((size, size))
+        low = np.arange(self.places)
+        for g in range(self.grades):
+            at = r[g, place, node] if self.effects.appeal else np.ones(1)
+            spread = n / (1 + (n - 1) / (1 + np.exp(scatter[0]) * at ** -scatter[1])) if self.effects.appeal else n
+            shown = np.bincount(place * u + node, expected.graded[g][self.key] * spread, self.places * u).reshape(-1, u)
+            shown = shown / (r[g] * (1 - r[g]))
+            known[low, low] += (shown * by_low[g] ** 2).sum(axis=1)
+            both = (shown * by_low[g] * by_high[g]).sum(axis=1)
+            known[low, low + self.places] += both
+            known[low + self.places, low] += both
+            known[low + self.places, low + self.places] += (shown * by_high[g] ** 2).sum(axis=1)
+        pi, m, h = expected.prior, self.cells.multiplicity, self.hats.shape[1]
+        for i in range(self.grades - 1):
+            for j in range(self.grades - 1):
+                bend = m * pi[i + 1] * ((i == j) - pi[j + 1])
+                block = np.einsum("dh,dk->hk", self.hats * bend[:, None], self.hats)
+                start = 2 * self.places
+                known[start + i * h : start + (i + 1) * h, start + j * h : start + (j + 1) * h] += block
+        return known
+
+    def _missing(self, vector: Floats, expected: Expected) -> Floats:
+        r, (by_low, by_high), _, scatter = self._rates(vector)
+        slopes = self.family.slopes(r, scatter).reshape(-1, self.grades)
+        keys = len(self.nodes.pattern)
+        lengths = np.bincount(self.key, minlength=keys)
+        # Where there are many keys, every so many of those that stand for few documents stand for all of them.
+        work = float(((2 * lengths + 2 * self.grades) ** 2).sum())
+        every = max(1, int(work / INFORMATION_WORK))
+        many = expected.graded.sum(axis=0) > every
+        chosen = np.flatnonzero(many | (np.cumsum(~many) % every == 0))
+        row, cell = key_cells(self.cells, self.nodes.pattern[chosen])
+        pulls = np.zeros((len(row), self.grades))
+        for where, column, factor in self._placed_terms(row, cell, self.nodes.node[chosen]):
+            pulls[where] += slopes[column] * factor[:, None]
+        place, node = self.cells.place[cell], self.nodes.node[chosen][row]
+        share = expected.graded.T[chosen] * np.where(many[chosen], 1, every)[:, None]
+        total = share.sum(axis=1)
+        posterior = np.divide(share, total[:, None], out=np.zeros_like(share), where=total[:, None] > 0)
+        size = 2 * self.places + self.priors
+        hats, pi = self.hats[self.nodes.pattern[chosen]], np.eye(self.grades)[:, 1:]
+        pattern_row, knot = np.nonzero(hats)
+        h = self.hats.shape[1]
+        missing = np.zeros((size, size))
+        ends = np.stack([pulls * by[:, place, node if by.shape[2] > 1 else 0].T for by in (by_low, by_high)])
+        mean_ends = (ends * posterior[row]).sum(axis=2)
+        for g in range(self.grades):
+            data = [ends[0, :, g] - mean_ends[0], ends[1, :, g] - mean_ends[1]]
+            columns, at = [place, place + self.places], [row, row]
+            for i in range(self.grades - 1):
+                off = pi[g, i] - posterior[:, i + 1]
+                data.append(hats[pattern_row, knot] * off[pattern_row])
+                columns.append(2 * self.places + i * h + knot)
+                at.append(pattern_row)
+            scale = np.sqrt(share[:, g])
+            where = np.concatenate(at)
+            scores = csr_array(
+                (np.concatenate(data) * scale[where], (where, np.concatenate(columns))), shape=(len(chosen), size)
+            )
+            missing += (scores.T @ scores).todense()
+        return missing
+
+
+def _log_normal(at: Floats, log_deviation: float | None) -> Floats:
+    """log N(at; 0, deviation^2); nothing where nothing varies."""
+    if log_deviation is None:
+        return np.zeros_like(at)
+    return np.asarray(-(at**2) * np.exp(-2 * log_deviation) / 2 - log_deviation - np.log(2 * np.pi) / 2)
+
+
+def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> Floats:
+    """Pattern x knot: where a document was shown in the mean, and how often, from the second knot on.
+
+    A document of which only a place is known, with no impression, counts as shown once.
+    """
+    shown = np.maximum(cells.impressions, TINY)
+    total = cells.per_pattern(shown)
+    where = cells.per_pattern(shown * np.log(cells.places.position)[cells.place]) / total
+    return np.hstack([hats(where, knots[0]), hats(np.log(np.maximum(total, 1)), knots[1])[:, 1:]])
+
+
+def prior_knots(cells: Cells) -> tuple[Floats, Floats]:
+    """Knots of mean log position, about a quarter of it apart; and of log impressions, at quarters of documents."""
+    at = np.log(cells.places.position)
+    steps = np.concatenate([np.arange(1, 7), np.rint(8 * 1.25 ** np.arange(60))])
+    inner = np.log(steps[(steps > np.exp(at.min()) + 0.5) & (steps < np.exp(at.max()) - 0.5)])
+    where = np.unique(np.concatenate([[at.min()], inner, [at.max()]]))
+    shown, m = np.log(np.maximum(cells.per_pattern(cells.impressions), 1)), cells.multiplicity
+    order = np.argsort(shown)
+    share = np.cumsum(m[order]) / m.sum()
+    quarters = shown[order][np.minimum(np.searchsorted(share, (0.0, 0.25, 0.5, 0.75, 1.0)), len(order) - 1)]
+    often = [float(quarters[0])]
+    for value in quarters[1:].tolist():
+        if value > often[-1] + LEAST_GAP:
+            often.append(value)
+    return where, np.array(often)
