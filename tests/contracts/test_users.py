@@ -12,7 +12,7 @@ import pytest
 import oracles_clicks as oracle
 from clickmix.lab.families import USERS
 from clickmix.lab.users import PositionBased, Trust, User, preset, read_sessions
-from commands import run
+from commands import failure, run
 
 POSITIONS = 4
 LISTS = np.array([[0, 1, 2, 3], [3, 0, 4, 1], [5, 4, 0, 2], [2, 5, 1, 4], [1, 3, 5, 0]])  # documents change places
@@ -84,7 +84,7 @@ def toy() -> Iterator[str]:
 def test_one_file_adds_a_user_everywhere(toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clickmix.lab.collections.production.TREES", 10)  # who ranks does not matter here
     assert toy in USERS.names()
-    assert "|toy>" in run("simulate", "--help").output
+    assert "|toy|" in run("simulate", "--help").output
     check_probabilities_agree(USERS.make(toy, top=POSITIONS))
     assert preset("toy").positions == 5
     words = ("simulate", "-o", str(tmp_path), "--user", toy, "--clicks", "200", "--queries", "20")
@@ -92,7 +92,8 @@ def test_one_file_adds_a_user_everywhere(toy: str, tmp_path: Path, monkeypatch: 
     assert read_sessions(tmp_path / "log.parquet").sessions.positions == 5
 
 
-def test_a_user_that_was_removed_cannot_be_chosen() -> None:
-    result = run("simulate", "-o", "out", "--user", "toy")
-    assert result.exit_code == 2
-    assert "'toy' is not one of 'pbm', 'cascade', 'dbn', 'dcm', 'sdbn', 'ubm'." in result.output
+def test_a_user_that_was_removed_cannot_be_chosen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = "clickmix: --user 'toy': expected one of pbm, cascade, dbn, dcm, sdbn, ubm.\n"
+    assert failure(capsys, monkeypatch, "simulate", "-o", "out", "--user", "toy") == message

@@ -34,7 +34,7 @@ NO_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate 
 
 app = typer.Typer(
     name="clickmix",
-    help="Turn a biased click log into relevance labels a ranker can be trained on.",
+    help="Turn a biased click log into relevance labels you can train a ranker on.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -21,7 +21,11 @@ Prior = Literal["position", "flat"]
 Examination = Literal["pbm", "dcm", "ubm"]
 OPTIONS = (
     Option("mixture", "What to fit to click rates; auto chooses the number of grades.", choices=MIXTURES),
-    Option("prior", "Whether better positions hold better documents.", choices=get_args(Prior)),
+    Option(
+        "prior",
+        "Whether better positions hold more relevant documents (position) or not (flat).",
+        choices=get_args(Prior),
+    ),
     Option(
         "examination",
         "What decides whether people look at a document: its position (pbm), or also what is above it (dcm, ubm).",

@@ -14,16 +14,18 @@ from clickmix.lab.regression_names import RegressionName
 from clickmix.registry import Option
 
 OPTIONS = (
-    Option("features", "Features of every document of the log.", type=Path),
-    Option("regression", "What learns relevance from features.", choices=get_args(RegressionName)),
-    Option("iterations", "At most so many regressions.", type=int),
-    Option("seed", "Of random draws; the same seed, the same bytes.", type=int),
+    Option("features", "Features of every document of the log (regression-em).", type=Path),
+    Option("regression", "The regression that predicts relevance from features.", choices=get_args(RegressionName)),
+    Option("iterations", "The most regressions to fit, one per iteration.", type=int),
+    Option("seed", "Seed of random draws; the same seed gives the same bytes.", type=int),
     TRUST,
     CLIP,
 )
 
 
-@CORRECTIONS.register("regression-em", help="alpha and beta by EM with a regression on features.", options=OPTIONS)
+@CORRECTIONS.register(
+    "regression-em", help="Affine, with alpha and beta estimated by EM with a regression on features.", options=OPTIONS
+)
 def regression_em(
     *, features: Any = None, regression: RegressionName = "dnn-sigmoid", seed: int = 0, **settings: Any
 ) -> RegressionEM:
