@@ -11,7 +11,7 @@ import pytest
 
 import clickmix as cm
 from clickmix.engines.choose import choose_engine
-from clickmix.groups import places as groups
+from clickmix.groups import sample as groups
 from clickmix.judging import checks
 from clickmix.lab.users.logfile import read_sessions
 from clickmix.report import log_page, write_page

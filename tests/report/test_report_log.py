@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import clickmix as cm
 from clickmix import cli
 from clickmix.engines.choose import embedded
-from clickmix.groups.places import read_histogram
+from clickmix.groups.histogram import read_histogram
 from clickmix.report import log_page, page_html
 from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_label_bins, read_moved, thinned
 from clickmix.report.mixture_figures import chosen_groups, expected_documents, group_figures, label_curve

@@ -136,7 +136,7 @@ def fit(
     from clickmix.corrections.mixture import MixtureCorrection
     from clickmix.corrections.mixture_based.groups import MOVING_FROM
     from clickmix.engines.duckdb import DuckDB
-    from clickmix.groups.histogram_files import is_histogram, read_downloaded
+    from clickmix.groups.histogram import is_histogram, read_downloaded
     from clickmix.judging.checks import checked, checked_histogram
 
     opened, correction = _open(engine, memory), MixtureCorrection(**given(given_options))

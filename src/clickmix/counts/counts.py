@@ -79,7 +79,7 @@ class Counts:
         return ("position", *self.context)
 
     @cached_property
-    def patterns(self) -> str:
+    def histogram(self) -> str:
         """A small table: how many `documents` had how many impressions and clicks at each place (k0, k1, ...)."""
         ordinals = listed(str(i + 1) for i in range(len(self.keys) + 2))
         columns = f"{aliased(self.keys)}, impressions, clicks, count(*) AS documents"

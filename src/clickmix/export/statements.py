@@ -11,7 +11,7 @@ from clickmix.engines.dialects import printed
 from clickmix.engines.engine import Table
 from clickmix.engines.sql import listed, name
 from clickmix.errors import SettingError
-from clickmix.groups.histogram_files import histogram_query
+from clickmix.groups.histogram import histogram_query
 from clickmix.log.bad_rows import kinds_query
 from clickmix.log.open import KEYS, RAW, Log, checked_columns, checked_context
 from clickmix.log.rows import counting_query

@@ -13,7 +13,7 @@ import numpy as np
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.errors import hide_secrets
-from clickmix.groups.places import Histogram, read_histogram
+from clickmix.groups.histogram import Histogram, read_histogram
 from clickmix.report.examples import moved_section
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
 from clickmix.report.log_numbers import LabelBins, count_queries, labels_at_hand, read_label_bins, read_moved, thinned
