@@ -15,11 +15,13 @@ from clickmix.corrections.correction import CORRECTIONS, Correction, Fitted, nee
 from clickmix.counts.contexts import MOST_CONTEXTS
 from clickmix.counts.counts import BadRows, Counts, count
 from clickmix.errors import SettingError
+from clickmix.log.open import split_options
 from clickmix.log.paths import are_paths
 from clickmix.types import Progress
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
+    from clickmix.log.layout import Layout
 
 
 class Watch(Protocol):
@@ -46,7 +48,8 @@ def debias(
     log: Any,
     *,
     correction: str | Correction = "mixture",
-    context: Sequence[str] = (),
+    format: str | Layout = "auto",
+    context: str | Sequence[str] = (),
     max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
@@ -57,14 +60,16 @@ def debias(
     """Relevance labels for a click log: `Labels` for paths, tables and counts, for a frame the same kind of frame.
 
     `correction` is a name, with its own `options` (`mixture="binomial"`, `parameters="ab.json"`, ...), or any object
-    with `fit(counts)`.
+    with `fit(counts)`. `format` is the layout of the log; it has options of its own too (`position_base=0`, ...).
     """
+    layout, options = split_options(format, options)
     chosen = choose_correction(correction, **options)
     if isinstance(log, Counts):
         _check_counted(context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine)
         return fit_and_label(log, chosen).labels
     counts = count(
         log,
+        format=layout,
         columns=columns,
         context=context,
         max_contexts=max_contexts,

@@ -70,8 +70,8 @@ def test_columns_that_differ_from_file_to_file_are_told(folder: Path) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(["a.csv", "b.csv"])
     assert str(caught.value) == (
-        "b.csv: no column 'query_id'. Found QUERY_ID, doc_id, position, clicked. Say which column is meant, for "
-        "instance --columns query_id=QUERY_ID (in Python columns={'query_id': 'QUERY_ID'})."
+        "b.csv: missing 'query_id'. Found QUERY_ID, doc_id, position, clicked. `QUERY_ID` looks like "
+        "query_id. If so, use --columns query_id=QUERY_ID (in Python columns={'query_id': 'QUERY_ID'})."
     )
 
 

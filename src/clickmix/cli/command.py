@@ -98,10 +98,10 @@ def demo(
 
 
 app.command(cls=command_with(cli_labels.correction_options))(cli_labels.debias)
-app.command()(cli_labels.counts)
+app.command(cls=command_with(cli_labels.format_options))(cli_labels.counts)
 app.command(cls=command_with(cli_labels.mixture_options))(cli_labels.fit)
+app.command(cls=command_with(cli_labels.format_options))(cli_labels.label)
 for _command in (
-    cli_labels.label,
     cli_labels.inspect,
     cli_sql.sql,
     simulate,

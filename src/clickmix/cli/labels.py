@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
     from clickmix.counts.counts import Counts
     from clickmix.engines.choose import Engines
-    from clickmix.log.sources import Source
+    from clickmix.log.layout import Layout
+    from clickmix.log.source import Source
     from clickmix.registry import Option
 
 Log = Annotated[
@@ -43,14 +44,21 @@ def correction_options() -> list[Option]:
     """What `debias` takes: the name of a correction, and whatever some correction takes."""
     from clickmix.corrections.correction import CORRECTIONS
 
-    return [member_option(CORRECTIONS, "correction", default="mixture"), *CORRECTIONS.options()]
+    return [member_option(CORRECTIONS, "correction", default="mixture"), *CORRECTIONS.options(), *format_options()]
+
+
+def format_options() -> list[Option]:
+    """What every command that reads a log takes: the name of a layout, and whatever some layout takes."""
+    from clickmix.log.layout import LAYOUTS
+
+    return [member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options()]
 
 
 def mixture_options() -> list[Option]:
     """What `fit` takes."""
     from clickmix.corrections.correction import CORRECTIONS
 
-    return list(CORRECTIONS["mixture"].options)
+    return [*CORRECTIONS["mixture"].options, *format_options()]
 
 
 def debias(
@@ -71,7 +79,7 @@ def debias(
     from clickmix.corrections.correction import Saved, needs_lists, saves_model
     from clickmix.pipeline import choose_correction, fit_and_label
 
-    options = given(given_options)
+    layout, options = _layout(given(given_options))
     name = options.pop("correction", "mixture")
     correction = choose_correction(name, **options)
     if model is not None and not saves_model(correction):
@@ -82,7 +90,7 @@ def debias(
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_since(since, opened)
     with loading("clickmix.judging.changes", "clickmix.report.summary", "rich.console"):
-        counts = _count(log, opened, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
+        counts = _count(log, opened, layout, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
     done = fit_and_label(counts, correction, judging=True, watch=progress_bar)
     _write_labels(done.labels, output, before)
     if model is not None and isinstance(done.fit, Saved):
@@ -93,6 +101,7 @@ def debias(
 
 
 def counts(
+    given_options: typer.Context,
     log: Log,
     output: Annotated[str | None, typer.Option("-o", "--output", help="The file or table to write.")] = None,
     merge: Annotated[
@@ -109,6 +118,7 @@ def counts(
     """Count a log once; counts files are logs too, and several of them add up."""
     from clickmix.counts.counted_files import merging
 
+    layout, _ = _layout(given(given_options))
     target = counts_target(output, merge, engine)  # complain before a Spark is started
     opened = _open(engine, memory)
     check_outputs(log, opened, table=target)
@@ -116,7 +126,7 @@ def counts(
     with alone:
         before = _counted_before(merge) if merge else None
         logs = [*([str(merge)] if merge else []), *log]
-        counted = _count(logs, opened, columns, context, max_contexts, bad_rows, lists=lists, before=before)
+        counted = _count(logs, opened, layout, columns, context, max_contexts, bad_rows, lists=lists, before=before)
         rows = counted.write(target)
     say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
 
@@ -139,7 +149,8 @@ def fit(
     from clickmix.groups.histogram import is_histogram, read_downloaded
     from clickmix.judging.checks import checked, checked_histogram
 
-    opened, correction = _open(engine, memory), MixtureCorrection(**given(given_options))
+    layout, options = _layout(given(given_options))
+    opened, correction = _open(engine, memory), MixtureCorrection(**options)
     check_outputs(log, opened, others=[output])
     if isinstance(opened, DuckDB) and not columns and is_histogram(log):
         histogram, moving = read_downloaded(log, context=words(context), max_contexts=max_contexts)
@@ -147,7 +158,7 @@ def fit(
         if moving >= MOVING_FROM:
             say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
     else:
-        counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=correction.needs_lists)
+        counted = _count(log, opened, layout, columns, context, max_contexts, bad_rows, lists=correction.needs_lists)
         with progress_bar("fitting") as progress:
             fitted = checked(correction.fit(counted, progress=progress), counted)
     fitted.write(output)
@@ -156,6 +167,7 @@ def fit(
 
 
 def label(
+    given_options: typer.Context,
     log: Log,
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
@@ -169,12 +181,13 @@ def label(
     """Label a log with a model that was fitted before."""
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
+    layout, _ = _layout(given(given_options))
     fitted = MixtureFit.read(model)
     opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
     check_outputs(log, opened, table=output, read=[model])
     before = _open_since(since, opened)
     try:
-        counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
+        counted = _count(log, opened, layout, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
     except InputError as error:
         what, missing, found = str(error).partition(": no context column ")
         if not missing:
@@ -202,9 +215,17 @@ def _open(engine: str, memory: str | None) -> Engines:
     return choose_engine(engine, memory=memory)
 
 
+def _layout(options: dict[str, Any]) -> tuple[Layout, dict[str, Any]]:
+    """The layout that the options choose, and the other options."""
+    from clickmix.log.open import split_options
+
+    return split_options(options.pop("format", "auto"), options)
+
+
 def _count(
     log: list[str],
     engine: Engines,
+    layout: Layout,
     columns: str,
     context: str,
     max_contexts: int,
@@ -218,6 +239,7 @@ def _count(
     with progress_bar("reading") as progress:
         counted = count(
             log,
+            format=layout,
             columns=pairs(columns),
             context=words(context),
             max_contexts=max_contexts,
@@ -231,6 +253,8 @@ def _count(
     say(f"Read {impressions - old[0]:,} impressions and {clicks - old[1]:,} clicks.")
     if before:
         say(f"With those counted before there are {impressions:,} impressions and {clicks:,} clicks.")
+    for note in counted.notes:
+        say(str(note))
     for refused in counted.refused:
         say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
     if many := many_contexts(context, counted.contexts):
@@ -243,7 +267,8 @@ def _counted_before(counts: Path) -> tuple[int, int]:
     import duckdb
 
     from clickmix.engines.duckdb import DuckDB
-    from clickmix.log.sources import file_list, unreadable
+    from clickmix.log.source import file_list
+    from clickmix.log.sources import unreadable
 
     sums = "CAST(coalesce(sum(impressions), 0) AS BIGINT), CAST(coalesce(sum(clicks), 0) AS BIGINT)"
     files = f"{file_list([str(counts)])}, hive_partitioning = false"

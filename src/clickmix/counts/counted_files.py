@@ -15,7 +15,8 @@ from pathlib import Path
 
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import FormatError, InputError, SettingError
-from clickmix.log.sources import Source, file_list, file_sources
+from clickmix.log.source import Source
+from clickmix.log.sources import file_sources
 from clickmix.storage.files import holding
 
 BLOCK = 1 << 14
@@ -63,7 +64,7 @@ def record_of(sources: Sequence[Source], engine: DuckDB) -> tuple[CountedFile, .
 def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, CountedFile]]:
     """Each file, or those it was counted from; and in which file of the log that is."""
     for source in sources:
-        notes = dict(engine.notes(file_list(source.files))) if source.format == "parquet" else {}
+        notes = source.notes(engine)
         for file in source.files:
             where = source.shown(file)
             if file in notes:
@@ -81,7 +82,7 @@ def merging(path: Path, *, lists: bool, context: Sequence[str]) -> Iterator[None
         raise InputError(f"--merge {path}: no such file. Name one counts file; the first is made with -o.")
     with holding(path):
         (source,) = file_sources([path], DuckDB())
-        found = [column for column in source.types if column not in source.partitions]
+        found = source.own_columns
         kept = _kept_apart(found)
         if kept is None:
             raise InputError(

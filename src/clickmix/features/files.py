@@ -13,7 +13,7 @@ from clickmix.errors import InputError
 from clickmix.features.ids import Ids, id_type, whole_ids
 from clickmix.features.letor_lines import LARGEST_GRADE
 from clickmix.features.split import Split, offsets_of, row_of_repeated_document, row_of_scattered_query
-from clickmix.log.sources import is_wide, kind_of
+from clickmix.log.source import is_wide, kind_of
 from clickmix.storage.files import replacing, write_failure
 
 if TYPE_CHECKING:

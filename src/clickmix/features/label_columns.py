@@ -17,7 +17,8 @@ from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
 from clickmix.features.ids import Ids, id_type, whole_ids
 from clickmix.log.paths import are_paths, find_files
-from clickmix.log.sources import Source, file_sources, frame_source, is_wide, kind_of, unreadable
+from clickmix.log.source import Source, is_wide, kind_of
+from clickmix.log.sources import file_sources, frame_source, unreadable
 
 NAMES = ("query_id", "doc_id", "relevance")
 EXPECTED = "Expected query_id, doc_id and relevance, as `clickmix debias` writes them."
@@ -58,7 +59,7 @@ def _from_tables(labels: Any) -> LabelColumns:
         table = source.table()
         ids = [_id(source, column, engine) for column in NAMES[:2]]
         # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
-        text = "concat(relevance, '')" if source.format in ("csv", "ndjson") else "relevance"
+        text = "concat(relevance, '')" if source.is_text else "relevance"
         with engine.in_order():
             columns = engine.fetch(f"SELECT {listed(ids)}, TRY_CAST({text} AS DOUBLE) AS relevance FROM {table}")
             shown = None
@@ -99,7 +100,7 @@ def _check_names(where: str, found: list[str]) -> None:
 def _id(source: Source, column: str, engine: DuckDB) -> str:
     """SQL of an id: whole numbers stay whole numbers, and in text formats all that look like it become such."""
     type, quoted = source.types[column], name(column)
-    if source.format in ("csv", "ndjson"):
+    if source.is_text:
         type = f"CASE WHEN bool_and(regexp_full_match({quoted}, '0|-?[1-9][0-9]*')) THEN {id_type(quoted)} END"
         type = engine.rows(f"SELECT {type} FROM {source.table()}")[0][0] or "VARCHAR"
     elif kind_of(type) != "integer":

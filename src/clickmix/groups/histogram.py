@@ -21,9 +21,10 @@ from clickmix.engines.sql import aliased, aliases, listed, name
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.observations import Observations
 from clickmix.groups.places import Place, places_of
-from clickmix.log.open import checked_context, find_sources, same_but_case
-from clickmix.log.rows import whole
-from clickmix.log.sources import Source, kind_of, unreadable
+from clickmix.log.columns import checked_context, same_but_case
+from clickmix.log.scan import whole
+from clickmix.log.source import Source, kind_of
+from clickmix.log.sources import find_sources, unreadable
 from clickmix.types import Ints
 
 NUMBERS = ("position", "impressions", "clicks", "documents", "moving", "again")

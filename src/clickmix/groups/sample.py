@@ -11,7 +11,7 @@ from clickmix.engines.sql import aliased, aliases, listed
 from clickmix.groups.histogram import Histogram
 from clickmix.groups.observations import Observations
 from clickmix.groups.places import places_of
-from clickmix.log.sources import kind_of
+from clickmix.log.source import kind_of
 from clickmix.types import Ints
 
 LOOK_CELLS = 50_000  # enough to tell whether documents move

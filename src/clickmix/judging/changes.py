@@ -10,8 +10,8 @@ import duckdb
 from clickmix.corrections.labels import Labels
 from clickmix.engines.choose import Engines
 from clickmix.errors import InputError
-from clickmix.log.open import find_sources
-from clickmix.log.sources import Source, kind_of, unreadable
+from clickmix.log.source import Source, kind_of
+from clickmix.log.sources import find_sources, unreadable
 
 MOST_EXAMPLES = 3
 FAR = 0.1
@@ -116,4 +116,4 @@ def _number(old: Source) -> str:
 
 
 def _is_text(old: Source) -> bool:
-    return old.untyped or old.format == "ndjson"
+    return old.untyped or old.is_text
