@@ -103,7 +103,7 @@ def check_present(part: Part, wanted: Sequence[str]) -> None:
     taken = {part.column(role) for role in wanted if part.has(role)}
     likely = {role: found for role in missing if (found := _candidate(role, source, taken))}
     named = [repr(part.column(role)) for role in missing]
-    also = " (or 'impressions' and 'clicks', if it is counted already)" if "clicked" in missing else ""
+    also = part.layout.instead if "clicked" in missing else ""
     raise InputError(
         f"{source}: missing {_enumerated(named)}{also}. Found {_some(source.types)}. {_advice(missing, likely)}"
     )

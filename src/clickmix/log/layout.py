@@ -67,6 +67,8 @@ class Layout(ABC):
 
     # The columns that mean something in this layout.
     roles: ClassVar[tuple[str, ...]] = ("query_id", "doc_id", "position", "clicked", "session_id")
+    # What a log may have instead of clicked, for the message that it is missing.
+    instead: ClassVar[str] = " (or 'impressions' and 'clicks', if it is counted already)"
     # Whether a row is one impression, so that the clicks of one session can be told apart.
     row_is_impression: ClassVar[bool] = True
     # The column that tells which rows belong to one result list.
