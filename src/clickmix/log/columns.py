@@ -27,7 +27,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "session_id": ("session", "sessionid", "sid", "visit", "visitid", "searchid", "serpid", "requestid",
                    "sessionidhash"),
     "doc_ids": ("docids", "results", "items", "documents", "productids", "hits", "skus", "querydocids",
-                "productskushash", "hitids", "queryresponsehitids", "resultids", "urls", "itemids"),
+                "productskushash", "hitids", "resultids", "urls", "itemids"),
     "clicked_ids": ("clickedskushash", "clickedskus", "clickeditems", "clickeddocs", "clickeddocids",
                     "clickedproducts"),
     "clicked_positions": ("clickpositions", "clickedranks", "clickranks"),
@@ -126,17 +126,22 @@ def _candidate(role: str, source: Source, taken: set[str]) -> str | None:
     """The column that most likely means a role: a name that others use for it, or a very similar one."""
     known = all_roles()
     free = [column for column in source.types if column not in taken and column not in known]
-    plain = {re.sub("[^a-z0-9]", "", column.lower()): column for column in reversed(free)}
-    for synonym in (re.sub("[^a-z0-9]", "", role), *SYNONYMS.get(role, ())):
+    plain = {plain_name(column): column for column in reversed(free)}
+    for synonym in (plain_name(role), *SYNONYMS.get(role, ())):
         if synonym in plain:
             return plain[synonym]
-    return next(iter(nearest_names(role, free)), None)
+    return next(iter(nearest_names(role, free, alike=0.8)), None)
 
 
-def nearest_names(word: str, among: Iterable[str]) -> list[str]:
+def plain_name(column: str) -> str:
+    """A column's name as in `SYNONYMS`: letters and digits only, in lower case."""
+    return re.sub("[^a-z0-9]", "", column.lower())
+
+
+def nearest_names(word: str, among: Iterable[str], *, alike: float = 0.6) -> list[str]:
     """The names that are really similar: a bad guess would be pasted and do harm."""
     lower = {option.lower(): option for option in among}
-    return [lower[found] for found in difflib.get_close_matches(word.lower(), list(lower), n=2, cutoff=0.6)]
+    return [lower[found] for found in difflib.get_close_matches(word.lower(), list(lower), n=2, cutoff=alike)]
 
 
 def same_but_case(wanted: str, among: Iterable[str]) -> str | None:

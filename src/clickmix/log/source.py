@@ -69,6 +69,10 @@ class Source:
         """SQL that reads it; with `skip`, lines that cannot be split into columns are noted and left out."""
         raise NotImplementedError
 
+    def objects(self) -> str:
+        """SQL that reads each row as one JSON object, in the column `json`."""
+        return f"(SELECT to_json(r) AS json FROM {self.table()} AS r)"
+
     def numbered(self, file: str | None, *, used: Sequence[str], ids: Mapping[str, str], key: str) -> tuple[str, ...]:
         """SQL to look for bad rows: the table, the file, and the row's number, or its `key` if it has none."""
         return self.table(skip=True), literal(str(self)), "row_number() OVER ()"
@@ -246,6 +250,10 @@ class Ndjson(TextFiles):
     def table(self, *, skip: bool = False) -> str:
         """SQL that reads the files."""
         return f"read_json({self.arguments()}, format = 'newline_delimited', columns = {self._columns()})"
+
+    def objects(self) -> str:
+        """SQL that reads each line as one JSON object; NULL where it is none."""
+        return f"read_ndjson_objects({self.arguments()}, ignore_errors = true)"
 
     def numbered(self, file: str | None, *, used: Sequence[str], ids: Mapping[str, str], key: str) -> tuple[str, ...]:
         """Rows are numbered as they are read, line by line."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
-from clickmix.log.columns import check_context, check_present
+from clickmix.log.columns import SYNONYMS, check_context, check_present, plain_name
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import Rows
 from clickmix.log.paths_in_columns import ListColumn, list_column
@@ -76,7 +76,10 @@ class ResultLists(Rows):
         document = roles.column("doc_id")
         if list_column(source, roles.column("doc_ids")) or kind_of(source.types.get(document, "")) == "list":
             return True
-        return document not in source.types and any(kind_of(type) == "list" for type in source.types.values())
+        return document not in source.types and any(
+            kind_of(type) == "list" and plain_name(column) in SYNONYMS["doc_ids"]
+            for column, type in source.types.items()
+        )
 
     def open(
         self, sources: Sequence[Source], roles: Roles, engine: Engines
