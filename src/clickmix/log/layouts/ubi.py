@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 BASES = ("auto", "0", "1")
 MOST_ACTIONS = 5
+POSITION_BASE = Option("position_base", "UBI, GA4: what the first position is called; auto finds out.", choices=BASES)
 OPTIONS = (
-    Option("position_base", "UBI: the first ordinal of a list; auto looks at each list.", choices=BASES),
+    POSITION_BASE,
     Option("click_actions", "UBI: actions that are clicks, for instance click,item_click."),
     Option("page_size", "UBI without impression events: how many results people were shown.", type=int),
     Option("application", "UBI: read the events of one application only."),
@@ -226,8 +227,8 @@ class _Tables:
         contexts = "".join(f", coalesce(p.context_{i}, q.context_{i}) AS context_{i}" for i in range(len(self.context)))
         return (
             f"WITH firsts AS (SELECT id, min(ordinal) AS first_ordinal FROM {pairs} GROUP BY id), "
-            "usual AS (SELECT CASE WHEN 2 * count(*) FILTER (first_ordinal <= 0) >= greatest(count(*), 1) THEN 0 ELSE 1 "
-            "END AS usual FROM firsts WHERE first_ordinal <= 1), "
+            "usual AS (SELECT CASE WHEN 2 * count(*) FILTER (first_ordinal <= 0) >= greatest(count(*), 1) THEN 0 "
+            "ELSE 1 END AS usual FROM firsts WHERE first_ordinal <= 1), "
             "known AS (SELECT p.id, doc, clicked, unshown, ordinal, first_ordinal, event_text, q.id IS NULL AS no_row, "
             f"coalesce(texts, 0) AS texts, q.text AS row_text, {found} AS base, "
             f"nullif(list_position(hits, doc), 0) AS place{contexts} "
