@@ -53,6 +53,7 @@ def debias(
     max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
+    normalise: str | Sequence[str] = (),
     memory: str | None = None,
     engine: object = None,
     **options: Any,
@@ -65,7 +66,9 @@ def debias(
     layout, options = split_options(format, options)
     chosen = choose_correction(correction, **options)
     if isinstance(log, Counts):
-        _check_counted(context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine)
+        _check_counted(
+            context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine, normalise=normalise
+        )
         return fit_and_label(log, chosen).labels
     counts = count(
         log,
@@ -74,6 +77,7 @@ def debias(
         context=context,
         max_contexts=max_contexts,
         bad_rows=bad_rows,
+        normalise=normalise,
         memory=memory,
         engine=engine,
         lists=needs_lists(chosen),

@@ -271,7 +271,7 @@ def test_what_the_machine_refuses(
     def refuse(*arguments: object, **named: object) -> None:
         raise error
 
-    monkeypatch.setattr("clickmix.counts.Counts.write", refuse)
+    monkeypatch.setattr("clickmix.counts.counts.Counts.write", refuse)
     assert failure(capsys, monkeypatch, "counts", "monday.csv", "-o", "x.csv") == f"clickmix: {expected}\n"
 
 

@@ -101,8 +101,8 @@ app.command(cls=command_with(cli_labels.correction_options))(cli_labels.debias)
 app.command(cls=command_with(cli_labels.format_options))(cli_labels.counts)
 app.command(cls=command_with(cli_labels.mixture_options))(cli_labels.fit)
 app.command(cls=command_with(cli_labels.format_options))(cli_labels.label)
+app.command(cls=command_with(cli_labels.format_options))(cli_labels.inspect)
 for _command in (
-    cli_labels.inspect,
     cli_sql.sql,
     simulate,
     demo,

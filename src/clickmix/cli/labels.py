@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
     from clickmix.counts.counts import Counts
     from clickmix.engines.choose import Engines
-    from clickmix.log.layout import Layout
     from clickmix.log.source import Source
     from clickmix.registry import Option
 
@@ -50,8 +50,10 @@ def correction_options() -> list[Option]:
 def format_options() -> list[Option]:
     """What every command that reads a log takes: the name of a layout, and whatever some layout takes."""
     from clickmix.log.layout import LAYOUTS
+    from clickmix.registry import Option
 
-    return [member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options()]
+    joined = Option("normalise", "Ignore differences between queries in case, space, unicode; several with commas.")
+    return [member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options(), joined]
 
 
 def mixture_options() -> list[Option]:
@@ -79,7 +81,7 @@ def debias(
     from clickmix.corrections.correction import Saved, needs_lists, saves_model
     from clickmix.pipeline import choose_correction, fit_and_label
 
-    layout, options = _layout(given(given_options))
+    reading, options = _reading(given(given_options))
     name = options.pop("correction", "mixture")
     correction = choose_correction(name, **options)
     if model is not None and not saves_model(correction):
@@ -90,7 +92,7 @@ def debias(
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_since(since, opened)
     with loading("clickmix.judging.changes", "clickmix.report.summary", "rich.console"):
-        counts = _count(log, opened, layout, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
+        counts = _count(log, opened, reading, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
     done = fit_and_label(counts, correction, judging=True, watch=progress_bar)
     _write_labels(done.labels, output, before)
     if model is not None and isinstance(done.fit, Saved):
@@ -105,7 +107,7 @@ def counts(
     log: Log,
     output: Annotated[str | None, typer.Option("-o", "--output", help="The file or table to write.")] = None,
     merge: Annotated[
-        Path | None, typer.Option(help="A counts file (Parquet) to add the log to, instead of writing a new one.")
+        Path | None, typer.Option(help="A counts file (Parquet) to add the log to; made if it is missing.")
     ] = None,
     lists: Annotated[bool, typer.Option("--lists", help="Keep result lists apart, as dcm and ubm need them.")] = False,
     context: Context = "",
@@ -118,15 +120,16 @@ def counts(
     """Count a log once; counts files are logs too, and several of them add up."""
     from clickmix.counts.counted_files import merging
 
-    layout, _ = _layout(given(given_options))
+    reading, _ = _reading(given(given_options))
     target = counts_target(output, merge, engine)  # complain before a Spark is started
     opened = _open(engine, memory)
     check_outputs(log, opened, table=target)
     alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
     with alone:
-        before = _counted_before(merge) if merge else None
-        logs = [*([str(merge)] if merge else []), *log]
-        counted = _count(logs, opened, layout, columns, context, max_contexts, bad_rows, lists=lists, before=before)
+        merged = [str(merge)] if merge and merge.exists() else []  # on the first day there is none yet
+        before = _counted_before(Path(merged[0])) if merged else None
+        logs = [*merged, *log]
+        counted = _count(logs, opened, reading, columns, context, max_contexts, bad_rows, lists=lists, before=before)
         rows = counted.write(target)
     say(f"{rows:,} cells (query, {'list, ' if lists else ''}document, position) in {target}.")
 
@@ -149,7 +152,7 @@ def fit(
     from clickmix.groups.histogram import is_histogram, read_downloaded
     from clickmix.judging.checks import checked, checked_histogram
 
-    layout, options = _layout(given(given_options))
+    reading, options = _reading(given(given_options))
     opened, correction = _open(engine, memory), MixtureCorrection(**options)
     check_outputs(log, opened, others=[output])
     if isinstance(opened, DuckDB) and not columns and is_histogram(log):
@@ -158,7 +161,7 @@ def fit(
         if moving >= MOVING_FROM:
             say(f"{moving:.0%} of the documents are at several places, and a histogram cannot tell which: fit counts.")
     else:
-        counted = _count(log, opened, layout, columns, context, max_contexts, bad_rows, lists=correction.needs_lists)
+        counted = _count(log, opened, reading, columns, context, max_contexts, bad_rows, lists=correction.needs_lists)
         with progress_bar("fitting") as progress:
             fitted = checked(correction.fit(counted, progress=progress), counted)
     fitted.write(output)
@@ -181,13 +184,13 @@ def label(
     """Label a log with a model that was fitted before."""
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
-    layout, _ = _layout(given(given_options))
+    reading, _ = _reading(given(given_options))
     fitted = MixtureFit.read(model)
     opened, context = _open(engine, memory), "" if fitted.steps else ",".join(fitted.context)
     check_outputs(log, opened, table=output, read=[model])
     before = _open_since(since, opened)
     try:
-        counted = _count(log, opened, layout, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
+        counted = _count(log, opened, reading, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
     except InputError as error:
         what, missing, found = str(error).partition(": no context column ")
         if not missing:
@@ -202,11 +205,20 @@ def label(
     _write_labels(fitted.label(counted), output, before)
 
 
-def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> None:
-    """Show a model: its groups, their rates and weights, and what to think of them."""
-    from clickmix.corrections.mixture_based.fit import MixtureFit
+def inspect(
+    given_options: typer.Context,
+    files: Annotated[list[str], typer.Argument(help="Anything clickmix reads or writes.")],
+    columns: Columns = "",
+) -> None:
+    """Say what a file is: a log in any layout, counts, a model, labels, a ranker, features."""
+    from clickmix.cli.inspecting import inspect_files
 
-    print_fit(MixtureFit.read(model))
+    options = given(given_options)
+    options.pop("normalise", None)
+    chosen = [f"--{name.replace('_', '-')} {value}" for name, value in options.items()]
+    reading, _ = _reading(options)
+    told = [*chosen, *([f"--columns {shlex.quote(columns)}"] if columns else [])]
+    inspect_files(files, columns=pairs(columns), layout=reading["format"], given=told)
 
 
 def _open(engine: str, memory: str | None) -> Engines:
@@ -215,17 +227,18 @@ def _open(engine: str, memory: str | None) -> Engines:
     return choose_engine(engine, memory=memory)
 
 
-def _layout(options: dict[str, Any]) -> tuple[Layout, dict[str, Any]]:
-    """The layout that the options choose, and the other options."""
+def _reading(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How to read the log, and the other options."""
     from clickmix.log.open import split_options
 
-    return split_options(options.pop("format", "auto"), options)
+    layout, others = split_options(options.pop("format", "auto"), options)
+    return {"format": layout, "normalise": others.pop("normalise", "")}, others
 
 
 def _count(
     log: list[str],
     engine: Engines,
-    layout: Layout,
+    reading: dict[str, Any],
     columns: str,
     context: str,
     max_contexts: int,
@@ -235,11 +248,12 @@ def _count(
     before: tuple[int, int] | None = None,
 ) -> Counts:
     from clickmix.counts.counts import count
+    from clickmix.counts.spelling import spelled_alike
 
     with progress_bar("reading") as progress:
         counted = count(
             log,
-            format=layout,
+            **reading,
             columns=pairs(columns),
             context=words(context),
             max_contexts=max_contexts,
@@ -255,6 +269,9 @@ def _count(
         say(f"With those counted before there are {impressions:,} impressions and {clicks:,} clicks.")
     for note in counted.notes:
         say(str(note))
+    foreign = any(source.foreign for source in counted.sources)
+    if not (reading["normalise"] or foreign) and (alike := spelled_alike(counted.engine, counted.table)):
+        say(alike)
     for refused in counted.refused:
         say(f"Refused {refused.rows:,} rows: {refused.reason}. For instance {refused.examples[0]}.")
     if many := many_contexts(context, counted.contexts):

@@ -7,6 +7,7 @@ carry theirs. A fingerprint is made of a file's size and a few blocks of it: it 
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,11 +76,16 @@ def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, Cou
 
 @contextlib.contextmanager
 def merging(path: Path, *, lists: bool, context: Sequence[str]) -> Iterator[None]:
-    """Have a counts file to ourselves while a log is added to it; it must be one, and be counted as the log will be."""
+    """Lock a counts file while a log is added to it; raises unless it was counted the way the log will be."""
     if path.suffix != ".parquet":
         raise SettingError(f"--merge {path}: only Parquet has room for the record of counted files.")
+    if not path.exists() and glob.has_magic(str(path)):
+        raise InputError(f"--merge {path}: no such file. Name one counts file.")
+    if not path.exists():  # the first day: there is nothing to add to yet
+        yield
+        return
     if not path.is_file():
-        raise InputError(f"--merge {path}: no such file. Name one counts file; the first is made with -o.")
+        raise InputError(f"--merge {path}: not a file. Name one counts file.")
     with holding(path):
         (source,) = file_sources([path], DuckDB())
         found = source.own_columns

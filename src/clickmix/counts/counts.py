@@ -17,6 +17,7 @@ import duckdb
 from clickmix.counts.contexts import MOST_CONTEXTS, checked_bound, count_contexts
 from clickmix.counts.counted_files import record_of, record_text
 from clickmix.counts.lists import list_counting_query
+from clickmix.counts.spelling import checked_normalise, joined_query
 from clickmix.engines.choose import Engines, choose_engine, embedded
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import aliased, listed, name
@@ -141,29 +142,38 @@ def count(
     bad_rows: BadRows = "fail",
     memory: str | None = None,
     lists: bool = False,
+    normalise: str | Sequence[str] = (),
     engine: object = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Counts:
     """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow, DuckDB or Spark.
 
-    With `lists`, result lists are kept apart; that needs session_id, or counts that were made so. `engine` says who
-    counts: DuckDB by default, "spark", a SparkSession, or "postgresql://...", whose tables are logs.
+    `format` names the layout, which has `options` of its own; it is recognised by default. With `lists`, result lists
+    are kept apart, which needs session_id, or counts made that way. `normalise` joins spellings of a query that differ only
+    in case, space or unicode. `engine` says who counts: DuckDB by default, "spark", a SparkSession, or
+    "postgresql://...", whose tables are logs.
     """
     if bad_rows not in ("fail", "skip"):
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
-    most, layout = checked_bound(max_contexts), choose_layout(format, **options)
+    most, layout, ignored = checked_bound(max_contexts), choose_layout(format, **options), checked_normalise(normalise)
     chosen = choose_engine(engine, log=log, memory=memory)
     if lists:
         embedded(chosen, of="keeping result lists apart (dcm, ubm)")
     opened = open_log(log, engine=chosen, layout=layout, columns=columns, context=context, lists=lists)
     if isinstance(chosen, DuckDB):
         record_of([source for source in opened.sources if source.files], chosen)  # copies and overlaps are refused
-    return _scanned(opened, chosen, bad_rows=bad_rows, most=most, progress=progress)
+    return _scanned(opened, chosen, bad_rows=bad_rows, most=most, progress=progress, normalise=ignored)
 
 
 def _scanned(
-    log: OpenedLog, engine: Engines, *, bad_rows: BadRows, most: int | None, progress: Progress | None
+    log: OpenedLog,
+    engine: Engines,
+    *,
+    bad_rows: BadRows,
+    most: int | None,
+    progress: Progress | None,
+    normalise: Sequence[str] = (),
 ) -> Counts:
     skip = bad_rows == "skip"
     try:
@@ -181,6 +191,11 @@ def _scanned(
             f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
         )
     cleaned = _cleaned(log, engine, table, seen)
+    if "unicode" in normalise and any(source.foreign for source in log.sources):
+        raise SettingError("normalise 'unicode': only DuckDB can do that. Leave it out, or give files.")
+    if normalise and engine.types(cleaned)["query_id"] == "VARCHAR":
+        keys = ["doc_id", "position", *(["list"] if log.roles.lists else map(name, log.roles.context))]
+        cleaned = engine.keep(joined_query(cleaned, normalise, keys))
     if log.roles.lists:
         table = _added_up(engine, cleaned)
         return Counts(engine, table, (), refused, log.notes, cleaned, log.sources)
