@@ -156,7 +156,8 @@ def count(
     """
     if bad_rows not in ("fail", "skip"):
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
-    most, layout, ignored = checked_bound(max_contexts), choose_layout(format, **options), checked_normalise(normalise)
+    most, ignored = checked_bound(max_contexts), checked_normalise(normalise)
+    layout = choose_layout(format, **options)
     chosen = choose_engine(engine, log=log, memory=memory)
     if lists:
         embedded(chosen, of="keeping result lists apart (dcm, ubm)")

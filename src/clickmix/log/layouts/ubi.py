@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 BASES = ("auto", "0", "1")
 MOST_ACTIONS = 5
+# What query rows have besides the text.
+OF_QUERIES = {"timestamp", "client_id", "query_attributes", "query_response_id", "query_response_hit_ids"}
 POSITION_BASE = Option("position_base", "UBI, GA4: what the first position is called; auto finds out.", choices=BASES)
 OPTIONS = (
     POSITION_BASE,
@@ -57,7 +59,8 @@ class Ubi(Rows):
     def recognises(self, source: Source, roles: Roles) -> bool:
         """Whether the source has events, or queries without documents."""
         columns = set(source.types)
-        queries = {"query_id", "user_query"} <= columns and not {roles.column("doc_id"), "doc_ids"} & columns
+        others = {*map(roles.column, ("doc_id", "doc_ids", "position", "clicked")), "click", "rank"}
+        queries = {"query_id", "user_query"} <= columns and bool(OF_QUERIES & columns) and not others & columns
         return {"action_name", "timestamp"} <= columns or queries
 
     def open(
