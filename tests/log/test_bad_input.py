@@ -309,7 +309,7 @@ def test_a_bad_value_in_every_format(
         (
             "doc_id",
             pa.array([[1]]),
-            "log.parquet, column 'doc_id': found BIGINT[] values, expected text or whole numbers for doc_id.",
+            "log.parquet, column 'clicked': found BIGINT values, expected a list for clicked, because doc_ids is one.",
         ),
         (
             "position",

@@ -31,7 +31,7 @@ def test_a_log(folder: Path) -> None:
         "log.csv: columns term (VARCHAR), doc_id (VARCHAR), position (VARCHAR), clicked (VARCHAR), session_id "
         "(VARCHAR).",
         "A click log, format rows: 4 impressions and 2 clicks.",
-        "2 queries, 3 documents of them; 33% of these documents move.",
+        "2 queries with 3 documents, 33% of them at several places.",
         "3 sessions or lists.",
         "First impressions: query, document, position, clicked",
         "  q, a, 1, 1",

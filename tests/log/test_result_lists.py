@@ -184,6 +184,20 @@ def test_a_list_that_contradicts_itself(
     assert [(r.reason, r.rows) for r in counts.refused] == [(reason, 1)]
 
 
+@pytest.mark.parametrize("clicked", [[1], [0.5], [{"a": 1}], [[["a"]]], [["x"]]])
+def test_clicks_of_other_types_are_refused(tmp_path: Path, clicked: list[Any]) -> None:
+    file = write(tmp_path / "log.parquet", {"query_id": ["q"], "doc_ids": [["a"]], "clicked": clicked})
+    with pytest.raises(cm.InputError, match="column 'clicked'"):
+        cm.count(file)
+
+
+@pytest.mark.parametrize("documents", [[[0.5]], [[True]], [[["a"]]], [[{"a": 1}]]])
+def test_documents_of_other_types_are_refused(tmp_path: Path, documents: list[Any]) -> None:
+    file = write(tmp_path / "log.parquet", {"query_id": ["q"], "doc_ids": documents, "clicked": [[1]]})
+    with pytest.raises(cm.InputError, match="column 'doc_ids'"):
+        cm.count(file)
+
+
 @pytest.mark.parametrize("text", ["a|b", "['a', 'b']", "a", '{"a": 1}', '["a", {"b": 1}]', '["a"'])
 def test_lists_of_csv_are_json(tmp_path: Path, text: str) -> None:
     file = write(tmp_path / "log.csv", {"query_id": ["q"], "doc_ids": [text], "clicked": ["[1, 0]"]})

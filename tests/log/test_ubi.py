@@ -257,7 +257,7 @@ def test_filters_by_application_time_and_action(tmp_path: Path) -> None:
 def test_options_of_ubi_need_its_format(tmp_path: Path) -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.count(tmp_path, position_base="0")
-    assert str(caught.value) == "position_base is for ubi, and the format is auto."
+    assert str(caught.value) == "position_base is for ga4, ubi, and the format is auto."
 
 
 def test_context_is_a_field_of_events_or_queries(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, gi
     seen = summarise(files, layout=layout, columns=columns)
     impressions, clicks = seen.counts.totals()
     say(f"A click log, format {' and '.join(seen.formats)}: {impressions:,} impressions and {clicks:,} clicks.")
-    say(f"{seen.queries:,} queries, {seen.documents:,} documents of them; {seen.moving:.0%} of these documents move.")
+    say(f"{seen.queries:,} queries with {seen.documents:,} documents, {seen.moving:.0%} of them at several places.")
     if seen.sessions is not None:
         say(f"{seen.sessions:,} sessions or lists.")
     if seen.first:

@@ -1,7 +1,7 @@
 """The files of a log -> the record of what was counted, so that nothing is counted twice.   log -> counts
 
-A counts file in Parquet carries the names and fingerprints of the files it was counted from; counts merged from others
-carry theirs. A fingerprint is made of a file's size and a few blocks of it: it costs nothing and moves with the file.
+A counts file in Parquet carries the names and fingerprints of the files it was counted from, and of those that were
+merged into it. A fingerprint hashes a file's size and a few of its blocks: it is cheap and moves with the file.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from clickmix.storage.files import holding
 
 BLOCK = 1 << 14
 BLOCKS = 4
-SMALL = 4_096  # bytes: such files can be equal by chance, so folder and name count too
+SMALL = 4_096  # bytes: smaller files can be equal by chance, so folder and name count too
 
 
 @dataclass(frozen=True)
 class CountedFile:
-    """A file that was counted: its name then, and what it is known by."""
+    """A file that was counted: its name at the time, and its fingerprint."""
 
     name: str
     fingerprint: str
 
 
 def fingerprint(path: str | Path) -> str:
-    """What tells a file from others, whatever its name: its size, and its first, last and two inner blocks."""
+    """A hash of a file's size and its first, last and two inner blocks, whatever its name."""
     path = Path(path)
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
@@ -48,7 +48,7 @@ def fingerprint(path: str | Path) -> str:
 
 
 def record_of(sources: Sequence[Source], engine: DuckDB) -> tuple[CountedFile, ...]:
-    """Every file that these sources were counted from; one that is in there twice is refused."""
+    """Every file that these sources were counted from; raises if one is in there twice."""
     seen: dict[str, str] = {}
     record = []
     for where, counted in _files(sources, engine):
@@ -63,7 +63,7 @@ def record_of(sources: Sequence[Source], engine: DuckDB) -> tuple[CountedFile, .
 
 
 def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, CountedFile]]:
-    """Each file, or those it was counted from; and in which file of the log that is."""
+    """Each file, or those it was counted from, with the file of the log that holds it."""
     for source in sources:
         notes = source.notes(engine)
         for file in source.files:
@@ -104,7 +104,7 @@ def merging(path: Path, *, lists: bool, context: Sequence[str]) -> Iterator[None
 
 
 def _kept_apart(columns: Sequence[str]) -> str | None:
-    """The settings that give a counts file these columns; None if there are none."""
+    """The settings that give a counts file these columns; None if it is not a counts file."""
     if columns == ["query_id", "list", "position", "doc_id", "impressions", "clicks"]:
         return _settings(True, ())
     if columns[:3] == ["query_id", "doc_id", "position"] and columns[3:][-2:] == ["impressions", "clicks"]:
@@ -113,7 +113,7 @@ def _kept_apart(columns: Sequence[str]) -> str | None:
 
 
 def _settings(lists: bool, context: Sequence[str]) -> str:
-    """How counts are kept apart, as the command is told."""
+    """How counts are kept apart, as options of the command."""
     return " ".join(["--lists"] * lists + [f"--context {','.join(context)}"] * bool(context))
 
 
@@ -122,7 +122,7 @@ def _told(settings: str) -> str:
 
 
 def record_text(record: Sequence[CountedFile]) -> str:
-    """The record as it stands in a counts file."""
+    """The record as text, for a counts file."""
     return json.dumps({"counted": [[counted.name, counted.fingerprint] for counted in record]})
 
 

@@ -1,7 +1,7 @@
 """Counts: how often each document of each query was shown, and clicked, at each position.   log -> counts -> groups
 
-The cells (query, document, position, context) live in the engine's table and never need to fit in memory; what later
-stages take from them is small: a histogram of (impressions, clicks), or the documents of a sample of queries.
+The cells (query, document, position, context) live in a table of the engine and need not fit in memory. Later stages
+take little from them: a histogram of (impressions, clicks), or the documents of a sample of queries.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ GOOD_KEY = "query_id IS NOT NULL AND doc_id IS NOT NULL AND position >= 1"  # NU
 class Counts:
     """Impressions and clicks per query, document, position and context, exact, in a table of the engine.
 
-    If result lists were kept apart, `by_list` is a second table: the same per query, list, document and position.
-    `contexts` is how many combinations the context columns have.
+    If result lists were kept apart, `by_list` is a second table with the same per query, list, document and position.
+    `contexts` counts the combinations of the context columns. `refused` are the bad rows, `notes` what else was odd.
     """
 
     engine: Engines = field(repr=False)
@@ -71,8 +71,8 @@ class Counts:
         clicks: Sequence[int] | np.ndarray[Any, Any],
         **context: Sequence[Any] | np.ndarray[Any, Any],
     ) -> Counts:
-        """Counts from columns at hand; context columns by name."""
-        import numpy as np  # late: to read a log takes none
+        """Build counts from columns; context columns by name."""
+        import numpy as np  # late: reading a log does not need it
 
         checked_context(tuple(context))
         engine = DuckDB()
@@ -85,7 +85,7 @@ class Counts:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns that name a cell's place: position, then the context columns."""
+        """The columns that make a place: position, then the context columns."""
         return ("position", *self.context)
 
     @cached_property
@@ -96,7 +96,7 @@ class Counts:
         return self.engine.keep(f"SELECT {columns} FROM {self.table} GROUP BY {ordinals}")
 
     def cells(self) -> Columns:
-        """All cells as numpy columns, in order. For logs that fit in memory."""
+        """All cells as numpy columns, in order; they must fit in memory."""
         return self.engine.fetch(self.query())
 
     def query(self) -> str:
@@ -122,9 +122,9 @@ class Counts:
         return impressions, clicks
 
     def write(self, path: str | Path) -> int:
-        """Write a counts file, which is itself a log, list by list if lists are kept; says how many cells it has.
+        """Write a counts file, which is itself a log, list by list if lists are kept; returns the number of cells.
 
-        In Parquet it carries the record of the files that were counted, so that none is counted twice.
+        A Parquet file carries the record of the files that were counted, so that none is counted twice.
         """
         files = [source for source in self.sources if source.files]
         note = record_text(record_of(files, self.engine)) if files and isinstance(self.engine, DuckDB) else ""
@@ -150,8 +150,8 @@ def count(
     """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow, DuckDB or Spark.
 
     `format` names the layout, which has `options` of its own; it is recognised by default. With `lists`, result lists
-    are kept apart, which needs session_id, or counts made that way. `normalise` joins spellings of a query that differ only
-    in case, space or unicode. `engine` says who counts: DuckDB by default, "spark", a SparkSession, or
+    are kept apart, which needs session_id, or counts made that way. `normalise` joins spellings of a query that differ
+    only in case, space or unicode. `engine` says who counts: DuckDB by default, "spark", a SparkSession, or
     "postgresql://...", whose tables are logs.
     """
     if bad_rows not in ("fail", "skip"):
@@ -163,7 +163,7 @@ def count(
         embedded(chosen, of="keeping result lists apart (dcm, ubm)")
     opened = open_log(log, engine=chosen, layout=layout, columns=columns, context=context, lists=lists)
     if isinstance(chosen, DuckDB):
-        record_of([source for source in opened.sources if source.files], chosen)  # copies and overlaps are refused
+        record_of([source for source in opened.sources if source.files], chosen)  # raises on copies and overlaps
     return _scanned(opened, chosen, bad_rows=bad_rows, most=most, progress=progress, normalise=ignored)
 
 
@@ -186,7 +186,7 @@ def _scanned(
     if not seen.impressions:
         every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
         raise InputError(f"{log}: the log is empty.{every} Expected one row per impression.")
-    if seen.impressions > LARGEST_TOTAL:  # no sum of a later stage can overflow: clicks are never more
+    if seen.impressions > LARGEST_TOTAL:  # no later sum can overflow: clicks are never more
         raise InputError(
             f"{log}: the impressions add up to {seen.impressions}, more than "
             f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
@@ -205,7 +205,7 @@ def _scanned(
 
 
 def _counted(log: OpenedLog, engine: Engines, *, skip: bool, progress: Progress | None) -> str:
-    """All sources counted; NDJSON line by line where the fast way stops, or may have taken something for an id."""
+    """Count all parts; line by line if the fast reader stopped, or may have taken something else for an id."""
     if not isinstance(engine, DuckDB):
         return engine.keep(_scan(log, skip=skip), progress=progress)
     lenient = any(part.source.lenient for part in log.parts)
@@ -222,7 +222,7 @@ def _counted(log: OpenedLog, engine: Engines, *, skip: bool, progress: Progress 
 
 
 def _kept(log: OpenedLog, engine: DuckDB, *, skip: bool, progress: Progress | None) -> str:
-    """All sources counted the fast way, with positions of 16 bits; with wider ones where those do not do."""
+    """Count all parts the fast way, with positions of 16 bits, or with wider ones if one does not fit."""
     try:
         return engine.keep(_scan(log, skip=skip, narrow=True), progress=progress)
     except duckdb.ConversionException:
@@ -230,7 +230,7 @@ def _kept(log: OpenedLog, engine: DuckDB, *, skip: bool, progress: Progress | No
 
 
 def _added_up(engine: Engines, by_list: str) -> str:
-    """What every correction needs of a table by list."""
+    """The counts of a table by list, summed over lists."""
     return engine.keep(
         "SELECT query_id, doc_id, position, CAST(sum(impressions) AS BIGINT) AS impressions, "
         f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {by_list} GROUP BY query_id, doc_id, position"
@@ -238,7 +238,7 @@ def _added_up(engine: Engines, by_list: str) -> str:
 
 
 def _unscannable(log: OpenedLog, engine: Engines, error: duckdb.Error) -> InputError:
-    """Why a log could not be read: lines that cannot be cut into columns, or what the reader said."""
+    """Why a log could not be read: lines that cannot be split into columns, or the reader's own words."""
     try:
         refused = find_refused(log.parts, engine) if isinstance(error, duckdb.InvalidInputException) else []
     except duckdb.Error as again:
@@ -248,7 +248,7 @@ def _unscannable(log: OpenedLog, engine: Engines, error: duckdb.Error) -> InputE
 
 @dataclass(frozen=True)
 class _Seen:
-    """What one look at the counted table tells: impressions in all, cells that say nothing, rows that are bad."""
+    """What one look at the counted table shows: impressions in all, and whether there are empty or bad cells."""
 
     impressions: int
     empty: bool
@@ -268,7 +268,7 @@ def _good_key(log: OpenedLog) -> str:
 
 
 def _cleaned(log: OpenedLog, engine: Engines, table: str, seen: _Seen) -> str:
-    """The table as later stages want it: no bad or empty cells, plain integers. Most logs are so already."""
+    """The table as later stages want it: no bad or empty cells, plain integers. Most logs already are."""
     types = engine.types(table)
     whole = [role for role in ("query_id", "doc_id") if _was_whole(log, engine, table, role, types[role])]
     whole += [column for column in ("impressions", "clicks") if types[column] != "BIGINT"]  # sums are wider
@@ -283,7 +283,7 @@ def _cleaned(log: OpenedLog, engine: Engines, table: str, seen: _Seen) -> str:
 
 
 def _scan(log: OpenedLog, *, skip: bool, narrow: bool = False) -> str:
-    """The query that counts all sources together; ids become text where sources disagree."""
+    """The query that counts all parts together; ids become text where parts disagree."""
     text_ids = {
         role: disagree({part.source.types[part.column(role)] for part in log.parts}) for role in ("query_id", "doc_id")
     }
@@ -294,9 +294,7 @@ def _scan(log: OpenedLog, *, skip: bool, narrow: bool = False) -> str:
     more = ["list"] if log.roles.lists else [name(column) for column in log.roles.context]
     keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
-    alone = (
-        len(queries) == 1 and not log.roles.lists
-    )  # one list can come out in two parts: a row of it stood there twice
+    alone = len(queries) == 1 and not log.roles.lists  # one list can come out twice, if a row of it is repeated
     union = " UNION ALL ".join(f"({query})" for query in queries)
     united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({union}) GROUP BY {keys}"
     values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
@@ -304,7 +302,7 @@ def _scan(log: OpenedLog, *, skip: bool, narrow: bool = False) -> str:
 
 
 def _refuse(log: OpenedLog, engine: Engines, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
-    """Only when there are refused rows, read the log again to name them."""
+    """If rows were refused, read the log again to name them."""
     cut = skip and isinstance(engine, DuckDB) and any_rejected_line(engine)
     if not seen.bad and not cut:
         return ()
@@ -315,9 +313,9 @@ def _refuse(log: OpenedLog, engine: Engines, seen: _Seen, *, skip: bool) -> tupl
 
 
 def _was_whole(log: OpenedLog, engine: Engines, table: str, role: str, stored: str) -> bool:
-    """Whether ids from text formats become integers again: when every one of them is written as a plain integer.
+    """Whether ids from text formats become integers again: if every one is written as a plain integer.
 
-    Only then does nothing get lost: 007 or +7 would not come back as they were.
+    Otherwise something would be lost: 007 and +7 would not come back as they were.
     """
     if stored != "VARCHAR" or not all(could_be_whole(part, role) for part in log.parts):
         return False

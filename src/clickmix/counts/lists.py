@@ -1,8 +1,8 @@
 """Result lists: which documents each session saw together, counted list by list.   log -> lists -> counts
 
-A list is what one session saw for one query: the set of its (position, document). Sessions that saw the same list are
-counted together. A list is named by a hash of 128 bits of its contents, so that the counts of two days add up; two
-lists of one query share a name with a chance of 2^-128, which nobody will live to see.
+A list is what one session saw for one query: its set of (position, document). Sessions that saw the same list are
+counted together. A list is named by a 128-bit hash of its contents, so that the counts of two days add up; two lists of
+one query share a name with probability 2^-128.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def list_counting_query(part: Part, *, skip: bool, text_ids: dict[str, bool]) ->
     if not part.layout.row_is_impression:
         kept = f"nullif(CAST({name(part.column(part.layout.list_role))} AS VARCHAR), '')"
         return counting_query(part, skip=skip, text_ids=text_ids, lists={"list": kept})
-    # In the scan, a list is told by two sums of fast hashes; its name for good is made from the few cells that remain.
+    # The scan identifies a list by two sums of fast hashes; its final name is made from the few cells that remain.
     sums = {"sum_0": '"sum 0"', "sum_1": '"sum 1"'}
     cells = counting_query(part, skip=skip, text_ids=text_ids, lists=sums, table=_with_sums(part, skip=skip))
     good = "impressions > 0 AND query_id IS NOT NULL AND doc_id IS NOT NULL AND position >= 1"
@@ -34,7 +34,7 @@ def list_counting_query(part: Part, *, skip: bool, text_ids: dict[str, bool]) ->
 
 
 def sessions_query(part: Part) -> str:
-    """Query, session, position, whether it was clicked, and the two sums that tell the list, of every row shown."""
+    """SQL for query, session, position, clicked, and the two sums that identify the list, of every impression."""
     query, _, position = key_values(part)
     session, (clicked, _) = name(part.column("session_id")), flags(part)
     return (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles
-from clickmix.log.refused import Note, Problem
+from clickmix.log.layout import LAYOUTS, Part, Roles
+from clickmix.log.layouts.rows import Rows
+from clickmix.log.refused import Note
 from clickmix.log.source import Source
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ def recognised(source: Source, roles: Roles) -> str | None:
 
 
 @LAYOUTS.register("auto", help="Recognise the layout of each file by its columns.")
-class Auto(Layout):
+class Auto(Rows):
     """Sources in any mix of layouts; one that no layout recognises is taken for rows, which says what is missing."""
 
     def recognises(self, source: Source, roles: Roles) -> bool:
-        """Never: it is no layout itself."""
+        """Never: it only asks the others."""
         return False
 
     def open(
@@ -40,11 +41,3 @@ class Auto(Layout):
         return tuple(part for parts, _ in opened for part in parts), tuple(
             note for _, notes in opened for note in notes
         )
-
-    def measures(self, part: Part) -> Measures:
-        """Of the part's own layout."""
-        return part.layout.measures(part)
-
-    def problems(self, part: Part) -> list[Problem]:
-        """Of the part's own layout."""
-        return part.layout.problems(part)

@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+import duckdb
+
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
 from clickmix.log.columns import SYNONYMS, check_context, check_present, plain_name
@@ -113,7 +115,17 @@ class ResultLists(Rows):
             f"CASE WHEN NOT bad THEN p END AS position, c AS clicked FROM ({rows}"
         )
         select = (before, ")) WHERE d IS NOT NULL OR bad)")
-        held = engine.types(select[0] + source.table() + select[1])
+        try:
+            held = engine.types(select[0] + source.table() + select[1])
+        except duckdb.Error as error:
+            columns = ", ".join(f"column {column.column!r}" for column in lists.values())
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{source}, {columns}: cannot be read as result lists: {reason}") from None
+        if kind_of(held["doc_id"]) not in ("text", "integer"):
+            raise InputError(
+                f"{source}, column {lists['doc_ids'].column!r}: found lists of {held['doc_id']}, expected lists of "
+                "text or whole numbers for doc_ids."
+            )
         types = held | self._file_types(raw)
         unfolded = Unfolded(types, source.files, source.origin, base=source, select=select, held=held)
         return Part(unfolded, self, Roles({}, roles.context, roles.lists), judged=raw)
@@ -134,6 +146,12 @@ class ResultLists(Rows):
             paths = {role: column.column for role, column in found.items()}
             known = replace(raw, roles=replace(raw.roles, columns={**raw.roles.columns, **paths}))
             check_present(known, ("query_id", "doc_ids", *(clicks or CLICKS[:1])))
+        for role, column in found.items():
+            if column.element and kind_of(raw.source.types[column.column]) != "list":
+                raise InputError(
+                    f"{raw.source}, column {column.column!r}: found {column.element} values, expected a list for "
+                    f"{role}, because doc_ids is one."
+                )
         if len(clicks) > 1:
             raise InputError(
                 f"{raw.source}: has {' and '.join(clicks)}. Expected one of them; rename or drop the others."
