@@ -155,3 +155,12 @@ def test_the_statement_for_bigquery_is_bigquerys_sql() -> None:
         *["query_id", "doc_id", "position", "clicked", "session_id"],
     ]
     assert "`p.analytics_9.events_*`" in done.output
+
+
+def test_lines_that_are_cut_off_are_skipped_and_counted(tmp_path: Path) -> None:
+    log = ndjson(tmp_path / "log.ndjson", EVENTS)
+    with log.open("a") as file:
+        file.write('{"action_name": "impre\n[1]\n')
+    counts = cm.count(log)
+    assert cells(counts) == cells(cm.count(ndjson(tmp_path / "whole.ndjson", EVENTS)))
+    assert str(counts.notes[0]) == "2 lines are not JSON objects: skipped."

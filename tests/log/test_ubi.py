@@ -263,3 +263,17 @@ def test_options_of_ubi_need_its_format(tmp_path: Path) -> None:
 def test_context_is_a_field_of_events_or_queries(tmp_path: Path) -> None:
     rows = [event("impression", "1", "a", 1, application="shop"), query("1", "q")]
     assert cells(cm.count(ndjson(tmp_path / "e.ndjson", rows), context="application")) == [("q", "a", 1, "shop", 1, 0)]
+
+
+def test_lines_that_are_cut_off_are_skipped_and_counted(tmp_path: Path) -> None:
+    log = ndjson(tmp_path / "log.ndjson", [*EVENTS, *QUERIES])
+    with log.open("a") as file:
+        file.write('{"action_name": "impre\n[1]\n')
+    counts = cm.count(log)
+    assert cells(counts) == CELLS
+    assert str(counts.notes[0]) == "2 lines are not JSON objects: skipped."
+
+
+def test_a_context_that_cannot_be_a_path_is_no_stack_trace(tmp_path: Path, log: list[Path]) -> None:
+    with pytest.raises(cm.InputError, match="cannot be read"):
+        cm.count(log, context='a"[')

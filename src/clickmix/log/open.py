@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
+
 from clickmix.engines.choose import Engines
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError, SettingError
@@ -18,6 +20,7 @@ from clickmix.log.layout import LAYOUTS, Layout, Part, Roles
 from clickmix.log.layouts.counted import COUNTED
 from clickmix.log.refused import Note
 from clickmix.log.source import Source
+from clickmix.log.sources import unreadable
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,10 @@ def open_log(
     layout = layout or choose_layout()
     sources = tuple(_named_alike(source, columns, engine) for source in layout.find(log, engine))
     roles = Roles(columns | _in_capitals(sources, columns), context, lists)
-    parts, notes = layout.open(sources, roles, engine)
+    try:
+        parts, notes = layout.open(sources, roles, engine)
+    except duckdb.Error as error:
+        raise unreadable(", ".join(map(str, sources)), error) from None
     return OpenedLog(sources, parts, roles, notes)
 
 

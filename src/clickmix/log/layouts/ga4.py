@@ -85,13 +85,16 @@ class Ga4(Rows):
         if not database.rows(f"SELECT 1 FROM {items} WHERE event = 'view_item_list' LIMIT 1"):
             raise InputError(f"{where}: no view_item_list event with items, so nobody can say what was shown.")
         placed = database.keep(self._placed(items))
+        broken = f"SELECT count(*) FROM ({objects}) WHERE coalesce(json_type(json), '') <> 'OBJECT'"
+        ((lines,),) = database.rows(broken)
         contexts = [f"context_{i} AS {name(column)}" for i, column in enumerate(roles.context)]
         columns = ["term AS query_id", "item AS doc_id", "position", "clicked", "list_id AS session_id", *contexts]
         good = "term IS NOT NULL AND position >= 1 AND NOT restarts"
         table = database.keep(f"SELECT {listed(columns)} FROM {placed} WHERE {good}")
         source = Frame(database.types(table), registered=table, shown_as=where)
         part = Part(source, self, Roles({}, roles.context, roles.lists))
-        return (part,), tuple(note for note in self._notes(database, events, items, placed) if note.times)
+        notes = [Note("lines are not JSON objects: skipped", lines), *self._notes(database, items, placed)]
+        return (part,), tuple(note for note in notes if note.times)
 
     def _events(self, objects: str, context: Sequence[str]) -> str:
         """Events with their session, page and search term."""
@@ -153,7 +156,7 @@ class Ga4(Rows):
             "FROM views AS v CROSS JOIN base LEFT JOIN hits USING (number, item, list)"
         )
 
-    def _notes(self, engine: DuckDB, events: str, items: str, placed: str) -> list[Note]:
+    def _notes(self, engine: DuckDB, items: str, placed: str) -> list[Note]:
         ((clicks, no_session, no_item),) = engine.rows(
             "SELECT count(*) FILTER (event = 'select_item'), count(*) FILTER (session IS NULL), "
             f"count(*) FILTER (item IS NULL) FROM {items}"

@@ -86,6 +86,9 @@ class _Tables:
         self.settings, self.engine, self.context, self.where = settings, engine, context, where
         # elasticdump and others wrap a document in `_source`.
         unwrapped = f"(SELECT coalesce(json -> '$._source', json) AS j FROM {objects} WHERE json IS NOT NULL)"
+        ((self.broken,),) = engine.rows(
+            f"SELECT count(*) FROM {objects} WHERE coalesce(json_type(json), '') <> 'OBJECT'"
+        )
         self.events = engine.keep(self._events(unwrapped))
         self.queries = engine.keep(self._queries(unwrapped))
 
@@ -258,6 +261,7 @@ class _Tables:
         source = "" if with_events else "there are no impression events: whole result lists count as shown"
         lists = self.engine.rows(f"SELECT count(*) FROM {self.queries} WHERE len(hits) > 0")[0][0] if source else 0
         return [
+            Note("lines are not JSON objects: skipped", self.broken),
             Note(f"events have actions that are not used: {named}{more}", sum(times for _, times in unused)),
             Note("impressions and clicks have no query_id or object_id: skipped", no_id),
             Note("impressions were sent again: counted once", again),
