@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from clickmix.counts.counts import count
-from clickmix.groups.places import read_histogram
+from clickmix.groups.histogram import read_histogram
 from clickmix.lab.demo import Demo, run_demo
 from clickmix.lab.demo_page import calibration_figure
 from clickmix.report import Figure, figure_svg

@@ -15,11 +15,13 @@ from clickmix.corrections.correction import CORRECTIONS, Correction, Fitted, nee
 from clickmix.counts.contexts import MOST_CONTEXTS
 from clickmix.counts.counts import BadRows, Counts, count
 from clickmix.errors import SettingError
+from clickmix.log.open import split_options
 from clickmix.log.paths import are_paths
 from clickmix.types import Progress
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
+    from clickmix.log.layout import Layout
 
 
 class Watch(Protocol):
@@ -46,10 +48,12 @@ def debias(
     log: Any,
     *,
     correction: str | Correction = "mixture",
-    context: Sequence[str] = (),
+    format: str | Layout = "auto",
+    context: str | Sequence[str] = (),
     max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
+    normalise: str | Sequence[str] = (),
     memory: str | None = None,
     engine: object = None,
     **options: Any,
@@ -57,18 +61,23 @@ def debias(
     """Turn a click log into relevance labels: `Labels` for paths, tables and counts; a frame for a frame.
 
     `correction` is a name with its `options` (`mixture="binomial"`, `parameters="ab.json"`, ...), or any object with
-    `fit(counts)`.
+    `fit(counts)`. `format` is the layout of the log, which has options of its own (`position_base=0`, ...).
     """
+    layout, options = split_options(format, options)
     chosen = choose_correction(correction, **options)
     if isinstance(log, Counts):
-        _check_counted(context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine)
+        _check_counted(
+            context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine, normalise=normalise
+        )
         return fit_and_label(log, chosen).labels
     counts = count(
         log,
+        format=layout,
         columns=columns,
         context=context,
         max_contexts=max_contexts,
         bad_rows=bad_rows,
+        normalise=normalise,
         memory=memory,
         engine=engine,
         lists=needs_lists(chosen),

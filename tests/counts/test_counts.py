@@ -153,9 +153,7 @@ def test_counts_from_columns_at_hand() -> None:
 def test_a_context_of_columns_at_hand_that_means_something_else_is_refused(name: str) -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.Counts.from_arrays(["q"], [1], [1], [5], [0], **{name: [7]})
-    assert str(caught.value) == (
-        f"context {name!r}: stands twice, or means something else in a log. Take another name."
-    )
+    assert str(caught.value) == (f"context {name!r}: given twice, or means something else in a log. Take another name.")
 
 
 @pytest.mark.parametrize("statistics", [True, False], ids=["with statistics", "without"])

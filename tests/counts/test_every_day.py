@@ -48,6 +48,14 @@ def test_merging_day_by_day_is_counting_all_days(folder: Path) -> None:
     assert cells(cm.count("counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet", "3.parquet"]))
 
 
+def test_the_first_day_makes_the_file_that_others_are_merged_into(folder: Path) -> None:
+    run("counts", "1.parquet", "-o", "made.parquet")
+    told = run("counts", "--merge", "counts.parquet", "1.parquet").splitlines()
+    assert told[0] == f"Read 6,000 impressions and {cm.count('1.parquet').totals()[1]:,} clicks."
+    assert len(told) == 2
+    assert Path("counts.parquet").read_bytes() == Path("made.parquet").read_bytes()
+
+
 def test_a_window_is_the_counts_of_its_days(folder: Path) -> None:
     for day in (1, 2, 3):
         run("counts", f"{day}.parquet", "-o", f"counts-{day}.parquet")
@@ -223,12 +231,8 @@ SETTINGS = [
         "--merge b.csv: only Parquet has room for the record of counted files.",
     ),
     (
-        ["counts", "1.parquet", "--merge", "none.parquet"],
-        "--merge none.parquet: no such file. Name one counts file; the first is made with -o.",
-    ),
-    (
         ["counts", "1.parquet", "--merge", "[23].parquet"],
-        "--merge [23].parquet: no such file. Name one counts file; the first is made with -o.",
+        "--merge [23].parquet: no such file. Name one counts file.",
     ),
     (
         ["counts", "1.parquet", "--merge", "2.parquet"],

@@ -90,8 +90,8 @@ def message(log: Any, **settings: Any) -> str:
 def test_plain_counts_are_refused(tmp_path: Path) -> None:
     cm.count(write(tmp_path / "log.csv", LOG)).write(tmp_path / "counts.csv")
     assert message(tmp_path / "counts.csv") == (
-        f"{tmp_path / 'counts.csv'}: counts without result lists, so nobody can say what stood above a document. Count "
-        "the raw log with clickmix counts --lists (in Python count(log, lists=True)); that needs its session_id."
+        f"{tmp_path / 'counts.csv'}: these counts have no result lists, so nobody can say what was above a document. "
+        "Count the raw log with clickmix counts --lists (in Python count(log, lists=True)); that needs its session_id."
     )
 
 
@@ -99,8 +99,8 @@ def test_a_log_without_sessions_is_refused(tmp_path: Path) -> None:
     table = {key: values for key, values in LOG.items() if key != "session_id"}
     file = write(tmp_path / "log.csv", table | {"session": LOG["session_id"]})
     assert message(file) == (
-        f"{file}: no column 'session_id'. Found query_id, doc_id, position, clicked, session. Say which column is "
-        "meant, for instance --columns session_id=session (in Python columns={'session_id': 'session'})."
+        f"{file}: missing 'session_id'. Found query_id, doc_id, position, clicked, session. `session` looks like "
+        "session_id. If so, use --columns session_id=session (in Python columns={'session_id': 'session'})."
     )
     named = cm.count(file, lists=True, columns={"session_id": "session"})
     assert list_rows(named) == list_counts_slowly(LOG)
@@ -137,6 +137,6 @@ def test_counts_with_a_missing_list_are_refused(tmp_path: Path) -> None:
     table = {"query_id": ["q", "q"], "list": ["a", None], "doc_id": [1, 2], "position": [1, 2]}
     file = write(tmp_path / "lists.parquet", table | {"impressions": [3, 3], "clicks": [1, 0]})
     assert message(file) == (
-        f"{file}, row 2, column 'list': nothing: list is missing. Mend the log, or leave bad rows out with "
+        f"{file}, row 2, column 'list': nothing: list is missing. Fix the log, or skip bad rows with "
         "--bad-rows skip (in Python bad_rows='skip')."
     )

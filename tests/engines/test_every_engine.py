@@ -12,7 +12,7 @@ import pytest
 import clickmix as cm
 from clickmix.engines.choose import choose_engine
 from clickmix.engines.engine import ENGINES
-from clickmix.groups import places as groups
+from clickmix.groups import sample as groups
 from clickmix.judging import checks
 from clickmix.lab.hierarchical_correction import HierarchicalCorrection
 from clickmix.lab.users.logfile import read_sessions
@@ -207,7 +207,7 @@ def test_bad_rows_are_named_by_their_key(load: Load) -> None:
         cm.count(name, engine=engine)
     assert str(caught.value) == (
         "table clicks, query missing, document d, position 1, column 'query_id': nothing: query_id is missing. 4 rows "
-        "are bad in all. Mend the log, or leave bad rows out with --bad-rows skip (in Python bad_rows='skip')."
+        "are bad in all. Fix the log, or skip bad rows with --bad-rows skip (in Python bad_rows='skip')."
     )
 
 
@@ -248,8 +248,8 @@ def test_a_missing_column(load: Load) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(name, engine=engine)
     assert str(caught.value) == (
-        "table clicks: no column 'query_id'. Found query, doc_id, position, clicked. Say which column is meant, for "
-        "instance --columns query_id=query (in Python columns={'query_id': 'query'})."
+        "table clicks: missing 'query_id'. Found query, doc_id, position, clicked. `query` looks like "
+        "query_id. If so, use --columns query_id=query (in Python columns={'query_id': 'query'})."
     )
 
 

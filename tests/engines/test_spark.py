@@ -64,13 +64,13 @@ def test_lines_that_cannot_be_cut_are_refused(spark: Any, tmp_path: Path) -> Non
     (tmp_path / "log.csv").write_text("query_id,doc_id,position,clicked\nq,d,1,1\nq,d,1\nq,d,1,0,9\nq,d,1,0\n")
     counts = cm.count(str(tmp_path / "log.csv"), engine=spark, bad_rows="skip")
     assert cells(counts) == [("q", "d", 1, 2, 1)]
-    assert [(kind.reason, kind.rows) for kind in counts.refused] == [("the line cannot be cut into columns", 2)]
+    assert [(kind.reason, kind.rows) for kind in counts.refused] == [("the line cannot be split into columns", 2)]
     (tmp_path / "log.ndjson").write_text('{"query_id": "q", "doc_id": "d", "position": 1, "clicked": 1}\n{"query_id"\n')
     with pytest.raises(cm.InputError) as caught:
         cm.count(str(tmp_path / "log.ndjson"), engine=spark)
     assert str(caught.value) == (
         f"{tmp_path}/log.ndjson, query missing, document missing, position missing, column '_clickmix_broken': "
-        "'{\"query_id\"': the line cannot be cut into columns. Mend the log, or leave bad rows out with --bad-rows "
+        "'{\"query_id\"': the line cannot be split into columns. Fix the log, or skip bad rows with --bad-rows "
         "skip (in Python bad_rows='skip')."
     )
 

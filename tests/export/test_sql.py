@@ -263,8 +263,8 @@ SETTINGS = [
     ),
     (
         ["sql", "counts", "--dialect", "duckdb", "--columns", "foo=bar"],
-        "columns: 'foo' is no column of a click log. Expected query_id or doc_id or position or clicked or impressions "
-        "or clicks or session_id or list.",
+        "columns: a click log has no 'foo'. Expected query_id or doc_id or position or clicked or session_id or "
+        "impressions or clicks or list.",
     ),
     (
         ["sql", "refused", "--dialect", "duckdb", "--columns", "impressions=shown"],
@@ -273,11 +273,11 @@ SETTINGS = [
     ),
     (
         ["sql", "counts", "--dialect", "duckdb", "--context", "query_id"],
-        "context 'query_id': stands twice, or means something else in a log. Take another name.",
+        "context 'query_id': given twice, or means something else in a log. Take another name.",
     ),
     (
         ["sql", "histogram", "--dialect", "duckdb", "--context", "device,device"],
-        "context 'device': stands twice, or means something else in a log. Take another name.",
+        "context 'device': given twice, or means something else in a log. Take another name.",
     ),
     (
         ["sql", "histogram", "--dialect", "duckdb", "--columns", "doc_id=sku"],

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clickmix as cm
-from clickmix.groups.places import Place, sample_queries
+from clickmix.groups.places import Place
+from clickmix.groups.sample import sample_queries
 from clickmix.judging.checks import check_grades, check_rising, checked, split_query
 from clickmix.judging.misfit import find_misfits
 from clickmix.judging.rate_gaps import compare_rates

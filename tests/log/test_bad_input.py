@@ -17,7 +17,7 @@ from logs import cells, small_log, write
 
 RAW = "query_id,doc_id,position,clicked\n"
 COUNTED = "query_id,doc_id,position,impressions,clicks\n"
-HINT = " Mend the log, or leave bad rows out with --bad-rows skip (in Python bad_rows='skip')."
+HINT = " Fix the log, or skip bad rows with --bad-rows skip (in Python bad_rows='skip')."
 READS = [
     ("byte order mark", b"\xef\xbb\xbf" + RAW.encode() + b"q,d,1,1\n"),
     ("CRLF", RAW.replace("\n", "\r\n").encode() + b"q,d,1,1\r\n"),
@@ -121,14 +121,14 @@ def test_a_quotation_mark_that_swallows_rows(folder: Path, line: str, end: str, 
     (folder / "log.csv").write_text(RAW + f"q,d,1,1\n{line}\n" + "query,document,1,0\n" * after + end)
     # Where several threads read, the reader may not know the line's text.
     assert message("log.csv", bad_rows=mode).replace(f"row 2: {line!r}: a", "row 2: a") == (
-        "log.csv, row 2: a quotation mark is opened here and not closed on the line, so nobody can say how many rows "
-        "after it are lost. Close it, or write quotation marks within a value twice; such a row cannot be left out."
+        "log.csv, row 2: a quotation mark opens here and is not closed on the line, so nobody can say how many of the "
+        "rows below are lost. Close it, or double quotation marks inside a value; such a row cannot be skipped."
     )
 
 
 def test_a_value_of_more_than_two_million_bytes_in_quotation_marks(folder: Path) -> None:
     (folder / "log.csv").write_text(RAW + 'q,d,1,1\nq,"' + "query,document,1,0\n" * 200_000 + '",1,0\nq,d,1,0\n')
-    assert "a quotation mark is opened here and not closed on the line" in message("log.csv", bad_rows="skip")
+    assert "a quotation mark opens here and is not closed on the line" in message("log.csv", bad_rows="skip")
     (folder / "log.csv").write_text(RAW + 'q,d,1,1\nq,"' + "query,document,1,0" * 200_000 + '",1,0\nq,d,1,0\n')
     assert cells(cm.count("log.csv", bad_rows="skip")) == [("q", "d", 1, 2, 1)]
 
@@ -145,31 +145,47 @@ HEADERS = [
     (
         "missing",
         b"query,doc_id,position,clicked\nq,d,1,1\n",
-        "log.csv: no column 'query_id'. Found query, doc_id, position, clicked. Say which column is meant, "
-        "for instance --columns query_id=query (in Python columns={'query_id': 'query'}).",
+        "log.csv: missing 'query_id'. Found query, doc_id, position, clicked. `query` looks like "
+        "query_id. If so, use --columns query_id=query (in Python columns={'query_id': 'query'}).",
     ),
     (
         "no clicks",
         b"query_id,doc_id,position\nq,d,1\n",
-        "log.csv: no column 'clicked' (or 'impressions' and 'clicks', if it is counted already). Found "
-        "query_id, doc_id, position. Say which column is meant, for instance --columns clicked=YOUR_COLUMN (in "
-        "Python columns={'clicked': 'YOUR_COLUMN'}).",
+        "log.csv: missing 'clicked' (or 'impressions' and 'clicks', if it is counted already). Found query_id, doc_id, "
+        "position. Say which columns are meant: --columns clicked=YOUR_COLUMN (in Python columns={'clicked': "
+        "'YOUR_COLUMN'}).",
     ),
     (
         "clicks alone",
         b"query_id,doc_id,position,clicks\nq,d,1,1\n",
-        "log.csv: no column 'impressions'. Found query_id, doc_id, position, clicks. Say which column is "
-        "meant, for instance --columns impressions=YOUR_COLUMN (in Python columns={'impressions': 'YOUR_COLUMN'}).",
+        "log.csv: missing 'impressions'. Found query_id, doc_id, position, clicks. Say which columns are meant: "
+        "--columns impressions=YOUR_COLUMN (in Python columns={'impressions': 'YOUR_COLUMN'}).",
+    ),
+    (
+        "a shop's export",
+        b"term,sku,rank,is_clicked\nq,d,1,1\n",
+        "log.csv: missing 'query_id', 'doc_id', 'position' and 'clicked' (or 'impressions' and 'clicks', if it is "
+        "counted already). Found term, sku, rank, is_clicked. `term` looks like query_id, `sku` looks like doc_id, "
+        "`rank` looks like position, `is_clicked` looks like clicked. If so, use --columns "
+        "query_id=term,doc_id=sku,position=rank,clicked=is_clicked (in Python columns={'query_id': 'term', 'doc_id': "
+        "'sku', 'position': 'rank', 'clicked': 'is_clicked'}).",
+    ),
+    (
+        "clicked pairs",
+        b"qid,query,did,url\n1,q,D1,https://example.org\n",
+        "log.csv: missing 'query_id', 'doc_id', 'position' and 'clicked' (or 'impressions' and 'clicks', if it is "
+        "counted already). Found qid, query, did, url. If these are pairs that were clicked (as in ORCAS or MS "
+        "MARCO), clickmix cannot use them: they do not say what was shown and not clicked. Give a log of impressions.",
     ),
     (
         "twice",
         b"query_id,doc_id,position,clicked,clicked\nq,d,1,1,1\n",
-        "log.csv: the column 'clicked' stands twice in the header. Rename one of them.",
+        "log.csv: the header has the column 'clicked' twice. Rename one of them.",
     ),
     (
         "twice but for case",
         b"query_id,doc_id,position,clicked,Clicked\nq,d,1,1,1\n",
-        "log.csv: the column 'Clicked' stands twice in the header. Rename one of them.",
+        "log.csv: the header has the column 'Clicked' twice. Rename one of them.",
     ),
     ("header only", RAW.encode(), "log.csv: the log is empty. Expected one row per impression."),
     ("empty", b"", "log.csv: the file is empty. Expected a click log with a header."),
@@ -178,8 +194,8 @@ HEADERS = [
     (
         "mixed line ends",
         RAW.encode() + b"q,d,1,1\r\nq,d,1,0\n",
-        "log.csv: cannot be read: some lines end in another way than the first one, or a quotation mark "
-        "stands in the wrong place. The file may be damaged or cut off; write it again.",
+        "log.csv: cannot be read: some lines end differently from the first one, or a quotation mark is "
+        "in the wrong place. The file may be damaged or cut off; write it again.",
     ),
 ]
 
@@ -191,7 +207,7 @@ def test_a_csv_file_that_is_no_log(folder: Path, data: bytes, expected: str, mod
     assert message("log.csv", bad_rows=mode) == expected
 
 
-CLICKED = ["2", "-1", "yes", "", "NaN", "inf", "1e0", " 1", "٣", "+1", "01", "1_0", "0.5"]
+CLICKED = ["2", "-1", "maybe", "", "NaN", "inf", "1e0", " 1", "٣", "+1", "01", "1_0", "0.5"]
 POSITIONS = [
     "0",
     "-1",
@@ -226,6 +242,15 @@ def hint(column: str, text: str) -> str:
 def test_clicked_that_is_neither_0_nor_1(folder: Path, text: str) -> None:
     (folder / "log.csv").write_text(RAW + f"q,d,1,1\nq,d,1,{text}\n")
     assert message("log.csv") == (f"log.csv, row 2, column 'clicked': {shown(text)}: clicked is neither 0 nor 1.{HINT}")
+
+
+@pytest.mark.parametrize("text", ["yes", "WAHR", "oui", "нет", "x"])
+def test_clicked_as_spreadsheets_write_it_gets_a_hint(folder: Path, text: str) -> None:
+    (folder / "log.csv").write_text(RAW + f"q,d,1,1\nq,d,1,{text}\n")
+    assert message("log.csv") == (
+        f"log.csv, row 2, column 'clicked': {text!r}: clicked is neither 0 nor 1. {text!r} may mean yes or no: write 1 "
+        f"for a click and 0 for none, or true and false.{HINT}"
+    )
 
 
 @pytest.mark.parametrize("text", POSITIONS)
@@ -284,7 +309,7 @@ def test_a_bad_value_in_every_format(
         (
             "doc_id",
             pa.array([[1]]),
-            "log.parquet, column 'doc_id': found BIGINT[] values, expected text or whole numbers for doc_id.",
+            "log.parquet, column 'clicked': found BIGINT values, expected a list for clicked, because doc_ids is one.",
         ),
         (
             "position",
@@ -394,7 +419,7 @@ def test_a_key_of_ndjson_that_stands_twice(folder: Path) -> None:
     assert cells(counts) == [("q", "d", 1, 2, 2)]
     assert [(r.reason, r.rows, r.examples[0].row) for r in counts.refused] == [
         ("the line is not a JSON object", 1, 3),
-        ("a key stands twice in the line", 1, 2),
+        ("the line has a key twice", 1, 2),
     ]
 
 
@@ -470,8 +495,8 @@ def test_an_empty_path_is_not_the_current_folder(folder: Path, log: Any) -> None
 def test_a_column_with_blanks_is_named_so_that_a_shell_takes_it(folder: Path) -> None:
     write(folder / "log.parquet", {"query id": ["q"], "doc_id": ["d"], "position": [1], "clicked": [1]})
     assert message("log.parquet") == (
-        "log.parquet: no column 'query_id'. Found query id, doc_id, position, clicked. Say which column is meant, for "
-        "instance --columns 'query_id=query id' (in Python columns={'query_id': 'query id'})."
+        "log.parquet: missing 'query_id'. Found query id, doc_id, position, clicked. `query id` looks like "
+        "query_id. If so, use --columns 'query_id=query id' (in Python columns={'query_id': 'query id'})."
     )
 
 
@@ -527,10 +552,10 @@ def test_archives_one_after_the_other_in_a_file_are_one(folder: Path) -> None:
         ),
         (
             {"context": ["clicks"]},
-            "context 'clicks': stands twice, or means something else in a log. Take another name.",
+            "context 'clicks': given twice, or means something else in a log. Take another name.",
         ),
-        ({"context": ["a", "a"]}, "context 'a': stands twice, or means something else in a log. Take another name."),
-        ({"columns": {"query": "q"}}, "columns: 'query' is no column of a click log. Expected query_id."),
+        ({"context": ["a", "a"]}, "context 'a': given twice, or means something else in a log. Take another name."),
+        ({"columns": {"query": "q"}}, "columns: a click log has no 'query'. Expected query_id."),
         ({"bad_rows": "drop"}, "bad_rows 'drop': expected 'fail' or 'skip'."),
         ({"memory": "lots"}, "memory 'lots' is not an amount of memory. Write for instance 4GB or 800MB."),
     ],

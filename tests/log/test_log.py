@@ -359,14 +359,14 @@ def test_a_bad_row_of_a_frame_is_named(kind: str, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(cm.InputError) as caught:
         cm.debias(FRAMES[kind]())
     assert str(caught.value) == (
-        "the frame, row 7, column 'clicked': '2': clicked is neither 0 nor 1. Mend the log, or leave bad rows out with "
+        "the frame, row 7, column 'clicked': '2': clicked is neither 0 nor 1. Fix the log, or skip bad rows with "
         "--bad-rows skip (in Python bad_rows='skip')."
     )
 
 
 @pytest.mark.parametrize("given", [5, None, {"query_id": []}, [], [1, 2], b"not a path"])
 def test_what_is_no_log_is_refused(given: Any) -> None:
-    with pytest.raises(cm.InputError, match="is no click log"):
+    with pytest.raises(cm.InputError, match="is not a click log"):
         cm.count(given)
 
 

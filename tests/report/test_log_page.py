@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import clickmix as cm
 from clickmix import cli
 from clickmix.engines.choose import embedded
-from clickmix.groups.places import read_histogram
+from clickmix.groups.histogram import read_histogram
 from clickmix.judging.changes import Moved
 from clickmix.report import SECTIONS, Line, LogReport, Section, log_page, page_html
 from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_far_labels, read_label_bins, thinned

@@ -45,9 +45,10 @@ app = typer.Typer(
 # Commands that take the options of a family.
 _OPTIONS: dict[Any, Any] = {
     cli_labels.debias: cli_labels.correction_options,
-    cli_labels.counts: cli_labels.engine_options,
+    cli_labels.counts: cli_labels.reading_options,
     cli_labels.fit: cli_labels.mixture_options,
-    cli_labels.label: cli_labels.engine_options,
+    cli_labels.label: cli_labels.reading_options,
+    cli_labels.inspect: cli_labels.log_options,
     cli_rankers.train: cli_rankers.ranker_options,
     cli_lab.simulate: cli_lab.user_options,
     cli_export.export: cli_export.export_options,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from clickmix.counts.counts import Counts
     from clickmix.engines.engine import Engine
     from clickmix.judging.changes import Moved
-    from clickmix.log.sources import Source
+    from clickmix.log.source import Source
     from clickmix.pipeline import Debiased
-    from clickmix.registry import Option
 
 Log = Annotated[
     list[str], typer.Argument(help="Files, folders or globs (Parquet, CSV, NDJSON, gzipped or not), or tables.")
@@ -54,18 +54,32 @@ def correction_options() -> list[Option]:
     """The options of `debias`: the name of a correction, the options of all corrections, and the engine."""
     from clickmix.corrections.correction import CORRECTIONS
 
-    return [member_option(CORRECTIONS, "correction", default="mixture"), *CORRECTIONS.options(), *engine_options()]
+    chosen = member_option(CORRECTIONS, "correction", default="mixture")
+    return [chosen, *CORRECTIONS.options(), *log_options(), *engine_options()]
+
+
+def log_options() -> list[Option]:
+    """The options of every command that reads a log: the layout, the options of all layouts, and spellings."""
+    from clickmix.log.layout import LAYOUTS
+
+    joined = Option("normalise", "Ignore differences between queries in case, space, unicode; several with commas.")
+    return [member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options(), joined]
+
+
+def reading_options() -> list[Option]:
+    """The options of `counts` and `label`."""
+    return [*log_options(), *engine_options()]
 
 
 def mixture_options() -> list[Option]:
     """The options of `fit`."""
     from clickmix.corrections.correction import CORRECTIONS
 
-    return [*CORRECTIONS["mixture"].options, *engine_options()]
+    return [*CORRECTIONS["mixture"].options, *log_options(), *engine_options()]
 
 
 def engine_options() -> list[Option]:
-    """The options of `counts` and `label`: the engine; its help describes each kind."""
+    """The engine; its help describes each kind."""
     from clickmix.engines.choose import DEFAULT
     from clickmix.engines.engine import ENGINES
 
@@ -91,7 +105,7 @@ def debias(
     from clickmix.corrections.correction import Saved, needs_lists, saves_model
     from clickmix.pipeline import choose_correction, fit_and_label
 
-    options = given(given_options)
+    reading, options = _reading(given(given_options))
     name, engine = options.pop("correction", "mixture"), options.pop("engine", None)
     correction = choose_correction(name, **options)
     if model is not None and not saves_model(correction):
@@ -102,7 +116,7 @@ def debias(
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_previous(previous, opened)
     with loading("clickmix.judging.changes", "clickmix.report.results"):
-        counts = _count(log, opened, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
+        counts = _count(log, opened, reading, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
     done = fit_and_label(counts, correction, judging=True, watch=progress_bar)
     changes = _write_labels(done.labels, output, before)
     if model is not None and isinstance(done.fit, Saved):
@@ -117,7 +131,7 @@ def counts(
     log: Log,
     output: Annotated[str | None, typer.Option("-o", "--output", help="The file or table to write.")] = None,
     merge: Annotated[
-        Path | None, typer.Option(help="Add the log to this counts file (Parquet) instead of writing a new one.")
+        Path | None, typer.Option(help="Add the log to this counts file (Parquet), which is made if it is missing.")
     ] = None,
     lists: Annotated[bool, typer.Option("--lists", help="Count result lists separately, as dcm and ubm need.")] = False,
     context: Context = "",
@@ -129,15 +143,17 @@ def counts(
     """Count a log once. Counts files are logs too, and they add up."""
     from clickmix.counts.counted_files import merging
 
-    engine = given(given_options).get("engine")
+    reading, options = _reading(given(given_options))
+    engine = options.get("engine")
     target = counts_target(output, merge, engine)  # complain before Spark starts
     opened = _open(engine, memory)
     check_outputs(log, opened, table=target)
     alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
     with alone:
-        before = _counted_before(merge) if merge else None
-        logs = [*([str(merge)] if merge else []), *log]
-        counted = _count(logs, opened, columns, context, max_contexts, bad_rows, lists=lists, before=before)
+        merged = [str(merge)] if merge and merge.exists() else []  # on the first day there is none yet
+        before = _counted_before(Path(merged[0])) if merged else None
+        logs = [*merged, *log]
+        counted = _count(logs, opened, reading, columns, context, max_contexts, bad_rows, lists=lists, before=before)
         rows = counted.write(target)
     say(f"Wrote {rows:,} cells (query, {'list, ' if lists else ''}document, position) to {target}.")
 
@@ -155,10 +171,10 @@ def fit(
     """Fit the mixture correction to a log, or to a histogram from elsewhere, and save it as a model file."""
     from clickmix.corrections.mixture import MixtureCorrection
     from clickmix.corrections.mixture_based.groups import MOVING_FROM
-    from clickmix.groups.histogram_files import is_histogram, read_downloaded
+    from clickmix.groups.histogram import is_histogram, read_downloaded
     from clickmix.judging.checks import checked, checked_histogram
 
-    options = given(given_options)
+    reading, options = _reading(given(given_options))
     opened = _open(options.pop("engine", None), memory)
     correction = MixtureCorrection(**options)
     check_outputs(log, opened, others=[output])
@@ -170,7 +186,7 @@ def fit(
                 f"{moving:.0%} of documents are at several places; a histogram does not show which. Fit counts instead."
             )
     else:
-        counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=correction.needs_lists)
+        counted = _count(log, opened, reading, columns, context, max_contexts, bad_rows, lists=correction.needs_lists)
         with progress_bar("fitting") as progress:
             fitted = checked(correction.fit(counted, progress=progress), counted)
     fitted.write(output)
@@ -192,13 +208,14 @@ def label(
     """Label a log with a saved model."""
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
+    reading, options = _reading(given(given_options))
     fitted = MixtureFit.read(model)
-    opened = _open(given(given_options).get("engine"), memory)
+    opened = _open(options.get("engine"), memory)
     context = "" if fitted.steps else ",".join(fitted.context)
     check_outputs(log, opened, table=output, read=[model])
     before = _open_previous(previous, opened)
     try:
-        counted = _count(log, opened, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
+        counted = _count(log, opened, reading, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
     except MissingColumnError as error:
         if error.role != "context":
             raise
@@ -212,11 +229,20 @@ def label(
     _write_labels(fitted.label(counted), output, before)
 
 
-def inspect(model: Annotated[Path, typer.Argument(help="A model file.")]) -> None:
-    """Show a model: its groups, their rates and weights, and the verdict."""
-    from clickmix.corrections.mixture_based.fit import MixtureFit
+def inspect(
+    given_options: typer.Context,
+    files: Annotated[list[str], typer.Argument(help="Anything clickmix reads or writes.")],
+    columns: Columns = "",
+) -> None:
+    """Say what a file is: a log in any layout, counts, a model, labels, a ranker, features."""
+    from clickmix.cli.inspecting import inspect_files
 
-    print_fit(MixtureFit.read(model))
+    options = given(given_options)
+    options.pop("normalise", None)
+    chosen = [f"--{name.replace('_', '-')} {value}" for name, value in options.items()]
+    reading, _ = _reading(options)
+    told = [*chosen, *([f"--columns {shlex.quote(columns)}"] if columns else [])]
+    inspect_files(files, columns=pairs(columns), layout=reading["format"], given=told)
 
 
 def _open(engine: str | None, memory: str | None) -> Engine:
@@ -225,9 +251,18 @@ def _open(engine: str | None, memory: str | None) -> Engine:
     return choose_engine(engine, memory=memory)
 
 
+def _reading(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How to read the log, and the other options."""
+    from clickmix.log.open import split_options
+
+    layout, others = split_options(options.pop("format", "auto"), options)
+    return {"format": layout, "normalise": others.pop("normalise", "")}, others
+
+
 def _count(
     log: list[str],
     engine: Engine,
+    reading: dict[str, Any],
     columns: str,
     context: str,
     max_contexts: int,
@@ -237,10 +272,12 @@ def _count(
     before: tuple[int, int] | None = None,
 ) -> Counts:
     from clickmix.counts.counts import count
+    from clickmix.counts.spelling import spelled_alike
 
     with progress_bar("reading") as progress:
         counted = count(
             log,
+            **reading,
             columns=pairs(columns),
             context=words(context),
             max_contexts=max_contexts,
@@ -254,6 +291,11 @@ def _count(
     say(f"Read {impressions - old[0]:,} impressions and {clicks - old[1]:,} clicks.")
     if before:
         say(f"Including earlier counts: {impressions:,} impressions and {clicks:,} clicks.")
+    for note in counted.notes:
+        say(str(note))
+    foreign = any(source.foreign for source in counted.sources)
+    if not (reading["normalise"] or foreign) and (alike := spelled_alike(counted.engine, counted.table)):
+        say(alike)
     for refused in counted.refused:
         say(f"Skipped bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")
     if many := many_contexts(context, counted.contexts):
@@ -266,7 +308,8 @@ def _counted_before(counts: Path) -> tuple[int, int]:
     import duckdb
 
     from clickmix.engines.duckdb import DuckDB
-    from clickmix.log.sources import file_list, unreadable
+    from clickmix.log.source import file_list
+    from clickmix.log.sources import unreadable
 
     sums = "CAST(coalesce(sum(impressions), 0) AS BIGINT), CAST(coalesce(sum(clicks), 0) AS BIGINT)"
     files = f"{file_list([str(counts)])}, hive_partitioning = false"

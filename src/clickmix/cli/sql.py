@@ -12,7 +12,10 @@ from clickmix.cli.option_text import pairs, words
 from clickmix.engines.dialects import DIALECTS
 from clickmix.errors import SettingError
 
-Statement = Annotated[Literal["counts", "refused", "histogram", "labels"], typer.Argument(help="Which statement.")]
+Statement = Annotated[
+    Literal["counts", "refused", "histogram", "labels", "ga4"],
+    typer.Argument(help="Which statement; ga4 makes a log of Google Analytics' events."),
+]
 
 
 def sql(
@@ -40,7 +43,9 @@ def sql(
         raise SettingError("--context: labels use the context of the model. Leave it out.")
     if context and statement == "refused":
         raise SettingError("--context: no row is refused for its context. Leave it out.")
-    if statement == "counts":
+    if statement == "ga4":
+        text = statements.ga4_statement(dialect, table=table or "project.analytics_1.events_*")
+    elif statement == "counts":
         text = statements.counts_statement(
             dialect, table=table or "clicks", columns=pairs(columns), context=words(context)
         )

@@ -24,7 +24,8 @@ from clickmix.corrections.empirical_bayes import GammaPrior, check_known, fit_ga
 from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
-from clickmix.groups.places import read_histogram, read_sample
+from clickmix.groups.histogram import read_histogram
+from clickmix.groups.sample import read_sample
 from clickmix.types import Progress
 
 NAME = "coec-smoothed"

@@ -23,7 +23,8 @@ from clickmix.corrections.empirical_bayes import BetaPrior, beta_interval_query,
 from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
-from clickmix.groups.places import join_small, read_histogram
+from clickmix.groups.histogram import read_histogram
+from clickmix.groups.places import join_small
 from clickmix.types import Progress
 
 NAME = "ctr-smoothed"

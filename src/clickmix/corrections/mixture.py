@@ -15,7 +15,7 @@ from clickmix.types import Progress
 
 if TYPE_CHECKING:
     from clickmix.corrections.mixture_based.fit import MixtureFit
-    from clickmix.groups.places import Histogram
+    from clickmix.groups.histogram import Histogram
 
 Prior = Literal["position", "flat"]
 Examination = Literal["pbm", "dcm", "ubm"]

@@ -12,7 +12,7 @@ from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.choose import embedded
 from clickmix.errors import InputError
-from clickmix.log.sources import kind_of
+from clickmix.log.source import kind_of
 from clickmix.types import Columns, Progress
 
 

@@ -1,7 +1,7 @@
-"""A counted log -> how many contexts it has; too many are refused.   counts -> groups
+"""Counts -> how many contexts there are; raises if there are too many.   counts -> groups
 
-Every context is fitted by itself, in Python. A session id taken for a context would bring a million of them over, so
-they are counted where the log is, before anything of their size leaves it.
+Every context is fitted by itself, in Python. A session id taken for a context would fetch a million of them, so the
+engine counts them first.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ MANY_CONTEXTS = 300
 
 
 def checked_bound(max_contexts: int) -> int:
-    """The bound, as it was given; complains if it is none."""
+    """The bound as given; raises if it is below 1."""
     if max_contexts < 1:
         raise SettingError(f"max_contexts {max_contexts}: expected a whole number from 1 on.")
     return max_contexts
 
 
 def count_contexts(engine: Engine, table: str, columns: Mapping[str, str], *, most: int | None) -> int:
-    """How many contexts a table has; more than `most` are refused. `columns` are their names and their SQL."""
+    """How many contexts a table has; raises above `most`. `columns` are their names and their SQL."""
     if not columns:
         return 1
     ((found,),) = engine.rows(f"SELECT count(*) FROM (SELECT DISTINCT {listed(columns.values())} FROM {table})")
@@ -41,7 +41,7 @@ def count_contexts(engine: Engine, table: str, columns: Mapping[str, str], *, mo
 
 
 def many_contexts(context: str, number: int) -> str:
-    """What to think of hundreds of contexts, in a sentence; nothing if there are fewer."""
+    """A warning about hundreds of contexts; empty if there are fewer."""
     if number < MANY_CONTEXTS:
         return ""
     what = "combinations" if "," in context else "values"

@@ -1,12 +1,13 @@
 """The files of a log -> the record of what was counted, so that nothing is counted twice.   log -> counts
 
-A counts file in Parquet carries the names and fingerprints of the files it was counted from; counts merged from others
-carry theirs. A fingerprint is made of a file's size and a few blocks of it: it costs nothing and moves with the file.
+A counts file in Parquet carries the names and fingerprints of the files it was counted from, and of those that were
+merged into it. A fingerprint hashes a file's size and a few of its blocks: it is cheap and moves with the file.
 """
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,24 +16,25 @@ from pathlib import Path
 
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import FormatError, InputError, SettingError
-from clickmix.log.sources import Source, file_list, file_sources
+from clickmix.log.source import Source
+from clickmix.log.sources import file_sources
 from clickmix.storage.locks import holding
 
 BLOCK = 1 << 14
 BLOCKS = 4
-SMALL = 4_096  # bytes: such files can be equal by chance, so folder and name count too
+SMALL = 4_096  # bytes: smaller files can be equal by chance, so folder and name count too
 
 
 @dataclass(frozen=True)
 class CountedFile:
-    """A file that was counted: its name then, and what it is known by."""
+    """A file that was counted: its name at the time, and its fingerprint."""
 
     name: str
     fingerprint: str
 
 
 def fingerprint(path: str | Path) -> str:
-    """What tells a file from others, whatever its name: its size, and its first, last and two inner blocks."""
+    """A hash of a file's size and its first, last and two inner blocks, whatever its name."""
     path = Path(path)
     size = path.stat().st_size
     digest = hashlib.sha256(str(size).encode())
@@ -46,7 +48,7 @@ def fingerprint(path: str | Path) -> str:
 
 
 def record_of(sources: Sequence[Source], engine: DuckDB) -> tuple[CountedFile, ...]:
-    """Every file that these sources were counted from; one that is in there twice is refused."""
+    """Every file that these sources were counted from; raises if one is in there twice."""
     seen: dict[str, str] = {}
     record = []
     for where, counted in _files(sources, engine):
@@ -61,9 +63,9 @@ def record_of(sources: Sequence[Source], engine: DuckDB) -> tuple[CountedFile, .
 
 
 def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, CountedFile]]:
-    """Each file, or those it was counted from; and in which file of the log that is."""
+    """Each file, or those it was counted from, with the file of the log that holds it."""
     for source in sources:
-        notes = dict(engine.notes(file_list(source.files))) if source.format == "parquet" else {}
+        notes = source.notes(engine)
         for file in source.files:
             where = source.shown(file)
             if file in notes:
@@ -74,14 +76,19 @@ def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, Cou
 
 @contextlib.contextmanager
 def merging(path: Path, *, lists: bool, context: Sequence[str]) -> Iterator[None]:
-    """Have a counts file to ourselves while a log is added to it; it must be one, and be counted as the log will be."""
+    """Lock a counts file while a log is added to it; raises unless it was counted the way the log will be."""
     if path.suffix != ".parquet":
         raise SettingError(f"--merge {path}: only Parquet has room for the record of counted files.")
+    if not path.exists() and glob.has_magic(str(path)):
+        raise InputError(f"--merge {path}: no such file. Name one counts file.")
+    if not path.exists():  # the first day: there is nothing to add to yet
+        yield
+        return
     if not path.is_file():
-        raise InputError(f"--merge {path}: no such file. Name one counts file; the first is made with -o.")
+        raise InputError(f"--merge {path}: not a file. Name one counts file.")
     with holding(path):
         (source,) = file_sources([path], DuckDB())
-        found = [column for column in source.types if column not in source.partitions]
+        found = source.own_columns
         kept = _kept_apart(found)
         if kept is None:
             raise InputError(
@@ -97,7 +104,7 @@ def merging(path: Path, *, lists: bool, context: Sequence[str]) -> Iterator[None
 
 
 def _kept_apart(columns: Sequence[str]) -> str | None:
-    """The settings that give a counts file these columns; None if there are none."""
+    """The settings that give a counts file these columns; None if it is not a counts file."""
     if columns == ["query_id", "list", "position", "doc_id", "impressions", "clicks"]:
         return _settings(True, ())
     if columns[:3] == ["query_id", "doc_id", "position"] and columns[3:][-2:] == ["impressions", "clicks"]:
@@ -106,7 +113,7 @@ def _kept_apart(columns: Sequence[str]) -> str | None:
 
 
 def _settings(lists: bool, context: Sequence[str]) -> str:
-    """How counts are kept apart, as the command is told."""
+    """How counts are kept apart, as options of the command."""
     return " ".join(["--lists"] * lists + [f"--context {','.join(context)}"] * bool(context))
 
 
@@ -115,7 +122,7 @@ def _told(settings: str) -> str:
 
 
 def record_text(record: Sequence[CountedFile]) -> str:
-    """The record as it stands in a counts file."""
+    """The record as text, for a counts file."""
     return json.dumps({"counted": [[counted.name, counted.fingerprint] for counted in record]})
 
 

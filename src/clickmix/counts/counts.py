@@ -1,13 +1,13 @@
 """Counts: how often each document of each query was shown, and clicked, at each position.   log -> counts -> groups
 
-The cells (query, document, position, context) live in the engine's table and never need to fit in memory; what later
-stages take from them is small: a histogram of (impressions, clicks), or the documents of a sample of queries.
+The cells (query, document, position, context) live in a table of the engine and need not fit in memory. Later stages
+take little from them: a histogram of (impressions, clicks), or the documents of a sample of queries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,14 +17,23 @@ import duckdb
 from clickmix.counts.contexts import MOST_CONTEXTS, checked_bound, count_contexts
 from clickmix.counts.counted_files import record_of, record_text
 from clickmix.counts.lists import list_counting_query
-from clickmix.engines.choose import Engines, choose_engine, embedded
+from clickmix.counts.spelling import checked_normalise, joined_query
+from clickmix.engines.choose import choose_engine, embedded
 from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import Engine
 from clickmix.engines.sql import aliased, listed, name
 from clickmix.errors import InputError, SettingError
-from clickmix.log.bad_rows import Refused, any_rejected_line, find_refused, refusal
-from clickmix.log.open import Log, checked_context, open_log
-from clickmix.log.rows import counting_query, line_by_line, odd_ids_query
-from clickmix.log.sources import Source, disagree, kind_of, unreadable
+from clickmix.log.bad_rows import find_refused
+from clickmix.log.columns import checked_context
+from clickmix.log.csv_rejects import any_rejected_line
+from clickmix.log.json_lines import odd_ids_query
+from clickmix.log.layout import Layout, Part, Roles
+from clickmix.log.layouts.counted import Counted
+from clickmix.log.open import OpenedLog, choose_layout, open_log
+from clickmix.log.refused import Note, Refused, refusal
+from clickmix.log.scan import could_be_whole, counting_query, line_by_line
+from clickmix.log.source import Frame, Source, disagree
+from clickmix.log.sources import unreadable
 from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
@@ -40,14 +49,15 @@ GOOD_KEY = "query_id IS NOT NULL AND doc_id IS NOT NULL AND position >= 1"  # NU
 class Counts:
     """Impressions and clicks per query, document, position and context, exact, in a table of the engine.
 
-    If result lists were kept apart, `by_list` is a second table: the same per query, list, document and position.
-    `contexts` is how many combinations the context columns have.
+    If result lists were kept apart, `by_list` is a second table with the same per query, list, document and position.
+    `contexts` counts the combinations of the context columns. `refused` are the bad rows, `notes` what else was odd.
     """
 
-    engine: Engines = field(repr=False)
+    engine: Engine = field(repr=False)
     table: str
     context: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
+    notes: tuple[Note, ...] = ()
     by_list: str | None = None
     sources: tuple[Source, ...] = field(default=(), repr=False)
     contexts: int = 1
@@ -62,31 +72,32 @@ class Counts:
         clicks: Sequence[int] | np.ndarray[Any, Any],
         **context: Sequence[Any] | np.ndarray[Any, Any],
     ) -> Counts:
-        """Counts from columns at hand; context columns by name."""
-        import numpy as np  # late: to read a log takes none
+        """Build counts from columns; context columns by name."""
+        import numpy as np  # late: reading a log does not need it
 
         checked_context(tuple(context))
         engine = DuckDB()
         given = (query_id, doc_id, position, impressions, clicks)
         named = zip(("query_id", "doc_id", "position", "impressions", "clicks"), given, strict=True)
         engine.register("given", {key: np.asarray(value) for key, value in (*named, *context.items())})
-        source = Source("frame", (), engine.types("given"), frame="given")
-        return _scanned(Log((source,), {}, tuple(context)), engine, bad_rows="fail", most=None, progress=None)
+        source, roles = Frame(engine.types("given"), registered="given"), Roles(context=tuple(context))
+        log = OpenedLog((source,), (Part(source, Counted(), roles),), roles)
+        return _scanned(log, engine, bad_rows="fail", most=None, progress=None)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns that name a cell's place: position, then the context columns."""
+        """The columns that make a place: position, then the context columns."""
         return ("position", *self.context)
 
     @cached_property
-    def patterns(self) -> str:
+    def histogram(self) -> str:
         """A small table: how many `documents` had how many impressions and clicks at each place (k0, k1, ...)."""
         ordinals = listed(str(i + 1) for i in range(len(self.keys) + 2))
         columns = f"{aliased(self.keys)}, impressions, clicks, count(*) AS documents"
         return self.engine.keep(f"SELECT {columns} FROM {self.table} GROUP BY {ordinals}")
 
     def cells(self) -> Columns:
-        """All cells as numpy columns, in order. For logs that fit in memory."""
+        """All cells as numpy columns, in order; they must fit in memory."""
         return self.engine.fetch(self.query())
 
     def query(self) -> str:
@@ -112,9 +123,9 @@ class Counts:
         return impressions, clicks
 
     def write(self, path: str | Path) -> int:
-        """Write a counts file, which is itself a log, list by list if lists are kept; says how many cells it has.
+        """Write a counts file, which is itself a log, list by list if lists are kept; returns the number of cells.
 
-        In Parquet it carries the record of the files that were counted, so that none is counted twice.
+        A Parquet file carries the record of the files that were counted, so that none is counted twice.
         """
         files = [source for source in self.sources if source.files]
         note = record_text(record_of(files, self.engine.embedded)) if files and self.engine.embedded else ""
@@ -125,35 +136,47 @@ class Counts:
 def count(
     log: object,
     *,
+    format: str | Layout = "auto",
     columns: Mapping[str, str] | None = None,
-    context: Sequence[str] = (),
+    context: str | Sequence[str] = (),
     max_contexts: int = MOST_CONTEXTS,
     bad_rows: BadRows = "fail",
     memory: str | None = None,
     lists: bool = False,
+    normalise: str | Sequence[str] = (),
     engine: object = None,
     progress: Progress | None = None,
+    **options: Any,
 ) -> Counts:
     """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow, DuckDB or Spark.
 
-    With `lists`, result lists are kept apart; that needs session_id, or counts that were made so. `engine` says who
-    counts: DuckDB by default, "spark", a SparkSession, or "postgresql://...", whose tables are logs.
+    `format` names the layout, which has `options` of its own; it is recognised by default. With `lists`, result lists
+    are kept apart, which needs session_id, or counts made that way. `normalise` joins spellings of a query that differ
+    only in case, space or unicode. `engine` says who counts: DuckDB by default, "spark", a SparkSession, or
+    "postgresql://...", whose tables are logs.
     """
     if bad_rows not in ("fail", "skip"):
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
-    most = checked_bound(max_contexts)
+    most, ignored = checked_bound(max_contexts), checked_normalise(normalise)
+    layout = choose_layout(format, **options)
     chosen = choose_engine(engine, log=log, memory=memory)
     if lists:
         embedded(chosen, of="keeping result lists apart (dcm, ubm)")
-    opened = open_log(log, engine=chosen, columns=columns, context=context, lists=lists)
-    if chosen.embedded is not None:
-        record_of(
-            [source for source in opened.sources if source.files], chosen.embedded
-        )  # copies and overlaps are refused
-    return _scanned(opened, chosen, bad_rows=bad_rows, most=most, progress=progress)
+    opened = open_log(log, engine=chosen, layout=layout, columns=columns, context=context, lists=lists)
+    if chosen.embedded is not None:  # raises on copies and overlaps
+        record_of([source for source in opened.sources if source.files], chosen.embedded)
+    return _scanned(opened, chosen, bad_rows=bad_rows, most=most, progress=progress, normalise=ignored)
 
 
-def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, most: int | None, progress: Progress | None) -> Counts:
+def _scanned(
+    log: OpenedLog,
+    engine: Engine,
+    *,
+    bad_rows: BadRows,
+    most: int | None,
+    progress: Progress | None,
+    normalise: Sequence[str] = (),
+) -> Counts:
     skip = bad_rows == "skip"
     try:
         table = _counted(log, engine, skip=skip, progress=progress)
@@ -163,72 +186,77 @@ def _scanned(log: Log, engine: Engines, *, bad_rows: BadRows, most: int | None, 
         raise _unscannable(log, engine, error) from None
     if not seen.impressions:
         every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
+        raise InputError(f"{log}: the log is empty.{every} Expected one row per impression.")
+    if seen.impressions > LARGEST_TOTAL:  # no later sum can overflow: clicks are never more
         raise InputError(
-            f"{', '.join(map(str, log.sources))}: the log is empty.{every} Expected one row per impression."
-        )
-    if seen.impressions > LARGEST_TOTAL:  # no sum of a later stage can overflow: clicks are never more
-        raise InputError(
-            f"{', '.join(map(str, log.sources))}: the impressions add up to {seen.impressions}, more than "
+            f"{log}: the impressions add up to {seen.impressions}, more than "
             f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
         )
     cleaned = _cleaned(log, engine, table, seen)
-    if not log.lists:
-        contexts = count_contexts(engine, cleaned, {column: name(column) for column in log.context}, most=most)
-        return Counts(engine, cleaned, log.context, refused, sources=log.sources, contexts=contexts)
-    return Counts(engine, _added_up(engine, cleaned), (), refused, cleaned, log.sources)
+    if "unicode" in normalise and any(source.foreign for source in log.sources):
+        raise SettingError("normalise 'unicode': only DuckDB can do that. Leave it out, or give files.")
+    if normalise and engine.types(cleaned)["query_id"] == "VARCHAR":
+        keys = ["doc_id", "position", *(["list"] if log.roles.lists else map(name, log.roles.context))]
+        cleaned = engine.keep(joined_query(cleaned, normalise, keys))
+    if log.roles.lists:
+        table = _added_up(engine, cleaned)
+        return Counts(engine, table, (), refused, log.notes, cleaned, log.sources)
+    contexts = count_contexts(engine, cleaned, {column: name(column) for column in log.roles.context}, most=most)
+    return Counts(engine, cleaned, log.roles.context, refused, log.notes, None, log.sources, contexts)
 
 
-def _counted(log: Log, engine: Engines, *, skip: bool, progress: Progress | None) -> str:
-    """All sources counted; NDJSON line by line where the fast way stops, or may have taken something for an id."""
+def _counted(log: OpenedLog, engine: Engine, *, skip: bool, progress: Progress | None) -> str:
+    """Count all parts; line by line if the fast reader stopped, or may have taken something else for an id."""
     if engine.embedded is None:
         return engine.keep(_scan(log, skip=skip), progress=progress)
-    ndjson = any(source.format == "ndjson" for source in log.sources)
+    lenient = any(part.source.lenient for part in log.parts)
     try:
         table = _kept(log, engine.embedded, skip=skip, progress=progress)
-        if not ndjson or not engine.rows(odd_ids_query(table)):
+        if not lenient or not engine.rows(odd_ids_query(table)):
             return table
         engine.forget(table)
     except duckdb.InvalidInputException:
-        if not (skip and ndjson):
+        if not (skip and lenient):
             raise
-    return engine.keep(_scan(line_by_line(log, engine.embedded), skip=skip), progress=progress)
+    slow = tuple(line_by_line(part, engine.embedded, f"lines_{i}") for i, part in enumerate(log.parts))
+    return engine.keep(_scan(replace(log, parts=slow), skip=skip), progress=progress)
 
 
-def _kept(log: Log, engine: DuckDB, *, skip: bool, progress: Progress | None) -> str:
-    """All sources counted the fast way, with positions of 16 bits; with wider ones where those do not do."""
+def _kept(log: OpenedLog, engine: DuckDB, *, skip: bool, progress: Progress | None) -> str:
+    """Count all parts the fast way, with positions of 16 bits, or with wider ones if one does not fit."""
     try:
         return engine.keep(_scan(log, skip=skip, narrow=True), progress=progress)
     except duckdb.ConversionException:
         return engine.keep(_scan(log, skip=skip), progress=progress)
 
 
-def _added_up(engine: Engines, by_list: str) -> str:
-    """What every correction needs of a table by list."""
+def _added_up(engine: Engine, by_list: str) -> str:
+    """The counts of a table by list, summed over lists."""
     return engine.keep(
         "SELECT query_id, doc_id, position, CAST(sum(impressions) AS BIGINT) AS impressions, "
         f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {by_list} GROUP BY query_id, doc_id, position"
     )
 
 
-def _unscannable(log: Log, engine: Engines, error: duckdb.Error) -> InputError:
-    """Why a log could not be read: lines that cannot be cut into columns, or what the reader said."""
+def _unscannable(log: OpenedLog, engine: Engine, error: duckdb.Error) -> InputError:
+    """Why a log could not be read: lines that cannot be split into columns, or the reader's own words."""
     try:
-        refused = find_refused(log, engine) if isinstance(error, duckdb.InvalidInputException) else []
+        refused = find_refused(log.parts, engine) if isinstance(error, duckdb.InvalidInputException) else []
     except duckdb.Error as again:
-        return unreadable(", ".join(map(str, log.sources)), again)
-    return refusal(refused) if refused else unreadable(", ".join(map(str, log.sources)), error)
+        return unreadable(str(log), again)
+    return refusal(refused) if refused else unreadable(str(log), error)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What one look at the counted table tells: impressions in all, cells that say nothing, rows that are bad."""
+    """What one look at the counted table shows: impressions in all, and whether there are empty or bad cells."""
 
     impressions: int
     empty: bool
     bad: bool
 
 
-def _look(log: Log, engine: Engines, table: str) -> _Seen:
+def _look(log: OpenedLog, engine: Engine, table: str) -> _Seen:
     ((impressions, fewest, bad),) = engine.rows(
         f"SELECT sum(CASE WHEN {_good_key(log)} THEN impressions END), min(impressions), "
         f"max(CASE WHEN {_good_key(log)} THEN 0 ELSE 1 END) FROM {table}"
@@ -236,18 +264,18 @@ def _look(log: Log, engine: Engines, table: str) -> _Seen:
     return _Seen(int(impressions or 0), fewest == 0, bad == 1)
 
 
-def _good_key(log: Log) -> str:
-    return f"{GOOD_KEY} AND list IS NOT NULL" if log.lists else GOOD_KEY
+def _good_key(log: OpenedLog) -> str:
+    return f"{GOOD_KEY} AND list IS NOT NULL" if log.roles.lists else GOOD_KEY
 
 
-def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
-    """The table as later stages want it: no bad or empty cells, plain integers. Most logs are so already."""
+def _cleaned(log: OpenedLog, engine: Engine, table: str, seen: _Seen) -> str:
+    """The table as later stages want it: no bad or empty cells, plain integers. Most logs already are."""
     types = engine.types(table)
     whole = [role for role in ("query_id", "doc_id") if _was_whole(log, engine, table, role, types[role])]
     whole += [column for column in ("impressions", "clicks") if types[column] != "BIGINT"]  # sums are wider
     if not (whole or seen.empty or seen.bad):
         return table
-    more = ["list"] if log.lists else map(name, log.context)
+    more = ["list"] if log.roles.lists else map(name, log.roles.context)
     columns = ["query_id", "doc_id", "position", *more, "impressions", "clicks"]
     selected = (f"CAST({column} AS BIGINT) AS {column}" if column in whole else column for column in columns)
     cleaned = engine.keep(f"SELECT {listed(selected)} FROM {table} WHERE {_good_key(log)} AND impressions > 0")
@@ -255,43 +283,42 @@ def _cleaned(log: Log, engine: Engines, table: str, seen: _Seen) -> str:
     return cleaned
 
 
-def _scan(log: Log, *, skip: bool, narrow: bool = False) -> str:
-    """The query that counts all sources together; ids become text where sources disagree."""
+def _scan(log: OpenedLog, *, skip: bool, narrow: bool = False) -> str:
+    """The query that counts all parts together; ids become text where parts disagree."""
     text_ids = {
-        role: disagree({source.types[log.column(role)] for source in log.sources}) for role in ("query_id", "doc_id")
+        role: disagree({part.source.types[part.column(role)] for part in log.parts}) for role in ("query_id", "doc_id")
     }
-    if log.lists:
-        queries = [list_counting_query(source, log, skip=skip, text_ids=text_ids) for source in log.sources]
+    if log.roles.lists:
+        queries = [list_counting_query(part, skip=skip, text_ids=text_ids) for part in log.parts]
     else:
-        queries = [counting_query(source, log, skip=skip, text_ids=text_ids, narrow=narrow) for source in log.sources]
-    more = ["list"] if log.lists else [name(column) for column in log.context]
+        queries = [counting_query(part, skip=skip, text_ids=text_ids, narrow=narrow) for part in log.parts]
+    more = ["list"] if log.roles.lists else [name(column) for column in log.roles.context]
     keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
-    alone = len(queries) == 1 and not log.lists  # one list can come out in two parts: a row of it stood there twice
+    alone = len(queries) == 1 and not log.roles.lists  # one list can come out twice, if a row of it is repeated
     union = " UNION ALL ".join(f"({query})" for query in queries)
     united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({union}) GROUP BY {keys}"
     values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
     return f"SELECT {values}, impressions, clicks FROM ({united})"
 
 
-def _refuse(log: Log, engine: Engines, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
-    """Only when there are refused rows, read the log again to name them."""
+def _refuse(log: OpenedLog, engine: Engine, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
+    """If rows were refused, read the log again to name them."""
     cut = skip and engine.embedded is not None and any_rejected_line(engine.embedded)
     if not seen.bad and not cut:
         return ()
-    refused = find_refused(log, engine)
+    refused = find_refused(log.parts, engine)
     if not skip:
         raise refusal(refused)
     return tuple(refused)
 
 
-def _was_whole(log: Log, engine: Engines, table: str, role: str, stored: str) -> bool:
-    """Whether ids from text formats become integers again: when every one of them is written as a plain integer.
+def _was_whole(log: OpenedLog, engine: Engine, table: str, role: str, stored: str) -> bool:
+    """Whether ids from text formats become integers again: if every one is written as a plain integer.
 
-    Only then does nothing get lost: 007 or +7 would not come back as they were.
+    Otherwise something would be lost: 007 and +7 would not come back as they were.
     """
-    could_be = all(source.untyped or kind_of(source.types[log.column(role)]) != "text" for source in log.sources)
-    if not could_be or stored != "VARCHAR":
+    if stored != "VARCHAR" or not all(could_be_whole(part, role) for part in log.parts):
         return False
     query = f"SELECT 1 FROM {table} WHERE {GOOD_KEY} AND NOT regexp_matches({role}, '{CANONICAL_INTEGER}') LIMIT 1"
     return not engine.rows(query)

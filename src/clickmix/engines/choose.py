@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import ENGINES, Engine, EngineKind
 from clickmix.errors import SettingError
 
 DEFAULT = "duckdb"
-Engines: TypeAlias = Engine
 
 
 def choose_engine(engine: object = None, *, log: object = None, memory: str | None = None) -> Engine:

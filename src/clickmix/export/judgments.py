@@ -20,7 +20,8 @@ from clickmix.errors import InputError, SettingError
 from clickmix.export.grades import SCALE, Gain, check_scale, cuts, grade_sql
 from clickmix.export.target import Exported, Takes
 from clickmix.log.paths import find_files
-from clickmix.log.sources import Source, file_sources, kind_of, unreadable
+from clickmix.log.source import Source, kind_of
+from clickmix.log.sources import file_sources, unreadable
 from clickmix.registry import Option
 from clickmix.storage.atomic import replacing, write_failure
 
@@ -248,7 +249,7 @@ def _read(source: Source) -> str:
     columns.append(f"CAST({text} AS VARCHAR) AS query")
     for column in NUMBERS:
         # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
-        found = f"concat({column}, '')" if source.format in ("csv", "ndjson") else column
+        found = f"concat({column}, '')" if source.is_text else column
         columns.append(f"TRY_CAST({found if column in source.types else 'NULL'} AS DOUBLE) AS {column}")
     return f"SELECT {listed(columns)} FROM {source.table()}"
 

@@ -11,12 +11,16 @@ from clickmix.engines.dialects import printed
 from clickmix.engines.engine import Table
 from clickmix.engines.sql import listed, name
 from clickmix.errors import SettingError
-from clickmix.groups.histogram_files import histogram_query
-from clickmix.log.bad_rows import kinds_query
-from clickmix.log.open import KEYS, RAW, Log, checked_columns, checked_context
-from clickmix.log.rows import counting_query
-from clickmix.log.sources import Source, table_source
+from clickmix.groups.histogram import histogram_query
+from clickmix.log.bad_rows import reasons_query
+from clickmix.log.columns import checked_columns, checked_context
+from clickmix.log.layout import Part, Roles
+from clickmix.log.layouts.ga4 import BIGQUERY
+from clickmix.log.layouts.rows import Rows
+from clickmix.log.scan import counting_query
+from clickmix.log.sources import table_source
 
+READ = ("query_id", "doc_id", "position", "clicked")
 # A part of a table's name: in quotation marks of either kind, or plain.
 PART = r"""(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^."`]+)"""
 
@@ -25,8 +29,8 @@ def counts_statement(
     dialect: str, *, table: str = "clicks", columns: Mapping[str, str] | None = None, context: Sequence[str] = ()
 ) -> str:
     """Counts a raw log: one row per query, document, position and context; refused rows are left out."""
-    source, log = _assumed(table, columns or {}, context)
-    counted = counting_query(source, log, skip=True, text_ids={"query_id": False, "doc_id": False})
+    part = _assumed(table, columns or {}, context)
+    counted = counting_query(part, skip=True, text_ids={"query_id": False, "doc_id": False})
     keys = listed(["query_id", "doc_id", "position", *map(name, context)])
     statement = f"SELECT {keys}, impressions, clicks FROM ({counted}) WHERE {GOOD_KEY} AND impressions > 0"
     return printed(statement, dialect, quoted=_quoted_parts(table))
@@ -34,7 +38,16 @@ def counts_statement(
 
 def refused_statement(dialect: str, *, table: str = "clicks", columns: Mapping[str, str] | None = None) -> str:
     """How many rows of a raw log are refused, by reason."""
-    return printed(kinds_query(*_assumed(table, columns or {}, ())), dialect, quoted=_quoted_parts(table))
+    return printed(reasons_query(_assumed(table, columns or {}, ())), dialect, quoted=_quoted_parts(table))
+
+
+def ga4_statement(dialect: str, *, table: str, base: int = 0) -> str:
+    """Impressions from the events of Google Analytics 4, with the columns of a raw log; BigQuery is where they are."""
+    if dialect != "bigquery":
+        raise SettingError(f"dialect {dialect!r}: Google Analytics exports to BigQuery. Use --dialect bigquery.")
+    if "`" in table:
+        raise SettingError(f"table {table!r}: give the name without backticks, as project.analytics_1.events_*.")
+    return BIGQUERY.format(table=f"`{table}`", base=base)
 
 
 def histogram_statement(dialect: str, *, table: str = "counts", context: Sequence[str] = ()) -> str:
@@ -47,17 +60,17 @@ def labels_statement(dialect: str, fitted: MixtureFit, *, table: str = "counts")
     return printed(fitted.statement(_named(table)), dialect, quoted=_quoted_parts(table))
 
 
-def _assumed(table: str, columns: Mapping[str, str], context: Sequence[str]) -> tuple[Source, Log]:
+def _assumed(table: str, columns: Mapping[str, str], context: Sequence[str]) -> Part:
     """A log nobody has looked at: ids of any kind, whole positions, clicked a number or a truth value."""
     for role in checked_columns(columns):
-        if role not in (*KEYS, *RAW):
+        if role not in READ:
             raise SettingError(
-                f"columns: {role!r} is not read by this statement. It is for raw logs: {', '.join((*KEYS, *RAW))}."
+                f"columns: {role!r} is not read by this statement. It is for raw logs: {', '.join(READ)}."
             )
-    log = Log((), columns, checked_context(context))
+    roles = Roles(columns, checked_context(context))
     kinds = {"query_id": "BIGINT", "doc_id": "BIGINT", "position": "BIGINT", "clicked": "UNKNOWN"}
-    types = {log.column(role): kind for role, kind in kinds.items()}
-    return table_source(Table(table, _named(table), types)), log
+    types = {roles.column(role): kind for role, kind in kinds.items()}
+    return Part(table_source(Table(table, _named(table), types)), Rows(), roles)
 
 
 def _named(table: str) -> str:

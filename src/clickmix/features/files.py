@@ -23,12 +23,12 @@ from clickmix.features.ids import checked_ids, id_sql
 from clickmix.features.letor_lines import LARGEST_GRADE
 from clickmix.features.split import KEYS, Split, default_names, offsets_of, refuse_repeated, row_of_scattered_query
 from clickmix.log.paths import find_files
-from clickmix.log.sources import Source, file_sources, frame_source, kind_of, unreadable
+from clickmix.log.source import Source, kind_of
+from clickmix.log.sources import file_sources, frame_source, unreadable
 from clickmix.storage.atomic import replacing, write_failure
 from clickmix.types import Columns
 
 COLUMNS_AT_ONCE = 16  # read side by side: bounds the memory beyond the matrix itself
-TEXT_FORMATS = ("csv", "ndjson")
 EXPECTED = "Expected query_id, doc_id and one column per feature"
 
 
@@ -78,7 +78,7 @@ def read_columns(
 ) -> tuple[Any, Any, NDArray[np.int8], NDArray[np.float32], tuple[str, ...]]:
     """Query ids, document ids, grades (0 if there are none), features, and the names of the features."""
     where = str(source) if source.files else "the features"
-    found = [column for column in source.types if column not in source.partitions]
+    found = source.own_columns
     names = _feature_names(where, found, graded=graded)
     try:
         with engine.in_order():
@@ -124,7 +124,7 @@ def _feature_names(where: str, found: Sequence[str], *, graded: bool) -> tuple[s
 def _number(source: Source, column: str, type: str = "DOUBLE") -> str:
     """SQL for a column as numbers: NaN if the value is missing, NULL if it is not a number."""
     quoted = text = name(column)
-    if source.format in TEXT_FORMATS or kind_of(source.types[column]) == "text":
+    if source.is_text or kind_of(source.types[column]) == "text":
         # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
         text = f"nullif(trim(concat({quoted}, '')), '')"
     return f"CASE WHEN {text} IS NULL THEN 'nan'::{type} ELSE TRY_CAST({text} AS {type}) END AS {quoted}"
@@ -133,7 +133,7 @@ def _number(source: Source, column: str, type: str = "DOUBLE") -> str:
 def _features(where: str, source: Source, engine: DuckDB, names: tuple[str, ...], rows: int) -> NDArray[np.float32]:
     features = np.empty((rows, len(names)), np.float32)
     # Text is parsed as a whole, whatever is asked for: once is enough.
-    step = len(names) if source.format in TEXT_FORMATS else COLUMNS_AT_ONCE
+    step = len(names) if source.is_text else COLUMNS_AT_ONCE
     for first in range(0, len(names), step):
         chosen = names[first : first + step]
         selected = listed(_number(source, column, "FLOAT") for column in chosen)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import name
 from clickmix.errors import InputError
-from clickmix.log.sources import Source, is_wide, kind_of
+from clickmix.log.source import Source, is_wide, kind_of
 
 Ids = NDArray[np.int64] | NDArray[np.uint64] | NDArray[np.str_]
 WHOLE = ("BIGINT", "UBIGINT")
@@ -22,7 +22,7 @@ WHOLE = ("BIGINT", "UBIGINT")
 def id_sql(source: Source, column: str, engine: DuckDB) -> str:
     """SQL that selects a column of ids. Text formats have no types: there ids are whole numbers if all look like it."""
     type, quoted = source.types[column], name(column)
-    if source.format in ("csv", "ndjson"):
+    if source.is_text:
         whole = f"bool_and(regexp_full_match({quoted}, '0|-?[1-9][0-9]*'))"
         type = engine.rows(f"SELECT CASE WHEN {whole} THEN {_widest(quoted)} END FROM {source.table()}")[0][0]
     elif kind_of(type) != "integer":

@@ -18,7 +18,8 @@ from clickmix.engines.sql import listed
 from clickmix.errors import InputError
 from clickmix.features.ids import Ids, checked_ids, id_sql
 from clickmix.log.paths import are_paths, find_files
-from clickmix.log.sources import Source, file_sources, frame_source, unreadable
+from clickmix.log.source import Source
+from clickmix.log.sources import file_sources, frame_source, unreadable
 
 NAMES = ("query_id", "doc_id", "relevance")
 EXPECTED = "Expected query_id, doc_id and relevance, as `clickmix debias` writes them."
@@ -59,7 +60,7 @@ def _from_tables(labels: Any) -> LabelColumns:
             table = source.table()
             ids = [id_sql(source, column, engine) for column in NAMES[:2]]
             # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
-            text = "concat(relevance, '')" if source.format in ("csv", "ndjson") else "relevance"
+            text = "concat(relevance, '')" if source.is_text else "relevance"
             with engine.in_order():
                 columns = engine.fetch(f"SELECT {listed(ids)}, TRY_CAST({text} AS DOUBLE) AS relevance FROM {table}")
                 shown = None

@@ -1,30 +1,22 @@
-"""Groups: which cells share one chance of being examined.   counts -> groups -> mixtures
+"""Places: a position, crossed with the context columns. Which of them share a group, and which is nearest.
 
-A place is a position, crossed with the context columns. Under the position-based model every place is a group of its
-own, unless it holds too few documents to be fitted: then it is joined to a neighbour.
+counts -> groups -> mixtures. Under the position-based model each place is its own group. A place with too few documents
+to fit joins a neighbour.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from clickmix.counts.counts import Counts
-from clickmix.engines.sql import aliased, aliases, listed
-from clickmix.log.sources import kind_of
+from clickmix.engines.sql import aliases, listed
 from clickmix.types import Ints
 
 SMALLEST_GROUP = 30  # documents
-LOOK_CELLS = 50_000  # what tells whether documents move
-SAMPLE_CELLS = 400_000  # what fixes a few hundred parameters well; all labels are still computed from all cells
-
-HASHED_TO = 2**31 - 1  # a prime
-# A prime times the golden ratio, and times the root of two less one: what differs by one ends up far apart.
-SPREAD = (1_327_217_885, 889_516_852)
 
 
 class Place(NamedTuple):
@@ -34,7 +26,7 @@ class Place(NamedTuple):
     context: tuple[str, ...] = ()
 
     def describe(self, context_names: Sequence[str]) -> str:
-        """In words.
+        """The place in words.
 
         >>> Place(3, ("mobile",)).describe(["device"])
         'position 3, device mobile'
@@ -43,123 +35,19 @@ class Place(NamedTuple):
         return ", ".join([f"position {self.position}", *parts])
 
 
-@dataclass(frozen=True)
-class Histogram:
-    """How many documents had how many impressions and clicks at each place: all that separate fits need of a log."""
-
-    places: tuple[Place, ...]
-    place: Ints
-    impressions: Ints
-    clicks: Ints
-    documents: Ints
-    context: tuple[str, ...] = ()
-
-    def total(self, column: Ints) -> Ints:
-        """Sums per place, each row as often as it has documents."""
-        sums = np.zeros(len(self.places), dtype=np.int64)
-        np.add.at(sums, self.place, column * self.documents)  # whole numbers, exact beyond 2^53
-        return sums
-
-
-@dataclass(frozen=True)
-class Sample:
-    """All cells of some documents, document by document."""
-
-    document: Ints
-    place: Ints
-    impressions: Ints
-    clicks: Ints
-
-
-def read_histogram(counts: Counts) -> Histogram:
-    """Ask the engine for the histogram: a few thousand rows, however long the log."""
-    keys = listed([*aliases(counts.keys), "impressions", "clicks"])
-    columns = counts.engine.fetch(f"SELECT {keys}, documents FROM {counts.patterns} ORDER BY {keys}")
-    return make_histogram(columns, counts.context)
-
-
-def make_histogram(columns: dict[str, Ints], context: Sequence[str]) -> Histogram:
-    """From columns impressions, clicks, documents and k0, k1, ...: position and those of the context, in order."""
-    places, place = places_of(columns, context)
-    return Histogram(
-        places, place, columns["impressions"], columns["clicks"], columns["documents"], context=tuple(context)
-    )
-
-
-def cells_query(counts: Counts, where: str = "") -> str:
-    """SQL for the cells, their keys under names of ours: k0 is the position, k1 the first column of the context."""
-    return (
-        f"(SELECT query_id, doc_id, {aliased(counts.keys)}, impressions, clicks FROM {counts.table} {where}) AS cells"
-    )
-
-
-def read_moving(counts: Counts, histogram: Histogram) -> float:
-    """The share of documents seen at more than one place, of a sample."""
-    ((moving,),) = counts.engine.rows(
-        "SELECT avg(CASE WHEN cells > 1 THEN 1.0 ELSE 0.0 END) FROM (SELECT count(*) AS cells "
-        f"FROM {counts.table} {_sampled(counts, histogram, LOOK_CELLS)} GROUP BY query_id, doc_id)"
-    )
-    return float(moving)
-
-
-def _sampled(counts: Counts, histogram: Histogram, cells: int) -> str:
-    """SQL that keeps a sample of documents with about so many cells, the same ones every time."""
-    share = min(1.0, cells / int(histogram.documents.sum()))
-    return "" if share == 1.0 else f"WHERE {_chosen(counts, share, 'query_id', 'doc_id')}"
-
-
-def _chosen(counts: Counts, share: float, *keys: str) -> str:
-    """SQL that is true for about this share of what the keys name, the same ones on every engine.
-
-    Whole numbers are spread by multiplication; texts by MD5, which every engine knows.
-    """
-    types = counts.engine.types(counts.table)
-    if all(kind_of(types[key]) == "integer" for key in keys):
-        spread = " + ".join(f"{_small(key, types[key])} * {by}" for key, by in zip(keys, SPREAD, strict=False))
-        return f"abs({spread}) % {HASHED_TO} < {round(share * HASHED_TO)}"
-    texts = ", '/', ".join(f"CAST({key} AS VARCHAR)" for key in keys)
-    return f"left(md5(concat({texts})), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
-
-
-def _small(key: str, type: str) -> str:
-    """A whole number as one that can be multiplied; to divide those that can be already would only take time."""
-    return f"CAST({key} AS BIGINT)" if type in ("SMALLINT", "INTEGER") else f"CAST({key} % {HASHED_TO} AS BIGINT)"
-
-
-def sample_queries(counts: Counts, share: float) -> Counts:
-    """The counts of about this share of the queries, each with all its cells."""
-    if share >= 1:
-        return counts
-    chosen = _chosen(counts, share, "query_id")
-    return replace(counts, table=counts.engine.keep(f"SELECT * FROM {counts.table} WHERE {chosen}"))
-
-
-def read_sample(counts: Counts, histogram: Histogram) -> Sample:
-    """Ask the engine for a sample of documents, each with all its cells."""
-    keys = listed(aliases(counts.keys))
-    columns = counts.engine.fetch(
-        f"SELECT dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, {keys}, impressions, clicks "
-        f"FROM {cells_query(counts, _sampled(counts, histogram, SAMPLE_CELLS))} ORDER BY document, {keys}"
-    )
-    places, place = places_of(columns, counts.context)
-    index = {key: i for i, key in enumerate(histogram.places)}
-    known = np.array([index[key] for key in places], dtype=np.int64)
-    return Sample(columns["document"], known[place], columns["impressions"], columns["clicks"])
-
-
 def read_places(counts: Counts) -> tuple[Place, ...]:
-    """The places of a log, in order."""
+    """All places of a log, in order."""
     keys = listed(aliases(counts.keys))
-    columns = counts.engine.fetch(f"SELECT DISTINCT {keys} FROM {counts.patterns} ORDER BY {keys}")
+    columns = counts.engine.fetch(f"SELECT DISTINCT {keys} FROM {counts.histogram} ORDER BY {keys}")
     return places_of(columns, counts.context)[0]
 
 
 def join_small(places: Sequence[Place], documents: Sequence[int], *, smallest: int = SMALLEST_GROUP) -> list[int]:
     """The group of each place. A place with fewer than `smallest` documents joins a neighbour:
 
-    1. a context with too few documents in all its positions together is read as the context with the most;
-    2. from the last position up, a place too small joins the one above it in its context;
-    3. a first position still too small joins the one below.
+    1. a context whose positions together have too few documents is treated as the context with the most;
+    2. from the last position up, a small place joins the one above it in the same context;
+    3. a first position that is still too small joins the one below.
 
     >>> join_small([Place(1), Place(2), Place(3)], [90, 40, 3], smallest=10)
     [0, 1, 1]
@@ -195,7 +83,7 @@ def _readable_contexts(
 
 
 def _blocks(sizes: Sequence[int], smallest: int) -> list[int]:
-    """Number of the block of each position: from the last one up, positions wait until they are enough together."""
+    """The block of each position: from the last one up, positions collect until they have enough documents."""
     merged: list[list[int]] = []
     waiting: list[int] = []
     for i in reversed(range(len(sizes))):
@@ -209,7 +97,7 @@ def _blocks(sizes: Sequence[int], smallest: int) -> list[int]:
 
 
 def nearest(place: Place, among: Sequence[Place]) -> int:
-    """Which of some places stands for another one: in the same context, if it is there, the nearest position.
+    """The index of the place that stands in for another: same context if possible, then the nearest position.
 
     >>> nearest(Place(9), [Place(1), Place(5), Place(20)])
     1
@@ -224,7 +112,7 @@ def nearest(place: Place, among: Sequence[Place]) -> int:
 
 
 def nearest_changes(places: Iterable[Place]) -> list[int]:
-    """The positions from which on another one is the nearest, in any of the contexts; the first of them is 1.
+    """Positions at which the nearest known position changes, in any context; the first is 1.
 
     >>> nearest_changes([Place(1), Place(2), Place(9)])
     [1, 2, 6]
@@ -233,14 +121,14 @@ def nearest_changes(places: Iterable[Place]) -> list[int]:
     for place in places:
         positions.setdefault(place.context, set()).add(place.position)
     pairs = (pair for known in positions.values() for pair in itertools.pairwise(sorted(known)))
-    return sorted({1, *((above + below) // 2 + 1 for above, below in pairs)})  # halfway, the upper one is taken
+    return sorted({1, *((above + below) // 2 + 1 for above, below in pairs)})  # a tie goes to the upper position
 
 
 def places_of(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[Place, ...], Ints]:
-    """The distinct places of some rows (k0, k1, ...), in order, and which of them each row belongs to."""
+    """The distinct places in columns k0, k1, ..., in order, and the place of each row."""
     position, *keys = (columns[alias] for alias in aliases(["position", *context]))
     codes = np.unique(position, return_inverse=True)[1]
-    for key in keys:  # as objects: numpy's own texts forget a NUL at the end
+    for key in keys:  # as objects: numpy's text type drops a trailing NUL
         values, code = np.unique(key.astype(object), return_inverse=True)
         codes = np.unique(codes * len(values) + code, return_inverse=True)[1]
     _, first, place = np.unique(codes, return_index=True, return_inverse=True)

@@ -10,8 +10,8 @@ import duckdb
 from clickmix.corrections.labels import Labels
 from clickmix.engines.engine import Engine
 from clickmix.errors import InputError
-from clickmix.log.open import find_sources
-from clickmix.log.sources import Source, kind_of, unreadable
+from clickmix.log.source import Source, kind_of
+from clickmix.log.sources import find_sources, unreadable
 
 MOST_EXAMPLES = 20
 TOLD = 3  # in a sentence each
@@ -119,4 +119,4 @@ def _number(old: Source) -> str:
 
 
 def _is_text(old: Source) -> bool:
-    return old.untyped or old.format == "ndjson"
+    return old.untyped or old.is_text

@@ -19,19 +19,13 @@ from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.mixture_based.label_sql import labels_query
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliases, listed
+from clickmix.groups.histogram import Histogram, observations_of, read_histogram
 from clickmix.groups.observations import Observations
-from clickmix.groups.places import (
-    SMALLEST_GROUP,
-    Histogram,
-    Place,
-    cells_query,
-    places_of,
-    read_histogram,
-    sample_queries,
-)
+from clickmix.groups.places import SMALLEST_GROUP, Place, places_of
+from clickmix.groups.sample import cells_query, sample_queries
 from clickmix.judging.misfit import Misfit, find_misfits
 from clickmix.judging.rate_gaps import RateGap, compare_rates
-from clickmix.mixtures.group import Group, observations_of
+from clickmix.mixtures.group import Group
 from clickmix.mixtures.kinds.kind import GRADES, MIXTURES, STRONG
 from clickmix.types import Ints
 

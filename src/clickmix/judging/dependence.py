@@ -18,7 +18,7 @@ from scipy import stats
 from clickmix.counts.lists import sessions_query
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import InputError
-from clickmix.log.open import is_counted, open_log
+from clickmix.log.open import open_log
 from clickmix.types import Floats
 
 CHANCE = 0.01  # of a false alarm
@@ -73,12 +73,12 @@ def click_dependence(log: object, *, columns: Mapping[str, str] | None = None, m
     engine = DuckDB(memory=memory)
     opened = open_log(log, engine=engine, columns=columns, lists=True)
     found: dict[int, Floats] = {}
-    for source in opened.sources:
-        if is_counted(source, opened):
+    for part in opened.parts:
+        if not part.layout.row_is_impression:
             raise InputError(
-                f"{source}: these are counts, which do not show what was clicked together. Give the raw log."
+                f"{part.source}: these are counts, which do not show what was clicked together. Give the raw log."
             )
-        for apart, *sums in _sums(engine, sessions_query(source, opened)):
+        for apart, *sums in _sums(engine, sessions_query(part)):
             found[apart] = found.get(apart, np.zeros(3)) + np.array([float(value or 0) for value in sums])
     engine.close()
     return Dependence(

@@ -10,7 +10,7 @@ from typing import Literal
 
 from clickmix.errors import InputError
 
-Format = Literal["parquet", "csv", "ndjson", "frame", "table"]
+Format = Literal["parquet", "csv", "ndjson"]
 FORMATS: Mapping[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -30,7 +30,7 @@ def are_paths(log: object) -> bool:
 
 
 def find_files(log: object) -> list[Path]:
-    """The files meant by a path, a glob, a folder, or a list of those; each must exist and stand there once."""
+    """The files meant by a path, a glob, a folder, or a list of those; each must exist and be named once."""
     parts = [log] if isinstance(log, (str, os.PathLike)) else list(log)  # type: ignore[call-overload]
     found = [file for part in parts for file in _expand(os.fspath(part))]
     seen: set[Path] = set()
@@ -42,7 +42,7 @@ def find_files(log: object) -> list[Path]:
 
 
 def format_of(file: Path) -> Format:
-    """The format that a file's name tells."""
+    """The format of a file, by its name."""
     format = _format(file)
     if format is None:
         expected = ", ".join(FORMATS)
@@ -51,7 +51,7 @@ def format_of(file: Path) -> Format:
 
 
 def is_gzipped(file: Path) -> bool:
-    """Whether a file's name tells that it is gzipped as a whole."""
+    """Whether a file is gzipped as a whole, by its name."""
     return file.suffix.lower() == ".gz"
 
 
@@ -113,7 +113,7 @@ def _search(folder: Path, seen: dict[Path, Path]) -> Iterator[Path]:
 
 
 def _check_link(path: Path) -> None:
-    """Complain about a link that leads nowhere."""
+    """Raise if a link leads nowhere."""
     if path.is_symlink() and not path.exists():
         raise InputError(
             f"{path}: a link that leads nowhere. It may have been a part of the log; remove it, or restore "

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.groups.observations import Observations
-from clickmix.groups.places import SMALLEST_GROUP, Histogram, Place
+from clickmix.groups.places import SMALLEST_GROUP, Place
 from clickmix.mixtures.mixture import Mixture, Verdict
-from clickmix.types import Ints
 
 
 @dataclass(frozen=True)
@@ -73,12 +71,3 @@ class Group:
         """The verdict on one of its places: a small one was only joined."""
         small = place.documents < SMALLEST_GROUP and len(self.places) > 1
         return Verdict.TOO_FEW_DOCUMENTS if small else self.mixture.verdict
-
-
-def observations_of(histogram: Histogram, group: Ints) -> list[Observations]:
-    """The histogram's rows, group by group; `group` is the number of the group of each place."""
-    member_of = group[histogram.place]
-    columns = (histogram.impressions, histogram.clicks, histogram.documents)
-    return [
-        Observations.histogram(*(column[member_of == g] for column in columns)) for g in range(int(group.max()) + 1)
-    ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
-from clickmix.groups.places import read_histogram
+from clickmix.groups.histogram import read_histogram
 from clickmix.judging.changes import Moved
 from clickmix.report.glossary import GLOSSARY
 from clickmix.report.log_numbers import labels_at_hand, read_label_bins

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import bdtr, expit, logit, ndtr
 
 from clickmix.corrections.mixture_based.fit import MixtureFit
-from clickmix.groups.places import Histogram
+from clickmix.groups.histogram import Histogram
 from clickmix.mixtures.group import Group
 from clickmix.mixtures.mixture import Mixture
 from clickmix.report.figures import Axis, Bars, Colour, Figure, Line, Panel

@@ -69,7 +69,7 @@ def check_writable(path: str | Path) -> None:
 def write_failure(path: str | Path, message: str) -> OSError:
     """What kept an engine from writing `path`, as an OSError.
 
-    Engines pass the system's error on as text only: a full disk is known by the system's own words.
+    Engine pass the system's error on as text only: a full disk is known by the system's own words.
     """
     if os.strerror(errno.ENOSPC) in message:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))

@@ -15,7 +15,8 @@ from clickmix.corrections.mixture import Examination
 from clickmix.corrections.mixture_based.cascade_walk import check_lists, rule_from, walk, walked_positions
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
-from clickmix.groups.places import read_histogram, read_moving
+from clickmix.groups.histogram import read_histogram
+from clickmix.groups.sample import read_moving
 
 
 class Fit(Protocol):

@@ -18,7 +18,8 @@ from clickmix.engines.choose import embedded
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError
-from clickmix.groups.places import SAMPLE_CELLS, Place, join_small
+from clickmix.groups.places import Place, join_small
+from clickmix.groups.sample import SAMPLE_CELLS
 from clickmix.types import Floats
 
 SMALLEST_PATTERN = 30  # documents

@@ -151,7 +151,7 @@ class MixtureFit:
         if self.moving or cells is not counts:
             return Labels(counts, added_up)
         # If no document moved, nothing needs adding up: a label for each impressions and clicks at a place is enough.
-        labelled = counts.engine.keep(patterns_query(places, counts.patterns, counts.keys))
+        labelled = counts.engine.keep(patterns_query(places, counts.histogram, counts.keys))
         return Labels(counts, added_up, one_cell_query(counts.table, labelled, counts.keys))
 
     def _in_groups(self, counts: Counts) -> Counts:

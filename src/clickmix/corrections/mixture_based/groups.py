@@ -13,18 +13,10 @@ from clickmix.corrections.mixture_based.cascade import fit_cascade
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
-from clickmix.groups.observations import Observations
-from clickmix.groups.places import (
-    Histogram,
-    Place,
-    Sample,
-    join_small,
-    nearest,
-    read_histogram,
-    read_moving,
-    read_sample,
-)
-from clickmix.mixtures.group import Group, PlaceCounts, observations_of
+from clickmix.groups.histogram import Histogram, observations_of, read_histogram
+from clickmix.groups.places import Place, join_small, nearest
+from clickmix.groups.sample import Sample, read_moving, read_sample
+from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.kinds.kind import GroupFits, MixtureKind
 from clickmix.types import Floats, Ints, Progress
 
@@ -103,16 +95,10 @@ def _fit_jointly(
     """All groups at once, from a sample of documents: groups must be large enough in the sample."""
     sizes = np.bincount(sample.place, minlength=len(histogram.places))
     group = np.array(join_small(histogram.places, sizes.tolist()))
-    seen = Observations(
-        sample.document,
-        group[sample.place],
-        sample.impressions.astype(float),
-        sample.clicks.astype(float),
-        np.ones(int(sample.document.max()) + 1),
-        int(group.max()) + 1,
-    )
     positions = None if settings.prior == "flat" else [place.position for place in _first_places(histogram, group)]
-    return _fit_of(settings, histogram, group, kind.fit_jointly(seen, positions), moving, jointly=True)
+    return _fit_of(
+        settings, histogram, group, kind.fit_jointly(sample.observations(group), positions), moving, jointly=True
+    )
 
 
 def _fit_of(

@@ -29,7 +29,7 @@ def labels_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str])
 
 
 def patterns_query(groups: Mapping[Place, Group], patterns: str, keys: Sequence[str]) -> str:
-    """One row per place, impressions and clicks of `Counts.patterns`: the label of a document with one such cell."""
+    """One row per place, impressions and clicks of `Counts.histogram`: the label of a document with one such cell."""
     return _labels(groups, patterns, keys, of=aliases(keys), total="")
 
 

@@ -12,7 +12,8 @@ from clickmix.counts.counts import Counts
 from clickmix.engines.choose import embedded
 from clickmix.engines.sql import aliases, listed
 from clickmix.errors import InputError, SettingError
-from clickmix.groups.places import Place, cells_query, nearest, places_of
+from clickmix.groups.places import Place, nearest, places_of
+from clickmix.groups.sample import cells_query
 from clickmix.lab.hierarchical.cells import Cells, Places, join_places
 from clickmix.lab.hierarchical.choose import choose
 from clickmix.lab.hierarchical.label import label

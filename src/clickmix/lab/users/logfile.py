@@ -19,9 +19,10 @@ from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
 from clickmix.lab.users.sessions import PAST_THE_END, Booleans, SessionLog, Sessions, sessions_from_columns
-from clickmix.log.open import Log, is_counted, open_log
-from clickmix.log.rows import flags, whole
-from clickmix.log.sources import Source
+from clickmix.log.layout import Part
+from clickmix.log.layouts.rows import flags
+from clickmix.log.open import open_log
+from clickmix.log.scan import whole
 from clickmix.types import Ints, Progress
 
 BITS = 62  # clicks per whole number of 64 bits, its sign left alone
@@ -59,27 +60,28 @@ def read_sessions(log: object, *, columns: Mapping[str, str] | None = None) -> S
     engine = embedded(choose_engine(log=log), of="reading sessions")
     count(log, columns=columns, engine=engine)  # refuses bad rows
     opened = open_log(log, engine=engine, columns=columns)
-    fetched = [engine.fetch(_impressions(source, opened)) for source in opened.sources]
+    fetched = [engine.fetch(_impressions(part)) for part in opened.parts]
     names = ("query_id", "doc_id", "position", "clicked", "session_id")
     return sessions_from_columns(*(np.concatenate([part[name] for part in fetched]) for name in names))
 
 
-def _impressions(source: Source, log: Log) -> str:
-    """The query for all impressions of a source that has already been found to be without bad rows."""
-    if is_counted(source, log):
+def _impressions(part: Part) -> str:
+    """The query for all impressions of a part that has already been found to be without bad rows."""
+    source = part.source
+    if not part.layout.row_is_impression:
         raise InputError(f"{source}: holds counts, and counts do not tell what was clicked together. Give the raw log.")
-    session = log.column("session_id")
+    session = part.column("session_id")
     if session not in source.types:
         found = ", ".join(source.types)
         raise InputError(
             f"{source}: no column {session!r}. Found {found}. Sessions need it; name it with "
             "columns={'session_id': ...}."
         )
-    ids = ((log.column(role), role) for role in ("query_id", "doc_id", "session_id"))
-    clicked, _ = flags(source, log)
+    ids = ((part.column(role), role) for role in ("query_id", "doc_id", "session_id"))
+    clicked, _ = flags(part)
     return (
         f"SELECT {listed(f'CAST({name(column)} AS VARCHAR) AS {role}' for column, role in ids)}, "
-        f"{whole(source, log.column('position'))} AS position, CAST({clicked} AS INTEGER) AS clicked "
+        f"{whole(source, part.column('position'))} AS position, CAST({clicked} AS INTEGER) AS clicked "
         f"FROM {source.table()}"
     )
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import clickmix as cm
-from clickmix.groups.histogram_files import histogram_query, read_downloaded
+from clickmix.groups.histogram import histogram_query, read_downloaded
 from clickmix.groups.places import Place
 from commands import failure, run
 from logs import Table, cells, csv_text, small_log, write
@@ -70,8 +70,8 @@ def test_columns_that_differ_from_file_to_file_are_told(folder: Path) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(["a.csv", "b.csv"])
     assert str(caught.value) == (
-        "b.csv: no column 'query_id'. Found QUERY_ID, doc_id, position, clicked. Say which column is meant, for "
-        "instance --columns query_id=QUERY_ID (in Python columns={'query_id': 'QUERY_ID'})."
+        "b.csv: missing 'query_id'. Found QUERY_ID, doc_id, position, clicked. `QUERY_ID` looks like "
+        "query_id. If so, use --columns query_id=QUERY_ID (in Python columns={'query_id': 'QUERY_ID'})."
     )
 
 
@@ -81,11 +81,11 @@ HISTOGRAMS = [
         "no column 'moving'. Found position, impressions, clicks, documents. Expected what the statement of "
         "`clickmix sql histogram` gives.",
     ),
-    (f"{HEADER}\n1,5,6,10,0,0\n1,5,2,10,0,0\n", f"1 of 2 rows are no part of a histogram. {EXPECTED}"),
-    (f"{HEADER}\n", f"0 of 0 rows are no part of a histogram. {EXPECTED}"),
-    (f"{HEADER}\n1,5,2,0,0,0\n", f"1 of 1 rows are no part of a histogram. {EXPECTED}"),
-    (f"{HEADER}\n1,5.5,2,10,0,0\n", f"1 of 1 rows are no part of a histogram. {EXPECTED}"),
-    (f"{HEADER}\n1,5,2,99999999999999999999,0,0\n", f"1 of 1 rows are no part of a histogram. {EXPECTED}"),
+    (f"{HEADER}\n1,5,6,10,0,0\n1,5,2,10,0,0\n", f"1 of 2 rows do not belong in a histogram. {EXPECTED}"),
+    (f"{HEADER}\n", f"0 of 0 rows do not belong in a histogram. {EXPECTED}"),
+    (f"{HEADER}\n1,5,2,0,0,0\n", f"1 of 1 rows do not belong in a histogram. {EXPECTED}"),
+    (f"{HEADER}\n1,5.5,2,10,0,0\n", f"1 of 1 rows do not belong in a histogram. {EXPECTED}"),
+    (f"{HEADER}\n1,5,2,99999999999999999999,0,0\n", f"1 of 1 rows do not belong in a histogram. {EXPECTED}"),
     (
         f"{HEADER}\n1,5,2\n",
         "cannot be read: CSV Error on Line: 2. The file may be damaged or cut off; write it again.",
@@ -153,6 +153,6 @@ def test_a_context_that_a_histogram_has_already(column: str) -> None:
     with pytest.raises(cm.SettingError) as caught:
         histogram_query("counts", [column])
     assert str(caught.value) == (
-        f"context {column!r}: a histogram has a column of that name already. Make a view of the counts in which it "
-        "has another name."
+        f"context {column!r}: a histogram already has a column of that name. Make a view of the counts that gives it "
+        "another name."
     )

@@ -1,26 +1,31 @@
-"""A histogram that a warehouse computed, downloaded as a file -> Histogram.   groups -> mixtures
+"""The histogram of a log: how many documents had how many impressions and clicks at each place.   counts -> groups
 
-Columns position, the context's, impressions, clicks, and how many documents: all of them; those that were counted at an
-earlier place already (`again`); and those counted here first that will be counted again (`moving`). `clickmix sql
-histogram` prints the statement that makes it.
+It is all that separate fits need: a few thousand rows, however long the log. `read_histogram` computes it from counts.
+`read_downloaded` reads one that a warehouse computed with the statement of `clickmix sql histogram`. Its columns are
+position, the context columns, impressions, clicks, documents, moving and again. `documents` counts every document seen
+at the place. `again` counts those already seen at an earlier place, `moving` those seen again at a later one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import duckdb
 import numpy as np
 
 from clickmix.counts.contexts import MOST_CONTEXTS, checked_bound, count_contexts
-from clickmix.counts.counts import LARGEST_TOTAL
+from clickmix.counts.counts import LARGEST_TOTAL, Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import aliased, aliases, listed, name
 from clickmix.errors import InputError, SettingError
-from clickmix.groups.places import Histogram, make_histogram
-from clickmix.log.open import checked_context, find_sources, same_but_case
-from clickmix.log.rows import whole
-from clickmix.log.sources import Source, kind_of, unreadable
+from clickmix.groups.observations import Observations
+from clickmix.groups.places import Place, places_of
+from clickmix.log.columns import checked_context, same_but_case
+from clickmix.log.scan import whole
+from clickmix.log.source import Source, kind_of
+from clickmix.log.sources import find_sources, unreadable
+from clickmix.types import Ints
 
 NUMBERS = ("position", "impressions", "clicks", "documents", "moving", "again")
 GOOD = (
@@ -29,8 +34,50 @@ GOOD = (
 )
 
 
+@dataclass(frozen=True)
+class Histogram:
+    """How many documents had how many impressions and clicks at each place; one row per distinct combination."""
+
+    places: tuple[Place, ...]
+    place: Ints
+    impressions: Ints
+    clicks: Ints
+    documents: Ints
+    context: tuple[str, ...] = ()
+
+    def total(self, column: Ints) -> Ints:
+        """Sum a column per place, counting each row once per document."""
+        sums = np.zeros(len(self.places), dtype=np.int64)
+        np.add.at(sums, self.place, column * self.documents)  # integers stay exact beyond 2^53
+        return sums
+
+
+def read_histogram(counts: Counts) -> Histogram:
+    """Fetch the histogram of counts from the engine."""
+    keys = listed([*aliases(counts.keys), "impressions", "clicks"])
+    columns = counts.engine.fetch(f"SELECT {keys}, documents FROM {counts.histogram} ORDER BY {keys}")
+    return make_histogram(columns, counts.context)
+
+
+def make_histogram(columns: dict[str, Ints], context: Sequence[str]) -> Histogram:
+    """Build a histogram from columns impressions, clicks, documents, k0 (position) and k1, ... (the context)."""
+    places, place = places_of(columns, context)
+    return Histogram(
+        places, place, columns["impressions"], columns["clicks"], columns["documents"], context=tuple(context)
+    )
+
+
+def observations_of(histogram: Histogram, group: Ints) -> list[Observations]:
+    """The rows of each group as observations; `group` has the number of each place's group."""
+    member_of = group[histogram.place]
+    columns = (histogram.impressions, histogram.clicks, histogram.documents)
+    return [
+        Observations.histogram(*(column[member_of == g] for column in columns)) for g in range(int(group.max()) + 1)
+    ]
+
+
 def histogram_query(table: str, context: Sequence[str]) -> str:
-    """SQL for the histogram of a table of counts."""
+    """SQL that computes the histogram of a table of counts."""
     keys = ("position", *_checked(context))
     cells, nth = f"k{len(keys)}", f"k{len(keys) + 1}"
     document = "PARTITION BY query_id, doc_id"
@@ -47,7 +94,7 @@ def histogram_query(table: str, context: Sequence[str]) -> str:
 
 
 def is_histogram(log: object) -> bool:
-    """Whether files hold histograms: documents are counted in them, not named."""
+    """Whether files hold a histogram: they count documents instead of naming them."""
     columns = [{column.lower() for column in source.types} for source in find_sources(log, DuckDB())]
     return all("documents" in each and "query_id" not in each for each in columns)
 
@@ -55,7 +102,7 @@ def is_histogram(log: object) -> bool:
 def read_downloaded(
     log: object, *, context: Sequence[str] = (), max_contexts: int = MOST_CONTEXTS
 ) -> tuple[Histogram, float]:
-    """The histogram of some files, and which share of its documents was seen at other places too."""
+    """Read a histogram from files; also returns the share of its documents that were seen at several places."""
     engine, context = DuckDB(), _checked(context)
     sources = find_sources(log, engine)
     where = ", ".join(map(str, sources))
@@ -77,12 +124,12 @@ def read_downloaded(
 
 
 def _checked(context: Sequence[str]) -> tuple[str, ...]:
-    """The context columns; complains about names that the columns of a histogram have."""
+    """The context columns; raises if one has the name of a histogram column."""
     for column in checked_context(context):
         if column.lower() in NUMBERS:
             raise SettingError(
-                f"context {column!r}: a histogram has a column of that name already. Make a view of the counts in "
-                "which it has another name."
+                f"context {column!r}: a histogram already has a column of that name. Make a view of the counts that "
+                "gives it another name."
             )
     return tuple(context)
 
@@ -91,11 +138,11 @@ def _check_rows(engine: DuckDB, table: str, where: str) -> None:
     ((bad, rows),) = engine.rows(f"SELECT count(CASE WHEN {GOOD} THEN NULL ELSE 1 END), count(*) FROM {table}")
     if bad or not rows:
         raise InputError(
-            f"{where}: {bad:,} of {rows:,} rows are no part of a histogram. Expected position from 1 on, impressions "
+            f"{where}: {bad:,} of {rows:,} rows do not belong in a histogram. Expected position from 1 on, impressions "
             "from 1 on, clicks up to impressions, documents from 1 on, moving and again together up to documents, as "
             "whole numbers."
         )
-    # A row that is too large alone counts as one too many: not even a HUGEINT holds the sum of all products.
+    # Cap each row just above the limit: even a HUGEINT cannot hold the sum of all products.
     shown = f"least(CAST(impressions AS HUGEINT) * documents, {LARGEST_TOTAL + 1})"
     ((total,),) = engine.rows(f"SELECT sum({shown}) FROM {table}")
     if total > LARGEST_TOTAL:
@@ -106,7 +153,7 @@ def _check_rows(engine: DuckDB, table: str, where: str) -> None:
 
 
 def _part(source: Source, context: Sequence[str]) -> str:
-    """A file's rows, keys under names of ours. Snowflake writes the names of columns in capitals."""
+    """SQL for a file's rows, with keys renamed k0, k1, ... Snowflake writes column names in capitals."""
     found = {wanted: same_but_case(wanted, source.types) for wanted in (*NUMBERS, *context)}
     missing = [wanted for wanted, column in found.items() if column is None]
     if missing:

@@ -1,0 +1,132 @@
+"""What a file is: a log, counts, a histogram, a model, labels, a ranker or features. Asked by `clickmix inspect`."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clickmix.cli.terminal import print_fit, say
+from clickmix.errors import FormatError
+
+if TYPE_CHECKING:
+    from clickmix.log.layout import Layout
+    from clickmix.log.source import Source
+
+START = 400  # bytes of a document that show what it is
+MOST_POSITIONS = 20
+
+
+def inspect_files(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> None:
+    """Say what some files are; `given` are the options that the command to run needs again."""
+    first = Path(files[0])
+    if len(files) == 1 and (first / "ranker.json").is_file():
+        _say_ranker(first)
+    elif len(files) == 1 and _is_document(first):
+        _say_document(first)
+    elif len(files) == 1 and _is_letor(first):
+        say(f"{first}: features and grades in LETOR's format. Train on them: clickmix train {shlex.quote(files[0])}")
+    else:
+        _say_tables(files, columns=columns, layout=layout, given=given)
+
+
+def _is_document(path: Path) -> bool:
+    """Whether a file is one of clickmix's JSON documents, which begin with their checksum; or is missing."""
+    if path.suffix != ".json":
+        return False
+    return not path.exists() or b'"checksum"' in path.read_bytes()[:START]
+
+
+def _say_document(path: Path) -> None:
+    from clickmix.corrections.mixture_based.fit import MixtureFit
+
+    try:
+        print_fit(MixtureFit.read(path))
+    except FormatError:
+        kind = re.search(r'^ "kind": ("[^"]*")', path.read_text(errors="replace"), re.MULTILINE)
+        if kind is None or json.loads(kind[1]) == "clickmix model":
+            raise
+        say(f"{path}: a {json.loads(kind[1])}.")
+
+
+def _is_letor(path: Path) -> bool:
+    if path.suffix not in (".txt", ".gz") or not path.is_file() or path.name.endswith((".csv.gz", ".parquet.gz")):
+        return False
+    import gzip
+
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return re.match(rb"\S+ qid:", file.read(START)) is not None
+
+
+def _say_ranker(folder: Path) -> None:
+    from clickmix.rankers.folder import read_folder
+
+    saved = read_folder(folder)
+    say(
+        f"{folder}: a {saved.ranker} ranker of {len(saved.feature_names):,} features. Settings: {json.dumps(saved.settings)}."
+    )
+
+
+def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> None:
+    from clickmix.engines.duckdb import DuckDB
+    from clickmix.groups.histogram import is_histogram
+
+    engine = DuckDB()
+    sources = layout.find(files, engine)
+    names = {column for source in sources for column in source.types}
+    if "relevance" in names and not columns:
+        _say_labels(sources, engine)
+    elif is_histogram(files) if {"documents", "position"} <= {name.lower() for name in names} else False:
+        say(f"{_named(sources)}: a histogram. Fit it: {_command('fit', files, '-o model.json', given)}")
+    elif "feature_1" in names:
+        number = sum(bool(re.fullmatch(r"feature_\d+", name)) for name in names)
+        say(f"{_named(sources)}: {number:,} features of documents, for clickmix train and score.")
+    else:
+        for source in sources:
+            say(f"{source}: columns {', '.join(f'{column} ({type})' for column, type in source.types.items())}.")
+        _say_log(files, columns=columns, layout=layout, given=given)
+
+
+def _say_labels(sources: tuple[Source, ...], engine: Any) -> None:
+    table = " UNION ALL BY NAME ".join(f"SELECT query_id, relevance FROM {source.table()}" for source in sources)
+    ((rows, queries, mean),) = engine.rows(
+        f"SELECT count(*), count(DISTINCT query_id), avg(TRY_CAST(concat(relevance, '') AS DOUBLE)) FROM ({table})"
+    )
+    say(f"{_named(sources)}: {rows:,} labels of {queries:,} queries; mean relevance {mean or 0:.3f}.")
+
+
+def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> None:
+    from clickmix.groups.log_summary import summarise
+
+    seen = summarise(files, layout=layout, columns=columns)
+    impressions, clicks = seen.counts.totals()
+    say(f"A click log, format {' and '.join(seen.formats)}: {impressions:,} impressions and {clicks:,} clicks.")
+    say(f"{seen.queries:,} queries with {seen.documents:,} documents, {seen.moving:.0%} of them at several places.")
+    if seen.sessions is not None:
+        say(f"{seen.sessions:,} sessions or lists.")
+    if seen.first:
+        say("First impressions: query, document, position, clicked")
+    for row in seen.first:
+        say(f"  {', '.join(map(str, row))}")
+    say("Click rate by position:")
+    for at in seen.positions[:MOST_POSITIONS]:
+        say(f"  {at.position:>4}  {at.rate:7.2%}  {at.clicks:,} of {at.impressions:,}")
+    if len(seen.positions) > MOST_POSITIONS:
+        say(f"  and {len(seen.positions) - MOST_POSITIONS} more positions.")
+    for note in seen.counts.notes:
+        say(str(note))
+    for refused in seen.counts.refused:
+        say(f"Bad rows, {refused.rows:,}: {refused.reason}. For instance {refused.examples[0]}.")
+    skip = ["--bad-rows skip"] if seen.counts.refused else []
+    say(f"Label it: {_command('debias', files, '-o labels.parquet', [*given, *skip])}")
+
+
+def _named(sources: tuple[Source, ...]) -> str:
+    return ", ".join(map(str, sources))
+
+
+def _command(name: str, files: list[str], output: str, given: list[str]) -> str:
+    return " ".join(["clickmix", name, *map(shlex.quote, files), output, *given])

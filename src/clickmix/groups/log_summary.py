@@ -1,0 +1,101 @@
+"""What a log holds, at a glance: layout, first impressions, click rate by position, sessions.   log -> summary"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clickmix.counts.counts import Counts, count
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.sql import name
+from clickmix.groups.histogram import read_histogram
+from clickmix.groups.sample import read_moving
+from clickmix.log.layout import LAYOUTS, Layout
+from clickmix.log.layouts.rows import flags
+from clickmix.log.open import OpenedLog, open_log
+from clickmix.log.scan import key_values
+
+FIRST_ROWS = 5
+
+
+@dataclass(frozen=True)
+class AtPosition:
+    """What was seen at a position, in all contexts."""
+
+    position: int
+    impressions: int
+    clicks: int
+
+    @property
+    def rate(self) -> float:
+        """Clicks per impression."""
+        return self.clicks / self.impressions
+
+
+@dataclass(frozen=True)
+class LogSummary:
+    """A log at a glance; `first` has query, document, position and clicked of its first impressions, if it has any."""
+
+    formats: tuple[str, ...]
+    counts: Counts
+    queries: int
+    documents: int
+    moving: float
+    sessions: int | None
+    positions: tuple[AtPosition, ...]
+    first: tuple[tuple[Any, ...], ...]
+
+
+def summarise(log: object, *, layout: Layout, columns: Mapping[str, str] | None = None) -> LogSummary:
+    """Count a log, leaving bad rows out, and look at it."""
+    engine = DuckDB()
+    opened = open_log(log, engine=engine, layout=layout, columns=columns)
+    counts = count(log, format=layout, columns=columns, bad_rows="skip", engine=engine)
+    histogram = read_histogram(counts)
+    position = np.array([place.position for place in histogram.places])
+    totals = (histogram.total(histogram.impressions), histogram.total(histogram.clicks))
+    seen = (AtPosition(int(k), *(int(column[position == k].sum()) for column in totals)) for k in np.unique(position))
+    ((queries, documents),) = engine.rows(
+        f"SELECT count(DISTINCT query_id), count(*) FROM (SELECT DISTINCT query_id, doc_id FROM {counts.table})"
+    )
+    names = {member.make: member.name for member in LAYOUTS}
+    formats = tuple(dict.fromkeys(names[type(part.layout)] for part in opened.parts))
+    return LogSummary(
+        formats,
+        counts,
+        queries,
+        documents,
+        read_moving(counts, histogram),
+        _sessions(opened, engine),
+        tuple(seen),
+        _first(opened, engine),
+    )
+
+
+def _sessions(opened: OpenedLog, engine: DuckDB) -> int | None:
+    """How many sessions or lists there are, if the log tells them apart."""
+    parts = [part for part in opened.parts if part.layout.row_is_impression and part.has("session_id")]
+    if not parts:
+        return None
+    found = (
+        engine.rows(f"SELECT count(DISTINCT {name(part.column('session_id'))}) FROM {part.source.table(skip=True)}")
+        for part in parts
+    )
+    return sum(int(rows[0][0]) for rows in found)
+
+
+def _first(opened: OpenedLog, engine: DuckDB) -> tuple[tuple[Any, ...], ...]:
+    part = opened.parts[0]
+    if not part.layout.row_is_impression:
+        return ()
+    query, document, position = key_values(part)
+    clicked, _ = flags(part)
+    with engine.in_order():
+        rows = engine.rows(
+            f"SELECT {query}, {document}, {position}, CAST({clicked} AS INTEGER) FROM {part.source.table(skip=True)} "
+            f"LIMIT {FIRST_ROWS}"
+        )
+    return tuple(rows)

@@ -1,0 +1,104 @@
+"""A sample of a log: some of its documents or queries, the same ones on every engine.   counts -> groups"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clickmix.counts.counts import Counts
+from clickmix.engines.sql import aliased, aliases, listed
+from clickmix.groups.histogram import Histogram
+from clickmix.groups.observations import Observations
+from clickmix.groups.places import places_of
+from clickmix.log.source import kind_of
+from clickmix.types import Ints
+
+LOOK_CELLS = 50_000  # enough to tell whether documents move
+SAMPLE_CELLS = 400_000  # enough to fit a few hundred parameters well; labels are still computed from all cells
+
+HASHED_TO = 2**31 - 1  # a prime
+# A prime times the golden ratio, and times the root of two less one: ids that differ by one end up far apart.
+SPREAD = (1_327_217_885, 889_516_852)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """All cells of the sampled documents, in document order."""
+
+    document: Ints
+    place: Ints
+    impressions: Ints
+    clicks: Ints
+
+    def observations(self, group: Ints) -> Observations:
+        """The cells as observations; `group` has the number of each place's group."""
+        return Observations(
+            self.document,
+            group[self.place],
+            self.impressions.astype(float),
+            self.clicks.astype(float),
+            np.ones(int(self.document.max()) + 1),
+            int(group.max()) + 1,
+        )
+
+
+def cells_query(counts: Counts, where: str = "") -> str:
+    """SQL for the cells with renamed keys: k0 is the position, k1 the first context column."""
+    return (
+        f"(SELECT query_id, doc_id, {aliased(counts.keys)}, impressions, clicks FROM {counts.table} {where}) AS cells"
+    )
+
+
+def read_moving(counts: Counts, histogram: Histogram) -> float:
+    """The share of documents seen at more than one place, measured on a sample."""
+    ((moving,),) = counts.engine.rows(
+        "SELECT avg(CASE WHEN cells > 1 THEN 1.0 ELSE 0.0 END) FROM (SELECT count(*) AS cells "
+        f"FROM {counts.table} {_sampled(counts, histogram, LOOK_CELLS)} GROUP BY query_id, doc_id)"
+    )
+    return float(moving)
+
+
+def _sampled(counts: Counts, histogram: Histogram, cells: int) -> str:
+    """SQL that keeps a sample of documents with about this many cells, the same documents every time."""
+    share = min(1.0, cells / int(histogram.documents.sum()))
+    return "" if share == 1.0 else f"WHERE {_chosen(counts, share, 'query_id', 'doc_id')}"
+
+
+def _chosen(counts: Counts, share: float, *keys: str) -> str:
+    """SQL that is true for about this share of the keys, the same keys on every engine.
+
+    Integers are spread by multiplication, text by MD5, which every engine has.
+    """
+    types = counts.engine.types(counts.table)
+    if all(kind_of(types[key]) == "integer" for key in keys):
+        spread = " + ".join(f"{_small(key, types[key])} * {by}" for key, by in zip(keys, SPREAD, strict=False))
+        return f"abs({spread}) % {HASHED_TO} < {round(share * HASHED_TO)}"
+    texts = ", '/', ".join(f"CAST({key} AS VARCHAR)" for key in keys)
+    return f"left(md5(concat({texts})), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
+
+
+def _small(key: str, type: str) -> str:
+    """SQL for an integer key that is small enough to multiply; short types already are, and dividing takes time."""
+    return f"CAST({key} AS BIGINT)" if type in ("SMALLINT", "INTEGER") else f"CAST({key} % {HASHED_TO} AS BIGINT)"
+
+
+def sample_queries(counts: Counts, share: float) -> Counts:
+    """Counts of about this share of the queries, with all cells of each."""
+    if share >= 1:
+        return counts
+    chosen = _chosen(counts, share, "query_id")
+    return replace(counts, table=counts.engine.keep(f"SELECT * FROM {counts.table} WHERE {chosen}"))
+
+
+def read_sample(counts: Counts, histogram: Histogram) -> Sample:
+    """Fetch a sample of documents from the engine, with all cells of each."""
+    keys = listed(aliases(counts.keys))
+    columns = counts.engine.fetch(
+        f"SELECT dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, {keys}, impressions, clicks "
+        f"FROM {cells_query(counts, _sampled(counts, histogram, SAMPLE_CELLS))} ORDER BY document, {keys}"
+    )
+    places, place = places_of(columns, counts.context)
+    index = {key: i for i, key in enumerate(histogram.places)}
+    known = np.array([index[key] for key in places], dtype=np.int64)
+    return Sample(columns["document"], known[place], columns["impressions"], columns["clicks"])

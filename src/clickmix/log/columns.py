@@ -1,0 +1,170 @@
+"""Which columns a log must have: all that are missing, with likely candidates and the --columns to use.   layout"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from clickmix.errors import InputError, MissingColumnError, SettingError
+from clickmix.log.layout import LAYOUTS, Part
+from clickmix.log.source import Source, kind_of
+
+KEYS = ("query_id", "doc_id", "position")
+RESERVED = ("query_id", "doc_id", "position", "list", "impressions", "clicks", "relevance")
+MOST_NAMES = 12
+# What other tools and shops call these columns: letters and digits only, in lower case.
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "query_id": ("query", "q", "term", "searchterm", "searchquery", "userquery", "querytext", "keyword", "keywords",
+                 "qid", "search", "searchphrase", "phrase", "querymd5", "suchbegriff", "srchid", "queryno"),
+    "doc_id": ("docid", "doc", "document", "documentid", "sku", "product", "productid", "item", "itemid", "asin", "url",
+               "objectid", "article", "articleid", "urlmd5", "propid", "did", "id", "resultid"),
+    "position": ("rank", "pos", "index", "slot", "ordinal", "place", "itemlistindex", "resultrank", "ranking"),
+    "clicked": ("click", "isclick", "isclicked", "clickbool", "wasclicked", "clickedflag", "hasclick"),
+    "impressions": ("impression", "views", "shown", "shows", "impr", "displays", "seen"),
+    "clicks": ("clickcount", "nclicks", "numclicks", "clicktotal"),
+    "session_id": ("session", "sessionid", "sid", "visit", "visitid", "searchid", "serpid", "requestid",
+                   "sessionidhash"),
+    "doc_ids": ("docids", "results", "items", "documents", "productids", "hits", "skus", "querydocids",
+                "productskushash", "hitids", "resultids", "urls", "itemids"),
+    "clicked_ids": ("clickedskushash", "clickedskus", "clickeditems", "clickeddocs", "clickeddocids",
+                    "clickedproducts"),
+    "clicked_positions": ("clickpositions", "clickedranks", "clickranks"),
+}  # fmt: skip
+
+
+def all_roles() -> tuple[str, ...]:
+    """Every column that means something in some layout."""
+    return tuple(dict.fromkeys(role for member in LAYOUTS for role in member.make().roles))
+
+
+def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    """Which column means what, as given; raises on a meaning that no log has."""
+    for role in columns:
+        if role not in all_roles():
+            expected = " or ".join(nearest_names(role, all_roles()) or all_roles())
+            raise SettingError(f"columns: a click log has no {role!r}. Expected {expected}.")
+    return dict(columns)
+
+
+def checked_context(context: str | Sequence[str]) -> tuple[str, ...]:
+    """The context columns (one may be given as text); raises on names that mean something else."""
+    names = (context,) if isinstance(context, str) and context else tuple(context)
+    lower = [column.lower() for column in names]
+    for column in names:
+        if column.lower() in RESERVED or lower.count(column.lower()) > 1:
+            raise SettingError(f"context {column!r}: given twice, or means something else in a log. Take another name.")
+    return names
+
+
+def check_columns(part: Part, measures: Sequence[str]) -> None:
+    """Raise unless a part has its keys, `measures`, lists and contexts, each of a type that can be right."""
+    wanted = [*KEYS, *measures]
+    if part.roles.lists and part.layout.row_is_impression:
+        wanted.append(part.layout.list_role)
+    check_present(part, wanted)
+    source = part.source
+    for role in (*KEYS, *measures):
+        column = part.column(role)
+        is_id = role in KEYS[:2]
+        # The first rows of NDJSON do not speak for the others: each is judged by itself.
+        kind = "text" if source.lenient and is_id else kind_of(source.types[column])
+        allowed = ("text", "integer") if is_id else ("text", "integer", "real")
+        if kind not in allowed and not (role == "clicked" and kind == "boolean"):
+            raise InputError(
+                f"{source}, column {column!r}: found {source.types[column]} values, expected "
+                f"{'text or whole numbers' if is_id else 'whole numbers'} for {role}."
+            )
+    if part.roles.lists and not part.has(part.layout.list_role):
+        raise InputError(
+            f"{source}: these counts have no result lists, so nobody can say what was above a document. Count the raw "
+            "log with clickmix counts --lists (in Python count(log, lists=True)); that needs its session_id."
+        )
+    check_context(part)
+
+
+def check_context(part: Part) -> None:
+    """Raise unless a part has its context columns."""
+    types = part.source.types
+    for column in part.roles.context:
+        if column not in types:
+            near = nearest_names(column, types)
+            advice = f"Did you mean {' or '.join(near)}?" if near else "Name one of those."
+            problem = f"{part.source}: no context column {column!r}. Found {_some(types)}."
+            raise MissingColumnError(problem, advice, role="context", column=column)
+
+
+def check_present(part: Part, wanted: Sequence[str]) -> None:
+    """Raise if columns are missing: all of them at once, with the columns that look like them."""
+    missing = [role for role in wanted if not part.has(role)]
+    if not missing:
+        return
+    source = part.source
+    taken = {part.column(role) for role in wanted if part.has(role)}
+    likely = {role: found for role in missing if (found := _candidate(role, source, taken))}
+    named = [repr(part.column(role)) for role in missing]
+    also = part.layout.instead if "clicked" in missing else ""
+    raise MissingColumnError(
+        f"{source}: missing {_enumerated(named)}{also}. Found {_some(source.types)}.",
+        _advice(missing, likely),
+        role=missing[0],
+        column=part.column(missing[0]),
+    )
+
+
+def _advice(missing: Sequence[str], likely: Mapping[str, str]) -> str:
+    if {"position", "clicked"} <= set(missing) and not {"position", "clicked"} & set(likely):
+        return (
+            "If these are pairs that were clicked (as in ORCAS or MS MARCO), clickmix cannot use them: they do not say "
+            "what was shown and not clicked. Give a log of impressions."
+        )
+    pairs = {role: likely.get(role, "YOUR_COLUMN") for role in missing}
+    looks = [f"`{column}` looks like {role}" for role, column in likely.items()]
+    told = f"{', '.join(looks)}. If so, use " if looks else "Say which columns are meant: "
+    option = shlex.quote(",".join(f"{role}={column}" for role, column in pairs.items()))
+    return f"{told}--columns {option} (in Python columns={pairs!r})."
+
+
+def _candidate(role: str, source: Source, taken: set[str]) -> str | None:
+    """The column that most likely means a role: a name that others use for it, or a very similar one."""
+    known = all_roles()
+    free = [column for column in source.types if column not in taken and column not in known]
+    plain = {plain_name(column): column for column in reversed(free)}
+    for synonym in (plain_name(role), *SYNONYMS.get(role, ())):
+        if synonym in plain:
+            return plain[synonym]
+    return next(iter(nearest_names(role, free, alike=0.8)), None)
+
+
+def plain_name(column: str) -> str:
+    """A column's name as in `SYNONYMS`: letters and digits only, in lower case."""
+    return re.sub("[^a-z0-9]", "", column.lower())
+
+
+def nearest_names(word: str, among: Iterable[str], *, alike: float = 0.6) -> list[str]:
+    """The names that are really similar: a bad guess would be pasted and do harm."""
+    lower = {option.lower(): option for option in among}
+    return [lower[found] for found in difflib.get_close_matches(word.lower(), list(lower), n=2, cutoff=alike)]
+
+
+def same_but_case(wanted: str, among: Iterable[str]) -> str | None:
+    """The name itself if it is there; else the only one that differs in capitals.
+
+    >>> same_but_case("clicks", ["CLICKS", "position"])
+    'CLICKS'
+    """
+    names = list(among)
+    same = [column for column in names if column.lower() == wanted.lower()]
+    return wanted if wanted in names else same[0] if len(same) == 1 else None
+
+
+def _enumerated(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first names of many."""
+    listed = list(names)
+    more = f" and {len(listed) - MOST_NAMES} more" if len(listed) > MOST_NAMES else ""
+    return ", ".join(listed[:MOST_NAMES]) + more

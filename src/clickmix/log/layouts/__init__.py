@@ -1,0 +1,1 @@
+"""Layouts: the ways a click log can be written, one per file."""

@@ -1,0 +1,58 @@
+"""Counted: one row per query, document and position, with impressions and clicks.   sources -> parts"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from clickmix.log.columns import check_columns
+from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles
+from clickmix.log.problems import key_problems
+from clickmix.log.refused import Note, Problem
+from clickmix.log.scan import whole
+from clickmix.log.source import Source
+
+if TYPE_CHECKING:
+    from clickmix.engines.engine import Engine
+
+COUNTED = ("impressions", "clicks")
+
+
+@LAYOUTS.register("counted", help="Rows with impressions and clicks, such as the counts that clickmix writes.")
+class Counted(Layout):
+    """Rows that are counted already; several rows of one cell add up."""
+
+    roles: ClassVar[tuple[str, ...]] = ("query_id", "doc_id", "position", *COUNTED, "list")
+    row_is_impression: ClassVar[bool] = False
+    list_role: ClassVar[str] = "list"
+
+    def recognises(self, source: Source, roles: Roles) -> bool:
+        """Whether the source has impressions or clicks and does not say of a single impression if it was clicked."""
+        found = [roles.column(role) in source.types for role in COUNTED]
+        return any(found) and roles.column("clicked") not in source.types
+
+    def open(
+        self, sources: Sequence[Source], roles: Roles, engine: Engine
+    ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
+        """Each source is a part as it is."""
+        parts = tuple(Part(source, self, roles) for source in sources)
+        for part in parts:
+            check_columns(part, COUNTED)
+        return parts, ()
+
+    def measures(self, part: Part) -> Measures:
+        """Impressions and clicks add up."""
+        n, c = (whole(part.source, part.column(role)) for role in COUNTED)
+        good = f"{n} >= 0 AND {c} >= 0 AND {c} <= {n}"
+        return Measures(good, f", {n} AS n, {c} AS c", "sum(n) AS impressions, sum(c) AS clicks")
+
+    def problems(self, part: Part) -> list[Problem]:
+        """Bad keys, numbers that cannot be counts, and more clicks than impressions."""
+        n, c = (whole(part.source, part.column(role)) for role in COUNTED)
+        impressions, clicks = (part.column(role) for role in COUNTED)
+        return [
+            *key_problems(part),
+            Problem(impressions, f"coalesce({n}, -1) < 0", "impressions is not a whole number from 0 on"),
+            Problem(clicks, f"coalesce({c}, -1) < 0", "clicks is not a whole number from 0 on"),
+            Problem(clicks, f"{c} > {n}", "clicks are more than impressions"),
+        ]

@@ -1,0 +1,178 @@
+"""GA4: Google Analytics' BigQuery export, as Parquet or NDJSON.   sources -> parts
+
+`view_item_list` shows items, `select_item` is a click. A click belongs to the last view of that item in that list and
+session. The query is the event's search_term; if it has none, that of the last search of the session on the same page.
+`BIGQUERY` is the same for the warehouse, printed by `clickmix sql ga4`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clickmix.engines.choose import embedded
+from clickmix.engines.sql import listed, literal, name
+from clickmix.errors import InputError, SettingError
+from clickmix.log.layout import LAYOUTS, Part, Roles
+from clickmix.log.layouts.rows import Rows
+from clickmix.log.layouts.ubi import BASES, POSITION_BASE
+from clickmix.log.refused import Note
+from clickmix.log.source import Frame, Source
+from clickmix.registry import Option
+
+if TYPE_CHECKING:
+    from clickmix.engines.duckdb import DuckDB
+    from clickmix.engines.engine import Engine
+
+OPTIONS = (POSITION_BASE, Option("list_name", "GA4: read only item lists of this id or name."))
+
+BIGQUERY = """\
+WITH e AS (
+  SELECT event_name, event_timestamp AS ts, IFNULL(batch_event_index, 0) AS batch,
+    CONCAT(user_pseudo_id, '.', (SELECT CAST(value.int_value AS STRING) FROM UNNEST(event_params)
+      WHERE key = 'ga_session_id')) AS session_id,
+    (SELECT value.string_value FROM UNNEST(event_params) WHERE key = 'search_term') AS search_term,
+    IFNULL((SELECT value.string_value FROM UNNEST(event_params) WHERE key = 'page_location'), '') AS page, items
+  FROM {table}
+  WHERE event_name IN ('view_item_list', 'select_item', 'search', 'view_search_results')
+), s AS (
+  SELECT v.ts, v.session_id, v.batch, ARRAY_AGG(q.search_term ORDER BY q.ts DESC LIMIT 1)[OFFSET(0)] AS search_term
+  FROM e AS v JOIN e AS q ON q.session_id = v.session_id AND q.page = v.page AND q.ts <= v.ts
+  WHERE v.event_name = 'view_item_list' AND q.search_term IS NOT NULL GROUP BY v.ts, v.session_id, v.batch
+), i AS (
+  SELECT e.event_name, e.ts, e.session_id, e.batch, it.item_id,
+    COALESCE(NULLIF(it.item_list_id, '(not set)'), NULLIF(it.item_list_name, '(not set)'), '') AS list_name,
+    COALESCE(SAFE_CAST(it.item_list_index AS INT64), o + {base}) AS idx,
+    FORMAT('%d.%s.%d', e.ts, e.session_id, e.batch) AS list_id
+  FROM e, UNNEST(items) AS it WITH OFFSET AS o WHERE it.item_id IS NOT NULL AND it.item_id <> '(not set)'
+), c AS (
+  SELECT DISTINCT v.list_id, v.item_id FROM i AS c JOIN i AS v ON v.session_id = c.session_id
+    AND v.item_id = c.item_id AND v.list_name = c.list_name AND v.ts <= c.ts
+  WHERE c.event_name = 'select_item' AND v.event_name = 'view_item_list'
+  QUALIFY ROW_NUMBER() OVER (PARTITION BY c.session_id, c.item_id, c.list_name, c.ts ORDER BY v.ts DESC) = 1
+)
+SELECT s.search_term AS query_id, v.item_id AS doc_id, v.idx + 1 - {base} AS position,
+  IF(c.item_id IS NULL, 0, 1) AS clicked, v.list_id AS session_id
+FROM i AS v JOIN s USING (ts, session_id, batch) LEFT JOIN c USING (list_id, item_id)
+WHERE v.event_name = 'view_item_list'
+"""
+
+
+@LAYOUTS.register("ga4", help="Google Analytics 4: the events of its BigQuery export.", options=OPTIONS)
+@dataclass(frozen=True)
+class Ga4(Rows):
+    """Events of Google Analytics 4."""
+
+    position_base: str = "auto"
+    list_name: str | None = None
+
+    def recognises(self, source: Source, roles: Roles) -> bool:
+        """Whether the source has GA4's events."""
+        return {"event_name", "event_params", "items"} <= set(source.types)
+
+    def open(
+        self, sources: Sequence[Source], roles: Roles, engine: Engine
+    ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
+        """One part: the impressions of all files together."""
+        database = embedded(engine, of="reading GA4")
+        if self.position_base not in BASES:
+            raise SettingError(f"position_base {self.position_base!r}: expected one of {', '.join(BASES)}.")
+        objects = " UNION ALL ".join(f"SELECT json FROM {source.objects()}" for source in sources)
+        where = ", ".join(map(str, sources))
+        events = database.keep(self._events(objects, roles.context))
+        items = database.keep(self._items(events, len(roles.context)))
+        if not database.rows(f"SELECT 1 FROM {items} WHERE event = 'view_item_list' LIMIT 1"):
+            raise InputError(f"{where}: no view_item_list event with items, so nobody can say what was shown.")
+        placed = database.keep(self._placed(items))
+        broken = f"SELECT count(*) FROM ({objects}) WHERE coalesce(json_type(json), '') <> 'OBJECT'"
+        ((lines,),) = database.rows(broken)
+        contexts = [f"context_{i} AS {name(column)}" for i, column in enumerate(roles.context)]
+        columns = ["term AS query_id", "item AS doc_id", "position", "clicked", "list_id AS session_id", *contexts]
+        good = "term IS NOT NULL AND position >= 1 AND NOT restarts"
+        table = database.keep(f"SELECT {listed(columns)} FROM {placed} WHERE {good}")
+        source = Frame(database.types(table), registered=table, shown_as=where)
+        part = Part(source, self, Roles({}, roles.context, roles.lists))
+        notes = [Note("lines are not JSON objects: skipped", lines), *self._notes(database, items, placed)]
+        return (part,), tuple(note for note in notes if note.times)
+
+    def _events(self, objects: str, context: Sequence[str]) -> str:
+        """Events with their session, page and search term."""
+
+        def param(key: str) -> str:
+            found = f"list_filter(params, lambda p: p ->> '$.key' = {literal(key)})[1]"
+            return f"coalesce({found} ->> '$.value.string_value', {found} ->> '$.value.int_value')"
+
+        contexts = "".join(
+            f", json_extract_string(j, {literal('$.' + column)}) AS context_{i}" for i, column in enumerate(context)
+        )
+        kept = "('view_item_list', 'select_item', 'search', 'view_search_results')"
+        return (
+            "SELECT j ->> '$.event_name' AS event, TRY_CAST(j ->> '$.event_timestamp' AS BIGINT) AS ts, "
+            "row_number() OVER (ORDER BY TRY_CAST(j ->> '$.event_timestamp' AS BIGINT), j ->> '$.user_pseudo_id', "
+            "j ->> '$.batch_event_index', CAST(j AS VARCHAR)) AS number, "
+            f"(j ->> '$.user_pseudo_id') || '.' || {param('ga_session_id')} AS session, "
+            f"nullif(nullif({param('search_term')}, ''), '(not set)') AS term, "
+            f"coalesce({param('page_location')}, '') AS page, "
+            f"coalesce(TRY_CAST(j -> '$.items' AS JSON[]), []) AS items{contexts} "
+            "FROM (SELECT json AS j, coalesce(TRY_CAST(json -> '$.event_params' AS JSON[]), []) AS params "
+            f"FROM ({objects})) WHERE j ->> '$.event_name' IN {kept}"
+        )
+
+    def _items(self, events: str, contexts: int) -> str:
+        """Items of views and clicks, with the search term that a view belongs to."""
+        more = "".join(f", context_{i}" for i in range(contexts))
+        only = f" WHERE list = {literal(self.list_name)}" if self.list_name else ""
+        found = listed(f"nullif(it ->> '$.item_list_{key}', '(not set)')" for key in ("id", "name"))
+        return (
+            f"WITH searches AS (SELECT session, page, ts, max(term) AS term FROM {events} WHERE term IS NOT NULL "
+            "GROUP BY ALL), "
+            "termed AS (SELECT e.* EXCLUDE (term), coalesce(e.term, s.term) AS term "
+            f"FROM {events} AS e ASOF LEFT JOIN searches AS s ON s.session = e.session AND s.page = e.page "
+            "AND s.ts <= e.ts), "
+            "unfolded AS (SELECT * EXCLUDE (items), unnest(items) AS it, generate_subscripts(items, 1) AS nth "
+            "FROM termed WHERE event IN ('view_item_list', 'select_item')) "
+            f"SELECT * FROM (SELECT event, number, ts, session, page, term, nth{more}, "
+            f"nullif(nullif(it ->> '$.item_id', ''), '(not set)') AS item, coalesce({found}, '') AS list, "
+            f"TRY_CAST(it ->> '$.item_list_index' AS BIGINT) AS index FROM unfolded){only}"
+        )
+
+    def _placed(self, items: str) -> str:
+        """Views with their position and whether they were clicked."""
+        base = self.position_base
+        found = "CASE WHEN min(index) FILTER (event = 'view_item_list') >= 1 THEN 1 ELSE 0 END"
+        return (
+            f"WITH base AS (SELECT {found if base == 'auto' else base} AS base FROM {items}), "
+            f"views AS (SELECT * FROM {items} WHERE event = 'view_item_list' AND item IS NOT NULL "
+            "AND session IS NOT NULL), "
+            f"clicks AS (SELECT DISTINCT session, item, list, number, ts FROM {items} WHERE event = 'select_item'), "
+            "seen AS (SELECT DISTINCT session, item, list, ts, number FROM views), "
+            "hits AS (SELECT s.number, s.item, s.list, count(*) AS times FROM clicks AS c ASOF JOIN seen AS s "
+            "ON c.session = s.session AND c.item = s.item AND c.list = s.list AND c.number > s.number GROUP BY ALL) "
+            "SELECT v.*, coalesce(v.index - base + 1, v.nth) AS position, times IS NOT NULL AS clicked, "
+            "coalesce(times, 0) AS times, concat(v.number, '/', v.list) AS list_id, "
+            # Without an index, a second event of the same list on the same page starts at 1 again.
+            "v.index IS NULL AND v.number > min(v.number) OVER (PARTITION BY session, page, list, term) AS restarts "
+            "FROM views AS v CROSS JOIN base LEFT JOIN hits USING (number, item, list)"
+        )
+
+    def _notes(self, engine: DuckDB, items: str, placed: str) -> list[Note]:
+        ((clicks, no_session, no_item),) = engine.rows(
+            "SELECT count(*) FILTER (event = 'select_item'), count(*) FILTER (session IS NULL), "
+            f"count(*) FILTER (item IS NULL) FROM {items}"
+        )
+        ((times, used, no_index, restarts, no_term, placeless),) = engine.rows(
+            "SELECT coalesce(sum(times), 0)::BIGINT, count(*) FILTER (clicked), count(*) FILTER (index IS NULL), "
+            "count(*) FILTER (restarts), count(*) FILTER (term IS NULL), "
+            f"count(*) FILTER (coalesce(position, 0) < 1) FROM {placed}"
+        )
+        return [
+            Note("items have no user_pseudo_id or ga_session_id: skipped", no_session),
+            Note("items have no item_id: skipped", no_item),
+            Note("items shown have no index: their place in the event is used", no_index - restarts),
+            Note("items without index follow another event of the same list and page: skipped", restarts),
+            Note("items shown have no search term: skipped", no_term),
+            Note("items shown have no position from 1 on: skipped", placeless),
+            Note("clicks repeat a click on the same view: counted once", times - used),
+            Note("clicks have no view of the item in that list and session before them: left out", clicks - times),
+        ]

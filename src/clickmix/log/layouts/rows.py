@@ -1,0 +1,66 @@
+"""Rows: one row per impression, with query_id, doc_id, position and clicked.   sources -> parts"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from clickmix.engines.sql import name
+from clickmix.log.columns import check_columns
+from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles
+from clickmix.log.problems import key_problems
+from clickmix.log.refused import Note, Problem
+from clickmix.log.source import Source
+
+if TYPE_CHECKING:
+    from clickmix.engines.engine import Engine
+
+
+@LAYOUTS.register("rows", help="One row per impression: query_id, doc_id, position, clicked.")
+class Rows(Layout):
+    """One row per impression."""
+
+    def recognises(self, source: Source, roles: Roles) -> bool:
+        """Whether the source says of each row if it was clicked."""
+        return all(roles.column(role) in source.types for role in ("doc_id", "position", "clicked"))
+
+    def open(
+        self, sources: Sequence[Source], roles: Roles, engine: Engine
+    ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
+        """Each source is a part as it is."""
+        parts = tuple(Part(source, self, roles) for source in sources)
+        for part in parts:
+            check_columns(part, ("clicked",))
+        return parts, ()
+
+    def measures(self, part: Part) -> Measures:
+        """Every row is an impression."""
+        clicked, readable = flags(part)
+        # DuckDB's FILTER touches only the rows it counts; other engines may not have it.
+        clicks = "count(CASE WHEN c THEN 1 END)" if part.source.foreign else "count(*) FILTER (WHERE c)"
+        return Measures(readable, f", {clicked} AS c", f"count(*) AS impressions, {clicks} AS clicks")
+
+    def problems(self, part: Part) -> list[Problem]:
+        """Bad keys, and clicked that is neither 0 nor 1."""
+        _, readable = flags(part)
+        bad = f"NOT coalesce({readable}, FALSE)"
+        return [*key_problems(part), Problem(part.column("clicked"), bad, "clicked is neither 0 nor 1")]
+
+
+def flags(part: Part) -> tuple[str, str]:
+    """SQL that is true for a click, and SQL that is true for a row that says whether there was one; else false or NULL.
+
+    Integers are compared with a range, which a scan answers faster than two values.
+    """
+    column = part.column("clicked")
+    value, kind = name(column), part.source.kind(column)
+    if kind == "boolean":
+        return value, f"{value} IS NOT NULL"
+    if kind == "integer":
+        return f"{value} = 1", f"{value} BETWEEN 0 AND 1"
+    if kind == "real":
+        return f"{value} = 1", f"{value} IN (0, 1)"
+    if kind == "other":  # a statement for a warehouse, whose column may hold numbers or truth values
+        return f"CAST({value} AS INTEGER) = 1", f"CAST({value} AS INTEGER) BETWEEN 0 AND 1"
+    yes, no = "'1', 'true', '1.0'", "'0', 'false', '0.0'"
+    return f"lower({value}) IN ({yes})", f"lower({value}) IN ({yes}, {no})"

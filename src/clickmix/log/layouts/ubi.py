@@ -1,0 +1,307 @@
+"""UBI: OpenSearch's User Behavior Insights, events and queries in any number of files.   sources -> parts
+
+A list is a UBI query_id; the query is the text that the user typed. With impression events, what they name was shown.
+Without any, the result lists of the query rows (query_response_hit_ids) are taken to be shown, down to `page_size`.
+A document is at its place in the result list; if it is not there, at its ordinal. Schemas 1.0 to 1.3 are read, as plain
+NDJSON, as bulk NDJSON with action lines, wrapped in `_source`, or as Parquet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clickmix.engines.choose import embedded
+from clickmix.engines.sql import listed, literal, name
+from clickmix.errors import InputError, SettingError
+from clickmix.log.layout import LAYOUTS, Part, Roles
+from clickmix.log.layouts.rows import Rows
+from clickmix.log.refused import Note
+from clickmix.log.source import Frame, Source
+from clickmix.registry import Option
+
+if TYPE_CHECKING:
+    from clickmix.engines.duckdb import DuckDB
+    from clickmix.engines.engine import Engine
+
+BASES = ("auto", "0", "1")
+MOST_ACTIONS = 5
+# What query rows have besides the text.
+OF_QUERIES = {"timestamp", "client_id", "query_attributes", "query_response_id", "query_response_hit_ids"}
+POSITION_BASE = Option("position_base", "UBI, GA4: what the first position is called; auto finds out.", choices=BASES)
+OPTIONS = (
+    POSITION_BASE,
+    Option("click_actions", "UBI: actions that are clicks, for instance click,item_click."),
+    Option("page_size", "UBI without impression events: how many results people were shown.", type=int),
+    Option("application", "UBI: read the events of one application only."),
+    Option("start", "UBI: leave out events before this time, for instance 2026-11-01."),
+    Option("end", "UBI: leave out events from this time on."),
+)
+TIME = (
+    "CASE WHEN regexp_full_match({0}, '[0-9]+') THEN epoch_ms(TRY_CAST({0} AS BIGINT)) "
+    "ELSE TRY_CAST({0} AS TIMESTAMP) END"
+)
+
+
+@LAYOUTS.register("ubi", help="OpenSearch User Behavior Insights: ubi_events and ubi_queries.", options=OPTIONS)
+@dataclass(frozen=True)
+class Ubi(Rows):
+    """Events and queries of User Behavior Insights."""
+
+    position_base: str = "auto"
+    click_actions: str = "click"
+    page_size: int | None = None
+    application: str | None = None
+    start: str | None = None
+    end: str | None = None
+
+    def recognises(self, source: Source, roles: Roles) -> bool:
+        """Whether the source has events, or queries without documents."""
+        columns = set(source.types)
+        others = {*map(roles.column, ("doc_id", "doc_ids", "position", "clicked")), "click", "rank"}
+        queries = {"query_id", "user_query"} <= columns and bool(OF_QUERIES & columns) and not others & columns
+        return {"action_name", "timestamp"} <= columns or queries
+
+    def open(
+        self, sources: Sequence[Source], roles: Roles, engine: Engine
+    ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
+        """One part: the impressions of all files together."""
+        database = embedded(engine, of="reading UBI")
+        if self.position_base not in BASES:
+            raise SettingError(f"position_base {self.position_base!r}: expected one of {', '.join(BASES)}.")
+        objects = " UNION ALL ".join(f"SELECT json FROM {source.objects()}" for source in sources)
+        where = ", ".join(map(str, sources))
+        tables = _Tables(self, database, f"({objects})", roles.context, where)
+        table, notes = tables.impressions()
+        source = Frame(database.types(table), registered=table, shown_as=where)
+        part = Part(source, self, Roles({}, roles.context, roles.lists))
+        return (part,), tuple(note for note in notes if note.times)
+
+
+class _Tables:
+    """The tables on the way from events and queries to impressions, one statement after the other."""
+
+    def __init__(self, settings: Ubi, engine: DuckDB, objects: str, context: Sequence[str], where: str) -> None:
+        self.settings, self.engine, self.context, self.where = settings, engine, context, where
+        # elasticdump and others wrap a document in `_source`.
+        unwrapped = f"(SELECT coalesce(json -> '$._source', json) AS j FROM {objects} WHERE json IS NOT NULL)"
+        ((self.broken,),) = engine.rows(
+            f"SELECT count(*) FROM {objects} WHERE coalesce(json_type(json), '') <> 'OBJECT'"
+        )
+        self.events = engine.keep(self._events(unwrapped))
+        self.queries = engine.keep(self._queries(unwrapped))
+
+    def _events(self, objects: str) -> str:
+        """Events with their fields; some tools write event_attributes as JSON text."""
+        attributes = "j -> '$.event_attributes'"
+        ordinal = "e ->> '$.position.ordinal'"
+        clicks = listed(literal(word.strip().lower()) for word in self.settings.click_actions.split(","))
+        fields = {
+            "action": "lower(j ->> '$.action_name')",
+            "kind": f"CASE WHEN lower(j ->> '$.action_name') IN ({clicks}) THEN 'click' "
+            "WHEN lower(j ->> '$.action_name') = 'impression' THEN 'impression' END",
+            "id": "nullif(j ->> '$.query_id', '')",
+            "doc": "nullif(e ->> '$.object.object_id', '')",
+            "ordinal": f"coalesce(TRY_CAST({ordinal} AS BIGINT), TRY_CAST(e ->> '$.position.ordinal.index' AS BIGINT))",
+            "nested": "json_type(e, '$.position.ordinal') = 'OBJECT'",
+            "text": "nullif(j ->> '$.user_query', '')",
+            "number_time": "json_type(j, '$.timestamp') <> 'VARCHAR'",
+            **self._context_fields(),
+        }
+        as_text = "TRY_CAST(j ->> '$.event_attributes' AS JSON)"
+        parsed = f"CASE WHEN json_type({attributes}) = 'VARCHAR' THEN {as_text} ELSE {attributes} END"
+        selected = listed(f"{sql} AS {alias}" for alias, sql in fields.items())
+        return (
+            f"SELECT {selected} FROM (SELECT j, {parsed} AS e FROM {objects}) "
+            f"WHERE j ->> '$.action_name' IS NOT NULL{self._filters()}"
+        )
+
+    def _queries(self, objects: str) -> str:
+        """Query rows with their text and result list; OpenSearch's docs call the list query_response_objects_ids."""
+        hits = "coalesce(j -> '$.query_response_hit_ids', j -> '$.query_response_objects_ids')"
+        fields = {
+            "id": "nullif(j ->> '$.query_id', '')",
+            "text": "nullif(j ->> '$.user_query', '')",
+            "hits": f"coalesce(TRY_CAST({hits} AS VARCHAR[]), [])",
+            **self._context_fields(),
+        }
+        selected = listed(f"{sql} AS {alias}" for alias, sql in fields.items())
+        is_query = "j ->> '$.action_name' IS NULL AND j ->> '$.query_id' IS NOT NULL"
+        return f"SELECT {selected} FROM {objects} WHERE {is_query}{self._filters()}"
+
+    def _context_fields(self) -> dict[str, str]:
+        return {
+            f"context_{i}": f"json_extract_string(j, {literal('$.' + column)})" for i, column in enumerate(self.context)
+        }
+
+    def _filters(self) -> str:
+        """SQL that keeps one application and a span of time."""
+        settings, time = self.settings, TIME.format("(j ->> '$.timestamp')")
+        kept = [f"j ->> '$.application' = {literal(settings.application)}"] if settings.application else []
+        for sign, bound in ((">=", settings.start), ("<", settings.end)):
+            if bound:
+                if not self.engine.rows(f"SELECT TRY_CAST({literal(bound)} AS TIMESTAMP) IS NOT NULL")[0][0]:
+                    raise SettingError(f"{bound!r} is not a time. Write it as 2026-11-01 or 2026-11-01T12:00:00.")
+                kept.append(f"{time} {sign} CAST({literal(bound)} AS TIMESTAMP)")
+        return "".join(f" AND {condition}" for condition in kept)
+
+    def impressions(self) -> tuple[str, list[Note]]:
+        """The table of impressions, and what was odd."""
+        engine = self.engine
+        ((shown,),) = engine.rows(f"SELECT count(*) FILTER (kind = 'impression') FROM {self.events}")
+        numbers = self._lucene_numbers()
+        chosen = engine.keep(self._chosen(ignore=bool(shown and numbers)))
+        if not shown and numbers:
+            raise InputError(
+                f"{self.where}: query_response_hit_ids are Lucene's document numbers ({numbers}), which no click "
+                "names. Set ext.ubi.object_id_field in the search request, and log again; or log impression events."
+            )
+        if not shown and not engine.rows(f"SELECT 1 FROM {chosen} WHERE len(hits) > 0 LIMIT 1"):
+            raise InputError(
+                f"{self.where}: neither impression events nor query_response_hit_ids, so nobody can say what was "
+                "shown. Give the files of ubi_events and ubi_queries together."
+            )
+        pairs = engine.keep(self._pairs(chosen, with_events=bool(shown)))
+        placed = engine.keep(self._placed(pairs, chosen))
+        names = ["query_id", "doc_id", "position", "clicked", "session_id", *map(name, self.context)]
+        good = "text IS NOT NULL AND position >= 1"
+        contexts = [f"context_{i}" for i in range(len(self.context))]
+        selected = zip(["text", "doc", "position", "clicked", "id", *contexts], names, strict=True)
+        table = engine.keep(f"SELECT {listed(f'{a} AS {b}' for a, b in selected)} FROM {placed} WHERE {good}")
+        return table, [*self._event_notes(bool(shown)), *self._query_notes(chosen), *self._place_notes(placed)]
+
+    def _lucene_numbers(self) -> str:
+        """Examples of result ids that look like Lucene's document numbers: small integers that no event names."""
+        ((hits, odd, known, examples),) = self.engine.rows(
+            f"WITH h AS (SELECT DISTINCT unnest(hits) AS hit FROM {self.queries}) SELECT count(*), "
+            "count(*) FILTER (regexp_full_match(hit, '-1|[0-9]{1,9}')), "
+            f"count(*) FILTER (hit IN (SELECT doc FROM {self.events} WHERE kind IS NOT NULL AND doc IS NOT NULL)), "
+            "array_to_string(list_slice(list(hit ORDER BY hit), 1, 3), ', ') FROM h"
+        )
+        return str(examples) if hits and odd == hits and not known else ""
+
+    def _chosen(self, *, ignore: bool) -> str:
+        """One row per query id: the text and result list that fit best to what was shown and clicked.
+
+        Several rows per id are usual: searches for facets have an empty list. If an id has two texts and no result list
+        tells which one was shown, it has no text.
+        """
+        seen = f"SELECT DISTINCT id, doc FROM {self.events} WHERE kind IS NOT NULL"
+        hits = "CAST([] AS VARCHAR[])" if ignore else "hits"
+        contexts = "".join(f", min(context_{i}) AS context_{i}" for i in range(len(self.context)))
+        return (
+            f"WITH seen AS (SELECT id, list(doc) AS docs FROM ({seen}) GROUP BY id), "
+            f"fitting AS (SELECT q.*, len(list_intersect(hits, coalesce(docs, []))) AS fit FROM {self.queries} AS q "
+            "LEFT JOIN seen USING (id)), "
+            "best AS (SELECT * FROM fitting QUALIFY row_number() OVER "
+            "(PARTITION BY id ORDER BY fit DESC, len(hits) DESC, text NULLS LAST, hits) = 1), "
+            "told AS (SELECT id, count(*) AS rows, count(DISTINCT text) AS texts, min(text) AS only_text"
+            f"{contexts} FROM {self.queries} GROUP BY id) "
+            "SELECT told.*, fit, "
+            "CASE WHEN texts > 1 AND fit = 0 THEN NULL ELSE coalesce(best.text, only_text) END AS text, "
+            f"{hits} AS hits FROM told JOIN best USING (id)"
+        )
+
+    def _pairs(self, chosen: str, *, with_events: bool) -> str:
+        """What was shown and what was clicked, each document once per list; a click alone counts as shown."""
+        contexts = "".join(f", min(context_{i}) AS context_{i}" for i in range(len(self.context)))
+        of_event = (
+            f"SELECT id, doc, min(ordinal) AS ordinal, min(text) AS event_text, count(*) AS times{contexts} "
+            f"FROM {self.events} WHERE kind = '{{}}' AND id IS NOT NULL AND doc IS NOT NULL GROUP BY id, doc"
+        )
+        page = f"list_slice(hits, 1, {int(self.settings.page_size)})" if self.settings.page_size else "hits"
+        no_contexts = "".join(f", context_{i}" for i in range(len(self.context)))
+        of_hits = (
+            f"SELECT DISTINCT id, unnest({page}) AS doc, CAST(NULL AS BIGINT) AS ordinal, CAST(NULL AS VARCHAR) "
+            f"AS event_text, 1 AS times{no_contexts} FROM {chosen}"
+        )
+        shown = of_event.format("impression") if with_events else of_hits
+        both = "".join(f", coalesce(s.context_{i}, k.context_{i}) AS context_{i}" for i in range(len(self.context)))
+        return (
+            f"SELECT id, doc, coalesce(s.ordinal, k.ordinal) AS ordinal, coalesce(s.event_text, k.event_text) AS "
+            f"event_text, k.id IS NOT NULL AS clicked, s.id IS NULL AS unshown{both} FROM ({shown}) AS s "
+            f"FULL JOIN ({of_event.format('click')}) AS k USING (id, doc)"
+        )
+
+    def _placed(self, pairs: str, chosen: str) -> str:
+        """Impressions with their text and position."""
+        base = self.settings.position_base
+        found = "CASE WHEN first_ordinal > 1 THEN usual ELSE least(first_ordinal, 1) END" if base == "auto" else base
+        contexts = "".join(f", coalesce(p.context_{i}, q.context_{i}) AS context_{i}" for i in range(len(self.context)))
+        return (
+            f"WITH firsts AS (SELECT id, min(ordinal) AS first_ordinal FROM {pairs} GROUP BY id), "
+            "usual AS (SELECT CASE WHEN 2 * count(*) FILTER (first_ordinal <= 0) >= greatest(count(*), 1) THEN 0 "
+            "ELSE 1 END AS usual FROM firsts WHERE first_ordinal <= 1), "
+            "known AS (SELECT p.id, doc, clicked, unshown, ordinal, first_ordinal, event_text, q.id IS NULL AS no_row, "
+            f"coalesce(texts, 0) AS texts, q.text AS row_text, {found} AS base, "
+            f"nullif(list_position(hits, doc), 0) AS place{contexts} "
+            f"FROM {pairs} AS p JOIN firsts USING (id) CROSS JOIN usual LEFT JOIN {chosen} AS q ON q.id = p.id) "
+            "SELECT *, coalesce(place, ordinal - base + 1) AS position, "
+            "CASE WHEN texts > 1 THEN row_text ELSE coalesce(row_text, list_text) END AS text FROM (SELECT *, "
+            "min(event_text) OVER (PARTITION BY id) AS list_text FROM known)"
+        )
+
+    def _event_notes(self, with_events: bool) -> list[Note]:
+        unused = self.engine.rows(
+            f"SELECT action, count(*) FROM {self.events} WHERE kind IS NULL GROUP BY action ORDER BY 2 DESC, 1"
+        )
+        named = ", ".join(f"{action} ({times:,})" for action, times in unused[:MOST_ACTIONS])
+        more = f" and {len(unused) - MOST_ACTIONS} more" if len(unused) > MOST_ACTIONS else ""
+        per = "SELECT kind, id, doc, count(*) AS times FROM {} WHERE kind IS NOT NULL GROUP BY kind, id, doc"
+        ((no_id, nested, number_time, again, clicks_again),) = self.engine.rows(
+            f"SELECT (SELECT count(*) FROM {self.events} WHERE kind IS NOT NULL AND (id IS NULL OR doc IS NULL)), "
+            f"(SELECT count(*) FROM {self.events} WHERE kind IS NOT NULL AND nested), "
+            f"(SELECT count(*) FROM {self.events} WHERE number_time), "
+            f"(SELECT coalesce(sum(times - 1), 0)::BIGINT FROM ({per.format(self.events)}) WHERE kind = 'impression'), "
+            f"(SELECT coalesce(sum(times - 1), 0)::BIGINT FROM ({per.format(self.events)}) WHERE kind = 'click')"
+        )
+        source = "" if with_events else "there are no impression events: whole result lists count as shown"
+        lists = self.engine.rows(f"SELECT count(*) FROM {self.queries} WHERE len(hits) > 0")[0][0] if source else 0
+        return [
+            Note("lines are not JSON objects: skipped", self.broken),
+            Note(f"events have actions that are not used: {named}{more}", sum(times for _, times in unused)),
+            Note("impressions and clicks have no query_id or object_id: skipped", no_id),
+            Note("impressions were sent again: counted once", again),
+            Note("clicks repeat a click on the same document of the same list: counted once", clicks_again),
+            Note("ordinals are written as ordinal.index", nested),
+            Note("events have their time in milliseconds, others as text", number_time),
+            Note(f"result lists, and {source}", lists),
+        ]
+
+    def _query_notes(self, chosen: str) -> list[Note]:
+        ((again, ambiguous, unclear),) = self.engine.rows(
+            "SELECT coalesce(sum(rows - 1), 0)::BIGINT, count(*) FILTER (texts > 1), "
+            f"count(*) FILTER (texts > 1 AND text IS NULL) FROM {chosen}"
+        )
+        return [
+            Note("query rows repeat a query_id: the result list that fits the events best is used", again),
+            Note("query ids have several user queries: the one whose results were shown is used", ambiguous - unclear),
+            Note("query ids have several user queries and no result list that tells which: skipped", unclear),
+        ]
+
+    def _place_notes(self, placed: str) -> list[Note]:
+        ((pairs, clicks, lists),) = self.engine.rows(
+            f"SELECT count(*), count(*) FILTER (clicked), count(DISTINCT id) FROM {placed}"
+        )
+        ((other, no_row, unshown, moved, zero, one, shared, textless, placeless),) = self.engine.rows(
+            "SELECT count(*) FILTER (event_text <> row_text), count(*) FILTER (no_row), count(*) FILTER (unshown), "
+            "count(*) FILTER (place <> ordinal - base + 1), "
+            "count(DISTINCT id) FILTER (base = 0 AND place IS NULL), "
+            "count(DISTINCT id) FILTER (base = 1 AND place IS NULL), "
+            f"(SELECT coalesce(sum(n - 1), 0)::BIGINT FROM (SELECT count(*) AS n FROM {placed} "
+            "WHERE position IS NOT NULL GROUP BY id, position)), count(*) FILTER (text IS NULL), "
+            f"count(*) FILTER (text IS NOT NULL AND coalesce(position, 0) < 1) FROM {placed}"
+        )
+        mixed = zero and one and self.settings.position_base == "auto"
+        return [
+            Note(f"impressions with {clicks:,} clicks in {lists:,} lists were found", pairs),
+            Note("impressions have another user_query than their query row: the query row's is used", other),
+            Note("impressions have a query_id without a query row: the event's user_query is used", no_row),
+            Note("clicks have no impression: counted as shown", unshown),
+            Note("ordinals differ from the place in the result list: the place is used", moved),
+            Note(f"lists count ordinals from 0 and {one:,} from 1: each is read as it counts", zero if mixed else 0),
+            Note("documents share a position with another document of their list: kept", shared),
+            Note("impressions have no query text: skipped", textless),
+            Note("impressions have no position from 1 on: skipped", placeless),
+        ]

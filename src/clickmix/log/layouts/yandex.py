@@ -1,0 +1,127 @@
+"""Yandex: the format of the relevance prediction challenge, tab separated lines without a header.   sources -> parts
+
+session  time  Q  query  region  url1 url2 ... url10
+session  time  C  url
+
+The query is `query_region`. A click belongs to the last page of its session above it that showed the url, at the url's
+first position there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clickmix.engines.choose import embedded
+from clickmix.engines.sql import literal
+from clickmix.errors import InputError, SettingError
+from clickmix.log.layout import LAYOUTS, Part, Roles
+from clickmix.log.layouts.rows import Rows
+from clickmix.log.paths import find_files, is_gzipped
+from clickmix.log.refused import Note, Problem
+from clickmix.log.source import Frame, Source, reader_arguments
+from clickmix.storage.packed import check_packed
+
+if TYPE_CHECKING:
+    from clickmix.engines.engine import Engine
+
+# One column, so that a line is a row whatever is in it: chr(1) separates nothing, nothing is quoted.
+LINES = (
+    "SELECT {number} AS file, row_number() OVER () AS number, line FROM read_csv({files}, "
+    "columns = {{'line': 'VARCHAR'}}, "
+    "auto_detect = false, header = false, delim = chr(1), quote = '', escape = '', strict_mode = false, "
+    "max_line_size = 1048576)"
+)
+GOOD = r"\d{1,18}\t\d{1,18}\t(Q\t\d{1,18}\t\d{1,18}(\t\d{1,18})+|C\t\d{1,18})"
+IMPRESSIONS = """
+WITH fields AS (SELECT file, number, string_split(line, chr(9)) AS f FROM {lines} WHERE {good}),
+pages AS (SELECT file, number, f[1] AS session, f[4] || '_' || f[5] AS query, f[6:] AS urls FROM fields
+          WHERE f[3] = 'Q'),
+shown AS (SELECT file, number, session, query, CAST(unnest(urls) AS BIGINT) AS url,
+                 unnest(range(1, len(urls) + 1)) AS position FROM pages),
+clicks AS (SELECT file, number, f[1] AS session, CAST(f[4] AS BIGINT) AS url FROM fields WHERE f[3] = 'C'),
+placed AS (SELECT p.file, p.number, p.position
+    FROM clicks AS c
+    ASOF LEFT JOIN (SELECT file, number, session, url, min(position) AS position FROM shown GROUP BY ALL) AS p
+      ON c.file = p.file AND c.session = p.session AND c.url = p.url AND c.number > p.number)
+SELECT query AS query_id, url AS doc_id, position, k.times IS NOT NULL AS clicked,
+       concat(s.file, '/', s.number) AS session_id, coalesce(k.times, 0) AS times
+FROM shown AS s LEFT JOIN (SELECT file, number, position, count(*) AS times FROM placed GROUP BY ALL) AS k
+  USING (file, number, position)
+UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, 0 FROM {lines} WHERE NOT ({good}) AND trim(line) <> ''
+"""
+
+
+@dataclass(frozen=True)
+class Lines(Frame):
+    """The lines of some files in a table with file, number and line."""
+
+    names: tuple[str, ...] = ()
+
+    def numbered(self, file: str | None, *, used: Sequence[str], ids: Mapping[str, str], key: str) -> tuple[str, ...]:
+        """Lines know their file and number."""
+        names = "[" + ", ".join(map(literal, self.names)) + "]"
+        return self.table(), f"{names}[file + 1]", "number"
+
+
+@LAYOUTS.register("yandex", help="The Yandex relevance prediction challenge: lines of queries (Q) and clicks (C).")
+class Yandex(Rows):
+    """Pages and clicks of the Yandex relevance prediction challenge."""
+
+    def find(self, log: object, engine: Engine) -> tuple[Source, ...]:
+        """Files of any name."""
+        files = find_files(log)
+        return (Source({"line": "VARCHAR"}, tuple(map(str, files))),)
+
+    def recognises(self, source: Source, roles: Roles) -> bool:
+        """Whether the first line, which is taken for a header, is a page."""
+        first = list(source.types)
+        return bool(source.files) and len(first) > 5 and first[2] == "Q" and all(c.isdigit() for c in first[:2])
+
+    def open(
+        self, sources: Sequence[Source], roles: Roles, engine: Engine
+    ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
+        """One part: the impressions of all files."""
+        database = embedded(engine, of="reading the Yandex challenge")
+        if roles.context:
+            raise SettingError(f"context {roles.context[0]!r}: the Yandex challenge has no such column. Leave it out.")
+        files = [source.shown(file) for source in sources for file in source.files]
+        check_packed([Path(file) for file in files if is_gzipped(Path(file))])
+        with database.in_order():
+            lines = database.keep(
+                " UNION ALL ".join(
+                    f"({LINES.format(number=i, files=reader_arguments([file], gzipped=is_gzipped(Path(file))))})"
+                    for i, file in enumerate(files)
+                )
+            )
+        bad_line = f"NOT regexp_full_match(line, '{GOOD}') AND trim(line) <> ''"
+        table = database.keep(IMPRESSIONS.format(lines=lines, good=f"regexp_full_match(line, '{GOOD}')"))
+        where = ", ".join(files)
+        if not database.rows(f"SELECT 1 FROM {table} WHERE position IS NOT NULL LIMIT 1"):
+            raise InputError(f"{where}: no line is a page (session, time, Q, query, region, urls). Check the format.")
+        ((clicks,),) = database.rows(f"SELECT count(*) FROM {lines} WHERE regexp_matches(line, '^[0-9]+\\t[0-9]+\\tC')")
+        ((used, times),) = database.rows(f"SELECT count(*) FILTER (clicked), sum(times)::BIGINT FROM {table}")
+        judged = Part(Lines({"line": "VARCHAR"}, registered=lines, names=tuple(files)), _Judged(bad_line), Roles())
+        source = Frame(database.types(table), registered=table, shown_as=where)
+        part = Part(source, self, Roles({}, (), roles.lists), judged=judged)
+        notes = (
+            Note("clicks repeat a click on the same page: counted once", times - used),
+            Note("clicks are on a url that no page of their session above shows: left out", clicks - times),
+        )
+        return (part,), tuple(note for note in notes if note.times)
+
+
+@dataclass(frozen=True)
+class _Judged(Yandex):
+    """Lines that are neither a page nor a click."""
+
+    bad: str = ""
+
+    def problems(self, part: Part) -> list[Problem]:
+        """A line that is none of the two."""
+        reason = (
+            "the line is neither a page (session, time, Q, query, region, urls) nor a click (session, time, C, url)"
+        )
+        return [Problem("line", self.bad, reason)]

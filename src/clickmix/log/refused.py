@@ -1,0 +1,89 @@
+"""Refused rows: what can be wrong with a row, and the rows that were refused, with examples.   source -> counts"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from clickmix.errors import InputError
+
+EXAMPLES_PER_REASON = 3
+LONGEST_EXAMPLE = 200
+# Words for yes and no that spreadsheets write in other languages.
+FOREIGN_FLAGS = ("ja", "nein", "oui", "non", "si", "sí", "no", "yes", "y", "n", "wahr", "falsch", "vrai", "faux",
+                 "vero", "falso", "verdadero", "да", "нет", "x", "t", "f", "sim", "não")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What can be wrong with one value of a row: SQL that is true for a bad row. No `column`: the whole row."""
+
+    column: str
+    bad: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """A refused row: its file, its number or key, and the value found there. No `column`: the whole line."""
+
+    where: str
+    row: int | str
+    column: str
+    text: str | None
+
+    def __str__(self) -> str:
+        row = f"row {self.row}" if isinstance(self.row, int) else self.row
+        place = f"{self.where}, {row}" + (f", column {self.column!r}" if self.column else "")
+        if self.text is None:
+            return f"{place}: nothing" if self.column else place
+        return f"{place}: {self.text[:LONGEST_EXAMPLE]!r}"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The rows refused for one reason: how many, and the first few."""
+
+    reason: str
+    rows: int
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something odd in a log that was decided, and how often it came up."""
+
+    what: str
+    times: int
+
+    def __str__(self) -> str:
+        return f"{self.times:,} {self.what}."
+
+
+def refusal(refused: Sequence[Refused]) -> InputError:
+    """The error to raise for refused rows: the first of them, and how many there are."""
+    first, rows = refused[0], sum(r.rows for r in refused)
+    others = f" {rows:,} rows are bad in all." if rows > 1 else ""
+    return InputError(
+        f"{first.examples[0]}: {first.reason}.{others}{_hint(first)} Fix the log, or skip bad rows with --bad-rows "
+        "skip (in Python bad_rows='skip')."
+    )
+
+
+def _hint(first: Refused) -> str:
+    text = (first.examples[0].text or "").strip()
+    if first.reason.startswith("position") and text == "0":
+        return " If positions count from 0, add 1 to all of them."
+    if first.reason.startswith("clicked") and text.lower() in FOREIGN_FLAGS:
+        return f" {text!r} may mean yes or no: write 1 for a click and 0 for none, or true and false."
+    return ""
+
+
+def merged(found: Iterable[Refused]) -> list[Refused]:
+    """One entry per reason."""
+    by_reason: dict[str, Refused] = {}
+    for refused in found:
+        known = by_reason.setdefault(refused.reason, Refused(refused.reason, 0, ()))
+        examples = (*known.examples, *refused.examples)[:EXAMPLES_PER_REASON]
+        by_reason[refused.reason] = replace(known, rows=known.rows + refused.rows, examples=examples)
+    return list(by_reason.values())

@@ -1,0 +1,166 @@
+"""GA4: events of the BigQuery export become impressions; clicks find their view."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import clickmix as cm
+from commands import run
+from logs import cells, write
+
+
+def item(id: str | None, index: int | None = None, list: str | None = "search") -> dict[str, Any]:
+    return {"item_id": id, "item_list_id": list, "item_list_index": None if index is None else str(index)}
+
+
+def event(name: str, ts: int, items: list[Any], *, term: str | None = None, user: str | None = "u") -> dict[str, Any]:
+    params = [
+        {"key": "ga_session_id", "value": {"int_value": 1, "string_value": None}},
+        {"key": "page_location", "value": {"int_value": None, "string_value": "https://shop/s"}},
+        *([{"key": "search_term", "value": {"int_value": None, "string_value": term}}] if term else []),
+    ]
+    return {
+        "event_name": name,
+        "event_timestamp": ts,
+        "user_pseudo_id": user,
+        "event_params": params,
+        "items": items,
+        "device": {"category": "mobile"},
+    }
+
+
+# A search for shoes; its list; a click on b; then a lazy part; the same list again, and a click on a.
+EVENTS = [
+    event("view_search_results", 1, [], term="shoes"),
+    event("view_item_list", 2, [item("a", 0), item("b", 1)]),
+    event("select_item", 3, [item("b", 1)]),
+    event("view_item_list", 4, [item("c", 2)]),
+    event("view_item_list", 5, [item("a", 0), item("b", 1)], term="shoes"),
+    event("select_item", 6, [item("a", 0)]),
+    event("select_item", 7, [item("a", 0)]),
+    event("page_view", 8, []),
+]
+ROWS = {
+    "session_id": [1, 1, 2, 3, 3],
+    "query_id": ["shoes"] * 5,
+    "doc_id": ["a", "b", "c", "a", "b"],
+    "position": [1, 2, 3, 1, 2],
+    "clicked": [0, 1, 0, 1, 0],
+}
+
+
+def ndjson(path: Path, rows: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def parquet(path: Path, rows: list[Any]) -> Path:
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.mark.parametrize("write_events", [ndjson, parquet])
+def test_labels_and_lists_are_those_of_the_same_log_in_rows(tmp_path: Path, write_events: Any) -> None:
+    log = write_events(tmp_path / ("e.ndjson" if write_events is ndjson else "e.parquet"), EVENTS)
+    rows = write(tmp_path / "rows.csv", ROWS)
+    counts = cm.count(log)
+    assert cells(counts) == cells(cm.count(rows))
+    assert [str(note) for note in counts.notes] == ["1 clicks repeat a click on the same view: counted once."]
+    for name, given in (("ga4", log), ("rows", rows)):
+        cm.debias(given).write(tmp_path / f"{name}.labels.csv")
+        cm.count(given, lists=True).write(tmp_path / f"{name}.lists.csv")
+    assert (tmp_path / "ga4.labels.csv").read_bytes() == (tmp_path / "rows.labels.csv").read_bytes()
+    assert (tmp_path / "ga4.lists.csv").read_bytes() == (tmp_path / "rows.lists.csv").read_bytes()
+
+
+SEARCH = event("search", 1, [], term="q")
+ODD = [
+    (
+        "no index",
+        [SEARCH, event("view_item_list", 2, [item("a"), item("b")])],
+        [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 0)],
+        "2 items shown have no index: their place in the event is used.",
+    ),
+    (
+        "a lazy list without index",
+        [SEARCH, event("view_item_list", 2, [item("a")]), event("view_item_list", 3, [item("b")])],
+        [("q", "a", 1, 1, 0)],
+        "1 items without index follow another event of the same list and page: skipped.",
+    ),
+    (
+        "(not set)",
+        [SEARCH, event("view_item_list", 2, [item("(not set)", 0), item("b", 1, "(not set)")])],
+        [("q", "b", 2, 1, 0)],
+        "1 items have no item_id: skipped.",
+    ),
+    (
+        "no consent",
+        [SEARCH, event("view_item_list", 2, [item("a", 0)]), event("view_item_list", 2, [item("z", 0)], user=None)],
+        [("q", "a", 1, 1, 0)],
+        "1 items have no user_pseudo_id or ga_session_id: skipped.",
+    ),
+    (
+        "no search",
+        [event("view_item_list", 1, [item("z", 0)]), event("view_item_list", 2, [item("a", 0)], term="q")],
+        [("q", "a", 1, 1, 0)],
+        "1 items shown have no search term: skipped.",
+    ),
+    (
+        "a click in another list",
+        [SEARCH, event("view_item_list", 2, [item("a", 0)]), event("select_item", 3, [item("a", 0, "slider")])],
+        [("q", "a", 1, 1, 0)],
+        "1 clicks have no view of the item in that list and session before them: left out.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("events", "expected", "note"), [case[1:] for case in ODD], ids=[case[0] for case in ODD])
+def test_odd_events_are_decided_and_told(tmp_path: Path, events: list[Any], expected: list[Any], note: str) -> None:
+    counts = cm.count(ndjson(tmp_path / "e.ndjson", events))
+    assert cells(counts) == expected
+    assert note in [str(note) for note in counts.notes]
+
+
+@pytest.mark.parametrize(("base", "position"), [("auto", 1), ("0", 2), ("1", 1)])
+def test_the_first_index_may_be_1(tmp_path: Path, base: str, position: int) -> None:
+    log = ndjson(tmp_path / "e.ndjson", [SEARCH, event("view_item_list", 2, [item("a", 1)])])
+    assert cells(cm.count(log, format="ga4", position_base=base)) == [("q", "a", position, 1, 0)]
+
+
+def test_one_list_of_a_page_and_a_context(tmp_path: Path) -> None:
+    log = ndjson(tmp_path / "e.ndjson", [SEARCH, event("view_item_list", 2, [item("a", 0), item("s", 0, "slider")])])
+    counts = cm.count(log, format="ga4", list_name="search", context="device.category")
+    assert cells(counts) == [("q", "a", 1, "mobile", 1, 0)]
+
+
+def test_events_without_views(tmp_path: Path) -> None:
+    log = ndjson(tmp_path / "e.ndjson", [SEARCH])
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(log)
+    assert str(caught.value) == f"{log}: no view_item_list event with items, so nobody can say what was shown."
+
+
+def test_the_statement_for_bigquery_is_bigquerys_sql() -> None:
+    import sqlglot
+
+    done = run("sql", "ga4", "--dialect", "bigquery", "--table", "p.analytics_9.events_*")
+    tree = sqlglot.parse_one(done.output, dialect="bigquery")
+    assert [column.alias_or_name for column in tree.selects] == [
+        *["query_id", "doc_id", "position", "clicked", "session_id"],
+    ]
+    assert "`p.analytics_9.events_*`" in done.output
+
+
+def test_lines_that_are_cut_off_are_skipped_and_counted(tmp_path: Path) -> None:
+    log = ndjson(tmp_path / "log.ndjson", EVENTS)
+    with log.open("a") as file:
+        file.write('{"action_name": "impre\n[1]\n')
+    counts = cm.count(log)
+    assert cells(counts) == cells(cm.count(ndjson(tmp_path / "whole.ndjson", EVENTS)))
+    assert str(counts.notes[0]) == "2 lines are not JSON objects: skipped."

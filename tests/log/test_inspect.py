@@ -1,0 +1,88 @@
+"""`clickmix inspect` says what a file is, whatever clickmix reads or writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands import failure, run
+from logs import Table, counted, small_log, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+LOG: Table = {
+    "term": ["q", "q", "q", "r"],
+    "doc_id": ["a", "b", "a", "a"],
+    "position": [1, 2, 2, 1],
+    "clicked": [1, 0, 1, 0],
+    "session_id": [1, 1, 2, 3],
+}
+
+
+def test_a_log(folder: Path) -> None:
+    write(folder / "log.csv", LOG)
+    assert run("inspect", "log.csv", "--columns", "query_id=term").output.splitlines() == [
+        "log.csv: columns term (VARCHAR), doc_id (VARCHAR), position (VARCHAR), clicked (VARCHAR), session_id "
+        "(VARCHAR).",
+        "A click log, format rows: 4 impressions and 2 clicks.",
+        "2 queries with 3 documents, 33% of them at several places.",
+        "3 sessions or lists.",
+        "First impressions: query, document, position, clicked",
+        "  q, a, 1, 1",
+        "  q, b, 2, 0",
+        "  q, a, 2, 1",
+        "  r, a, 1, 0",
+        "Click rate by position:",
+        "     1   50.00%  1 of 2",
+        "     2   50.00%  1 of 2",
+        "Label it: clickmix debias log.csv -o labels.parquet --columns query_id=term",
+    ]
+
+
+def test_result_lists_with_bad_rows(folder: Path) -> None:
+    write(folder / "log.parquet", {"query_id": ["q", "q"], "doc_ids": [["a"], ["a"]], "clicked": [[1], [1, 0]]})
+    told = run("inspect", "log.parquet").output.splitlines()
+    assert told[1] == "A click log, format lists: 1 impressions and 1 clicks."
+    assert told[-2:] == [
+        "Bad rows, 1: clicked and doc_ids have different lengths. For instance log.parquet, row 2, column 'clicked': "
+        "'[1, 0]'.",
+        "Label it: clickmix debias log.parquet -o labels.parquet --bad-rows skip",
+    ]
+
+
+def test_counts(folder: Path) -> None:
+    write(folder / "counts.csv", counted(small_log()))
+    assert (
+        run("inspect", "counts.csv").output.splitlines()[1].startswith("A click log, format counted: 400 impressions")
+    )
+
+
+def test_a_log_whose_columns_are_missing_shows_them_and_the_command(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder / "log.csv", LOG)
+    assert failure(capsys, monkeypatch, "inspect", "log.csv") == (
+        "clickmix: log.csv: missing 'query_id'. Found term, doc_id, position, clicked, session_id. `term` looks like "
+        "query_id. If so, use --columns query_id=term (in Python columns={'query_id': 'term'}).\n"
+    )
+
+
+def test_labels_a_histogram_and_features(folder: Path) -> None:
+    write(folder / "labels.csv", {"query_id": ["q", "r"], "doc_id": ["a", "a"], "relevance": [0.25, 0.75]})
+    assert run("inspect", "labels.csv").output == "labels.csv: 2 labels of 2 queries; mean relevance 0.500.\n"
+    (folder / "histogram.csv").write_text("position,impressions,clicks,documents,moving,again\n1,5,2,10,0,0\n")
+    assert run("inspect", "histogram.csv").output == (
+        "histogram.csv: a histogram. Fit it: clickmix fit histogram.csv -o model.json\n"
+    )
+    write(folder / "features.parquet", {"query_id": [1], "doc_id": [1], "feature_1": [0.5], "feature_2": [0.5]})
+    assert run("inspect", "features.parquet").output == (
+        "features.parquet: 2 features of documents, for clickmix train and score.\n"
+    )
+    (folder / "train.txt").write_text("2 qid:1 1:0.5 2:0.1\n")
+    assert run("inspect", "train.txt").output.startswith("train.txt: features and grades in LETOR's format.")

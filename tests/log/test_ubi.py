@@ -1,0 +1,279 @@
+"""UBI: events and queries become impressions; what is odd is decided, counted and told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import clickmix as cm
+from commands import run
+from logs import cells, write
+
+
+def event(action: str, id: str | None, doc: str, ordinal: Any = None, **more: Any) -> dict[str, Any]:
+    position = {} if ordinal is None else {"position": {"ordinal": ordinal}}
+    attributes = {"object": {"object_id": doc, "object_id_field": "sku"}, **position}
+    row = {"action_name": action, "query_id": id, "timestamp": "2026-11-01T10:00:00Z", "event_attributes": attributes}
+    return row | more
+
+
+def query(id: str, text: str | None, hits: list[str] | None = None, **more: Any) -> dict[str, Any]:
+    row = {
+        "query_id": id,
+        "user_query": text,
+        "timestamp": "2026-11-01T10:00:00Z",
+        "query_response_hit_ids": hits or [],
+    }
+    return row | more
+
+
+def ndjson(path: Path, rows: Sequence[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def notes(counts: cm.Counts) -> list[str]:
+    return [str(note) for note in counts.notes]
+
+
+# Two lists of "shoes" and one of "hats". Of the first, the result list is known, and it says that b is third.
+EVENTS = [
+    event("impression", "1", "a", 1),
+    event("impression", "1", "b", 2),
+    event("Click", "1", "b", 2),
+    event("impression", "2", "a", 0),
+    event("impression", "2", "c", 1),
+    event("impression", "3", "h", 1),
+    event("click", "3", "h", 1),
+    event("search", "3", "h"),
+]
+QUERIES = [query("1", "shoes", ["a", "x", "b"]), query("2", "shoes"), query("3", "hats")]
+CELLS = [("hats", "h", 1, 1, 1), ("shoes", "a", 1, 2, 0), ("shoes", "b", 3, 1, 1), ("shoes", "c", 2, 1, 0)]
+ROWS = {
+    "session_id": ["1", "1", "2", "2", "3"],
+    "query_id": ["shoes", "shoes", "shoes", "shoes", "hats"],
+    "doc_id": ["a", "b", "a", "c", "h"],
+    "position": [1, 3, 1, 2, 1],
+    "clicked": [0, 1, 0, 0, 1],
+}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> list[Path]:
+    return [ndjson(tmp_path / "ubi_events.ndjson", EVENTS), ndjson(tmp_path / "ubi_queries.ndjson", QUERIES)]
+
+
+@pytest.mark.parametrize("format", ["auto", "ubi"])
+def test_events_and_queries_become_impressions(log: list[Path], format: str) -> None:
+    counts = cm.count(log, format=format)
+    assert cells(counts) == CELLS
+    assert notes(counts) == [
+        "1 events have actions that are not used: search (1).",
+        "5 impressions with 2 clicks in 3 lists were found.",
+        "1 ordinals differ from the place in the result list: the place is used.",
+        "1 lists count ordinals from 0 and 1 from 1: each is read as it counts.",
+    ]
+
+
+def test_the_order_of_files_and_lines_changes_nothing(tmp_path: Path) -> None:
+    everything = ndjson(tmp_path / "all.ndjson", [*reversed(EVENTS), *reversed(QUERIES)])
+    assert cells(cm.count(everything)) == CELLS
+
+
+def test_labels_and_lists_are_those_of_the_same_log_in_rows(tmp_path: Path, log: list[Path]) -> None:
+    rows = write(tmp_path / "rows.csv", ROWS)
+    for name, given in (("ubi", log), ("rows", rows)):
+        cm.debias(given).write(tmp_path / f"{name}.labels.csv")
+        cm.count(given, lists=True).write(tmp_path / f"{name}.lists.csv")
+    assert (tmp_path / "ubi.labels.csv").read_bytes() == (tmp_path / "rows.labels.csv").read_bytes()
+    assert (tmp_path / "ubi.lists.csv").read_bytes() == (tmp_path / "rows.lists.csv").read_bytes()
+
+
+def test_bulk_files_with_action_lines(tmp_path: Path) -> None:
+    lines = [line for row in (*EVENTS, *QUERIES) for line in ({"index": {"_index": "ubi"}}, row)]
+    assert cells(cm.count(ndjson(tmp_path / "bulk.ndjson", lines))) == CELLS
+
+
+def test_documents_wrapped_by_a_dump(tmp_path: Path) -> None:
+    lines = [{"_index": "ubi", "_id": str(i), "_source": row} for i, row in enumerate([*EVENTS, *QUERIES])]
+    assert cells(cm.count(ndjson(tmp_path / "dump.ndjson", lines), format="ubi")) == CELLS
+
+
+def test_parquet(tmp_path: Path) -> None:
+    files = []
+    for name, rows in (("events", EVENTS), ("queries", QUERIES)):
+        files.append(tmp_path / f"{name}.parquet")
+        pq.write_table(pa.Table.from_pylist(rows), files[-1])
+    assert cells(cm.count(files)) == CELLS
+
+
+def test_ordinals_of_the_old_schema(tmp_path: Path) -> None:
+    events = [event("impression", "1", "a", {"index": 3}), event("click", "1", "a", {"index": 3})]
+    counts = cm.count(ndjson(tmp_path / "e.ndjson", [*events, query("1", "q")]), position_base="1", format="ubi")
+    assert cells(counts) == [("q", "a", 3, 1, 1)]
+    assert "2 ordinals are written as ordinal.index." in notes(counts)
+
+
+@pytest.mark.parametrize(("base", "position"), [("0", 4), ("1", 3)])
+def test_the_base_of_ordinals_may_be_given(tmp_path: Path, base: str, position: int) -> None:
+    log = ndjson(tmp_path / "e.ndjson", [event("impression", "1", "a", 3, user_query="q")])
+    assert cells(cm.count(log, format="ubi", position_base=base)) == [("q", "a", position, 1, 0)]
+
+
+ODD = [
+    (
+        "repeated clicks and impressions",
+        [*[event("impression", "1", "a", 1)] * 3, *[event("click", "1", "a", 1)] * 4, query("1", "q")],
+        [("q", "a", 1, 1, 1)],
+        "3 clicks repeat a click on the same document of the same list: counted once.",
+    ),
+    (
+        "a click without an impression",
+        [event("impression", "1", "a", 1), event("click", "1", "b", 2), query("1", "q")],
+        [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)],
+        "1 clicks have no impression: counted as shown.",
+    ),
+    (
+        "two documents on one position",
+        [event("impression", "1", "a", 1), event("impression", "1", "b", 1), query("1", "q")],
+        [("q", "a", 1, 1, 0), ("q", "b", 1, 1, 0)],
+        "1 documents share a position with another document of their list: kept.",
+    ),
+    (
+        "searches for facets under the same id",
+        [event("impression", "1", "b", 9), query("1", "q"), query("1", "q", ["a", "b"]), query("1", "q")],
+        [("q", "b", 2, 1, 0)],
+        "2 query rows repeat a query_id: the result list that fits the events best is used.",
+    ),
+    (
+        "two user queries, one of which showed the document",
+        [event("impression", "1", "b", 1), query("1", "red case", ["a", "b"]), query("1", "red mcase", ["x", "y"])],
+        [("red case", "b", 2, 1, 0)],
+        "1 query ids have several user queries: the one whose results were shown is used.",
+    ),
+    (
+        "two user queries that nothing tells apart",
+        [
+            *[event("impression", "1", "b", 1, user_query="r"), query("1", "r", ["z"]), query("1", "s", ["y"])],
+            *[event("impression", "2", "b", 1), query("2", "q")],
+        ],
+        [("q", "b", 1, 1, 0)],
+        "1 query ids have several user queries and no result list that tells which: skipped.",
+    ),
+    (
+        "another text in the event",
+        [event("impression", "1", "a", 1, user_query="shoo"), query("1", "shoes")],
+        [("shoes", "a", 1, 1, 0)],
+        "1 impressions have another user_query than their query row: the query row's is used.",
+    ),
+    (
+        "no query row",
+        [event("impression", "1", "a", 1, user_query="shoes")],
+        [("shoes", "a", 1, 1, 0)],
+        "1 impressions have a query_id without a query row: the event's user_query is used.",
+    ),
+    (
+        "no text anywhere",
+        [event("impression", "1", "a", 1), event("impression", "2", "a", 1), query("2", "q"), query("1", "")],
+        [("q", "a", 1, 1, 0)],
+        "1 impressions have no query text: skipped.",
+    ),
+    (
+        "no position anywhere",
+        [event("impression", "1", "a"), event("impression", "1", "b", 1), query("1", "q")],
+        [("q", "b", 1, 1, 0)],
+        "1 impressions have no position from 1 on: skipped.",
+    ),
+    (
+        "no query id",
+        [event("impression", None, "a", 1), event("impression", "1", "b", 1), query("1", "q")],
+        [("q", "b", 1, 1, 0)],
+        "1 impressions and clicks have no query_id or object_id: skipped.",
+    ),
+    (
+        "times as numbers",
+        [event("impression", "1", "a", 1, timestamp=1717527762025), query("1", "q")],
+        [("q", "a", 1, 1, 0)],
+        "1 events have their time in milliseconds, others as text.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "expected", "note"), [case[1:] for case in ODD], ids=[case[0] for case in ODD])
+def test_odd_logs_are_decided_and_told(tmp_path: Path, rows: list[Any], expected: list[Any], note: str) -> None:
+    counts = cm.count(ndjson(tmp_path / "log.ndjson", rows), format="ubi")
+    assert cells(counts) == expected
+    assert note in notes(counts)
+
+
+def test_without_impression_events_result_lists_were_shown(tmp_path: Path) -> None:
+    rows = [query("1", "q", ["a", "b", "c"]), event("click", "1", "b", 2), query("2", "r", ["a"])]
+    log = ndjson(tmp_path / "log.ndjson", rows)
+    assert cells(cm.count(log)) == [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1), ("q", "c", 3, 1, 0), ("r", "a", 1, 1, 0)]
+    cut = cm.count(log, format="ubi", page_size=2)
+    assert cells(cut) == [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1), ("r", "a", 1, 1, 0)]
+    assert "2 result lists, and there are no impression events: whole result lists count as shown." in notes(cut)
+
+
+def test_lucenes_document_numbers_are_refused_by_name(tmp_path: Path) -> None:
+    log = ndjson(tmp_path / "log.ndjson", [query("1", "q", ["12", "7"]), event("click", "1", "B07CVR21VN", 1)])
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(log)
+    assert str(caught.value) == (
+        f"{log}: query_response_hit_ids are Lucene's document numbers (12, 7), which no click names. Set "
+        "ext.ubi.object_id_field in the search request, and log again; or log impression events."
+    )
+
+
+def test_neither_impressions_nor_result_lists(tmp_path: Path) -> None:
+    log = ndjson(tmp_path / "log.ndjson", [query("1", "q"), event("click", "1", "a", 1)])
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(log)
+    assert str(caught.value) == (
+        f"{log}: neither impression events nor query_response_hit_ids, so nobody can say what was shown. Give the "
+        "files of ubi_events and ubi_queries together."
+    )
+
+
+def test_filters_by_application_time_and_action(tmp_path: Path) -> None:
+    rows = [
+        event("impression", "1", "a", 1, user_query="q", application="shop"),
+        event("item_click", "1", "a", 1, application="shop"),
+        event("impression", "1", "b", 2, application="typeahead"),
+        event("impression", "1", "c", 3, application="shop", timestamp="2026-12-01T00:00:00Z"),
+    ]
+    log = ndjson(tmp_path / "log.ndjson", rows)
+    options = ["--application", "shop", "--end", "2026-12-01", "--click-actions", "click,item_click"]
+    done = run("counts", str(log), "-o", str(tmp_path / "c.csv"), "--format", "ubi", *options)
+    assert done.output.startswith("Read 1 impressions and 1 clicks.\n")
+
+
+def test_options_of_ubi_need_its_format(tmp_path: Path) -> None:
+    with pytest.raises(cm.SettingError) as caught:
+        cm.count(tmp_path, position_base="0")
+    assert str(caught.value) == "position_base is for ga4, ubi, and the format is auto."
+
+
+def test_context_is_a_field_of_events_or_queries(tmp_path: Path) -> None:
+    rows = [event("impression", "1", "a", 1, application="shop"), query("1", "q")]
+    assert cells(cm.count(ndjson(tmp_path / "e.ndjson", rows), context="application")) == [("q", "a", 1, "shop", 1, 0)]
+
+
+def test_lines_that_are_cut_off_are_skipped_and_counted(tmp_path: Path) -> None:
+    log = ndjson(tmp_path / "log.ndjson", [*EVENTS, *QUERIES])
+    with log.open("a") as file:
+        file.write('{"action_name": "impre\n[1]\n')
+    counts = cm.count(log)
+    assert cells(counts) == CELLS
+    assert str(counts.notes[0]) == "2 lines are not JSON objects: skipped."
+
+
+def test_a_context_that_cannot_be_a_path_is_no_stack_trace(tmp_path: Path, log: list[Path]) -> None:
+    with pytest.raises(cm.InputError, match="cannot be read"):
+        cm.count(log, context='a"[')
