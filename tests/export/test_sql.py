@@ -264,7 +264,7 @@ SETTINGS = [
     (
         ["sql", "counts", "--dialect", "duckdb", "--columns", "foo=bar"],
         "columns: a click log has no 'foo'. Expected query_id or doc_id or position or clicked or session_id or "
-        "impressions or clicks or list.",
+        "impressions or clicks or list or doc_ids or positions or clicked_ids or clicked_positions.",
     ),
     (
         ["sql", "refused", "--dialect", "duckdb", "--columns", "impressions=shown"],

@@ -65,9 +65,8 @@ def _say_ranker(folder: Path) -> None:
     from clickmix.rankers.folder import read_folder
 
     saved = read_folder(folder)
-    say(
-        f"{folder}: a {saved.ranker} ranker of {len(saved.feature_names):,} features. Settings: {json.dumps(saved.settings)}."
-    )
+    features = f"{len(saved.feature_names):,} features"
+    say(f"{folder}: a {saved.ranker} ranker of {features}. Settings: {json.dumps(saved.settings)}.")
 
 
 def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> None:

@@ -149,7 +149,7 @@ class _Tables:
     def impressions(self) -> tuple[str, list[Note]]:
         """The table of impressions, and what was odd."""
         engine = self.engine
-        ((shown,),) = engine.rows(f"SELECT count(*) FILTER (kind = 'impression') FROM {self.events}")
+        ((shown,),) = engine.rows(f"SELECT count(*) FROM {self.events} WHERE kind = 'impression'")
         numbers = self._lucene_numbers()
         chosen = engine.keep(self._chosen(ignore=bool(shown and numbers)))
         if not shown and numbers:
