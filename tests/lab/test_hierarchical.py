@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from clickmix.lab.hierarchical.problem import Model, Problem, rates
 from clickmix.lab.hierarchical_correction import HierarchicalCorrection
 from moving_logs import moving_counts
 
+ROOT = Path(__file__).parents[2]
 EFFECTS = [
     Effects(),
     Effects("examination"),
@@ -281,7 +283,7 @@ def test_debias_labels_a_degenerate_log(name: str) -> None:
 def test_labels_are_near_the_limit_where_attention_differs_and_better_than_those_of_the_mixture(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     world = importlib.import_module("worlds").make("attention-0.6", seed=2, impressions=100_000)
     counts = world.counts()
     mixture, found = (cm.debias(counts, correction=name).relevance for name in ("mixture", "hierarchical"))
@@ -362,3 +364,15 @@ def test_more_impressions_than_can_be_dealt_out_are_refused() -> None:
     )
     with pytest.raises(cm.InputError, match=f"^{re.escape(message)}$"):
         cm.debias(counts, correction="hierarchical")
+
+
+def test_the_table_of_the_docs_is_the_result_of_the_benchmark() -> None:
+    result = json.loads((ROOT / "benchmarks" / "results" / "worlds.json").read_text())
+    page = (ROOT / "docs" / "hierarchical.md").read_text(encoding="utf-8").splitlines()
+    worlds = {name: seeds["2"] for name, seeds in result["figures"].items() if name != "impressions"}
+    columns = ("limit", "auto", "binomial", "hierarchical")
+    expected = {
+        f"| {' | '.join([name, *(f'{world[column]:.3f}' for column in columns)])} |" for name, world in worlds.items()
+    }
+    assert {line for line in page if re.match(r"\| [a-z]\S* \| 0\.", line)} == expected
+    assert f"    {result['command']}" in page
