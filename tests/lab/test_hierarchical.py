@@ -220,6 +220,18 @@ def test_a_document_without_impressions_is_predicted_from_its_prior() -> None:
     assert low < p[0] < high
 
 
+@pytest.mark.parametrize("appeal", [False, True])
+def test_own_clicks_of_a_cell_count_for_its_next_click_where_documents_differ_in_appeal(appeal: bool) -> None:
+    cells, entry = cells_of(log_of(9))
+    model = with_effects(fit(cells)[0], Effects(appeal=appeal))
+    zero, twenty = np.zeros(len(entry)), np.full(len(entry), 20.0)
+    place = np.arange(len(entry)) % len(cells.places)
+    before = predict(model, cells, entry, place, zero, zero)
+    clicked, skipped = (predict(model, cells, entry, place, twenty, clicks) for clicks in (twenty, zero))
+    assert ((clicked > before) == appeal).all()
+    assert ((skipped < before) == appeal).all()
+
+
 DEGENERATE = {
     "no clicks": log_of(1) | {"c": np.zeros(160, dtype=np.int64)},
     "all clicked": log_of(1) | {"c": log_of(1)["n"]},
