@@ -172,7 +172,7 @@ def test_a_header_of_very_many_columns_is_read_at_once(folder: Path) -> None:
     words = [*COMMAND, "counts", "wide.csv", "-o", "counts.csv"]
     # A second; a comparison of every column with every other takes minutes.
     done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, check=False, timeout=60)
-    assert done.stderr == b"clickmix: wide.csv: the column 'C0' stands twice in the header. Rename one of them.\n"
+    assert done.stderr == b"clickmix: wide.csv: the header has the column 'C0' twice. Rename one of them.\n"
 
 
 def test_a_symbolic_link_stays_one_and_its_target_is_replaced(folder: Path) -> None:

@@ -62,7 +62,7 @@ FAMILY: dict[str, Correction] = {
 NEVER_LOWER = sorted(set(FAMILY) - {"hierarchical"})
 ESTIMATING = [name for name in FAMILY if name.startswith(("affine", "ips", "coec", "plain", "intervention"))]
 MIXTURES = [name for name, correction in FAMILY.items() if isinstance(correction, MixtureCorrection)]
-SURE = [*MIXTURES, *(name for name in FAMILY if "smoothed" in name)]  # they give intervals
+SURE = [*MIXTURES, "hierarchical", *(name for name in FAMILY if "smoothed" in name)]  # they give intervals
 
 
 def slow_labels(fit: MixtureFit, counts: Counts) -> list[float]:

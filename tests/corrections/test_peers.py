@@ -332,7 +332,7 @@ class TestBadInput:
 
     def test_contexts_are_refused(self, correction: Correction, name: str) -> None:
         message = (
-            f"{name} knows positions only, and the counts have the context device. Count the log without context "
+            f"{name} knows only positions, but the counts have context columns: device. Count the log without context "
             "columns, or one context at a time."
         )
         with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):

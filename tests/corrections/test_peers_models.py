@@ -232,8 +232,8 @@ def test_unknown_pairs_are_refused() -> None:
 @pytest.mark.parametrize(("correction", "name"), [(PositionBasedModel(), "pbm"), (Intervention(), "intervention")])
 def test_contexts_are_refused(correction: Correction, name: str) -> None:
     message = (
-        f"{name} knows positions only, and the counts have the context device. Count the log without context columns, "
-        "or one context at a time."
+        f"{name} knows only positions, but the counts have context columns: device. Count the log without context "
+        "columns, or one context at a time."
     )
     with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):
         correction.fit(moving_counts(queries=5, device=True))

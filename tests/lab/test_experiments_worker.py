@@ -144,7 +144,8 @@ def test_a_command_that_was_interrupted_and_killed_ends_with_the_bytes_of_an_und
         if stop == signal.SIGINT:
             journal = tmp_path / "killed" / "figure2.jsonl"
             assert said == (
-                f"clickmix: stopped. Written before that: {journal} (the same command goes on from there).\n"
+                f"clickmix: stopped. Written before that: {journal.parent}, {journal} (the same command goes on from "
+                "there).\n"
             )
     assert undisturbed.wait(timeout=300) == 0
     assert 10 <= results("killed") < results("undisturbed")  # killed on the way, and nothing was lost

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln
 
 from clickmix.types import Floats, Ints
 
@@ -73,6 +72,8 @@ class Observations:
     def log_choose(self) -> Floats:
         """log C(n, c) of each cell: the part of a binomial likelihood that no parameter changes."""
         n, c = self.impressions, self.clicks
+        from scipy.special import betaln  # late: scipy is slow to load, and who lists corrections needs none
+
         return np.asarray(-np.log1p(n) - betaln(n - c + 1, c + 1))  # C(n, c) itself overflows beyond n = 1030
 
     def shares_of(self, groups: Floats) -> Floats:
