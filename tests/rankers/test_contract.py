@@ -222,7 +222,7 @@ def test_a_ranker_from_outside_is_in_the_command_the_contract_and_in_use(
     shown = " ".join(run("train", "--help").stdout.split())
     assert "<lambdamart|dnn|toy>" in shown
     assert "toy: one feature." in shown
-    assert "--column <int> Which feature, from 0. (toy)" in shown
+    assert "--column <int> Which feature, from 0." in shown
     assert "toy" in contract_names()
     words = "train --features train.parquet --labels labels.csv -o ranker --ranker toy --column 2"
     assert run(*words.split()).stdout.splitlines()[1:] == ["Nothing to learn.", "Wrote the ranker (toy) to ranker."]

@@ -45,8 +45,8 @@ def given(context: typer.Context) -> dict[str, Any]:
 
 def member_option(family: Family[Any], name: str, *, default: str) -> Option:
     """The option that chooses a member of a family; its help describes each member."""
-    help = " ".join(f"{member.name}: {member.help}" for member in family)
-    return Option(name, f"{help} [default: {default}]", choices=family)
+    help = "; ".join(f"{member.name}: {member.help.rstrip('.')}" for member in family)
+    return Option(name, f"{help}. [default: {default}]", choices=family)
 
 
 def _typer_option(option: Option) -> TyperOption:
