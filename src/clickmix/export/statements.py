@@ -79,7 +79,7 @@ def _named(table: str) -> str:
 
 
 def _quoted_parts(table: str) -> frozenset[str]:
-    """What the user put in quotation marks, and what hence keeps them."""
+    """The parts that the user quoted; they stay quoted."""
     return frozenset(part for part, quoted in _parts(table) if quoted)
 
 
