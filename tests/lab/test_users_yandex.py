@@ -153,7 +153,9 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_yandex(tmp_path / "none.tsv")
 
 
-@pytest.mark.parametrize("content", [gzip.compress(text(LINES).encode() * 50)[:-30], b"no gzip at all"])
+@pytest.mark.parametrize(
+    "content", [gzip.compress(text(LINES).encode() * 50)[:-30], b"no gzip at all"], ids=["cut off", "not gzip"]
+)
 def test_a_truncated_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "log.tsv.gz"
     path.write_bytes(content)
