@@ -56,7 +56,7 @@ def test_a_layout_from_outside_is_recognised_and_counted(tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("toy")
 def test_a_layout_from_outside_is_among_the_choices(tmp_path: Path) -> None:
-    assert "toy: A toy." in " ".join(run("counts", "--help").output.split())
+    assert "toy: A toy" in " ".join(run("counts", "--help").output.split())
     log = write(tmp_path / "log.csv", {"query_id": ["q"], "shown": ["a@1!"]})
     done = run("counts", str(log), "-o", str(tmp_path / "counts.csv"), "--format", "toy")
     assert done.output.startswith("Read 1 impressions and 1 clicks.\n1 logs came as toys.\n")
