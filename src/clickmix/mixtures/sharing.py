@@ -25,7 +25,7 @@ from clickmix.types import Floats, Ints
 FIRST_DEVIATION = 0.3
 LEAST_DEVIATION = 0.02
 LEAST_SPAN = 1e-6  # of log position: numbers of positions may be so large that their logarithms are the same
-ROUNDS, WALK_ROUNDS, FEWEST_ROUNDS = 60, 8, 8  # Newton's steps; those after which the walk is estimated anew
+ROUNDS, WALK_ROUNDS, FEWEST_ROUNDS = 60, 8, 8  # Newton's steps; those after which the walk is estimated again
 RIDGE = 1e-9
 GAIN = 0.01  # of the log-likelihood: the least a step must bring
 
