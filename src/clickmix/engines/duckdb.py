@@ -119,6 +119,12 @@ class DuckDB:
         """A very small result, as rows."""
         return self._watched(lambda: self._connection.execute(query).fetchall())
 
+    def take(self, columns: Columns) -> str:
+        """Make numpy columns readable as a table, and return its name."""
+        table = self.new_name("taken")
+        self.register(table, columns)
+        return table
+
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
         """Refuse a file that cannot be written, or whose name has no known ending; `log` does not matter."""
         output_options(target)

@@ -33,7 +33,7 @@ class Table:
 
 @runtime_checkable
 class Engine(Protocol):
-    """Runs the statements of the log stage where the log lives; only `fetch` and `rows` bring anything over."""
+    """Runs the statements of the log stage where the log lives; `fetch` and `rows` bring results over, `take` numbers back."""
 
     @property
     def embedded(self) -> DuckDB | None:
@@ -58,6 +58,10 @@ class Engine(Protocol):
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """A very small result, as rows."""
+        ...
+
+    def take(self, columns: Columns) -> str:
+        """Keep numpy columns of whole and real numbers as a table for this session, and return its name."""
         ...
 
     def types(self, table: str) -> dict[str, str]:

@@ -103,6 +103,19 @@ class Postgres:
         """A very small result, as rows."""
         return self._run(query).fetchall()
 
+    def take(self, columns: Columns) -> str:
+        """Copy numpy columns into a temporary table, and return its name."""
+        table = f"clickmix_{secrets.token_hex(6)}"
+        types = ("BIGINT" if values.dtype.kind in "iu" else "DOUBLE PRECISION" for values in columns.values())
+        fields = ", ".join(f'"{key}" {type}' for key, type in zip(columns, types, strict=True))
+        self._run(f"CREATE TEMP TABLE {table} ({fields})", translate=False)
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        with self._asking(), self._connection.cursor().copy(f"COPY {table} FROM STDIN".encode()) as copy:
+            for row in rows:
+                copy.write_row(row)
+        self._run(f"ANALYZE {table}", translate=False)
+        return table
+
     def types(self, table: str) -> dict[str, str]:
         """The columns of a table, with DuckDB's names of their types."""
         described = self._run(f"SELECT * FROM {table} LIMIT 0").description or ()

@@ -113,6 +113,14 @@ class Spark:
         with self._asking():
             return [tuple(row) for row in self._sql(query).collect()]
 
+    def take(self, columns: Columns) -> str:
+        """Send numpy columns to the cluster, and return the name of their view."""
+        types = ("bigint" if values.dtype.kind in "iu" else "double" for values in columns.values())
+        schema = ", ".join(f"{key} {type}" for key, type in zip(columns, types, strict=True))
+        rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
+        with self._asking():
+            return self._view(self.session.createDataFrame(rows, schema).persist())
+
     def types(self, table: str) -> dict[str, str]:
         """The columns of a table, with DuckDB's names of their types."""
         with self._asking():

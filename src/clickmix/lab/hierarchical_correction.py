@@ -14,7 +14,7 @@ from clickmix.registry import Option
 from clickmix.types import Progress
 
 if TYPE_CHECKING:
-    from clickmix.lab.hierarchical.counted import HierarchicalFit
+    from clickmix.mixtures.hierarchical.counted import HierarchicalFit
 
 OPTIONS = (
     Option("grades", "How many grades of relevance there are; without it the log chooses.", type=int),
@@ -47,6 +47,6 @@ class HierarchicalCorrection:
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> HierarchicalFit:
         """Choose grades and effects by held-out clicks, and fit the model to the log."""
-        from clickmix.lab.hierarchical.counted import fit_counts  # late: scipy is slow to load
+        from clickmix.mixtures.hierarchical.counted import fit_counts  # late: scipy is slow to load
 
         return fit_counts(counts, grades=self.grades, seed=self.seed)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from numbers import Integral
 
 import numpy as np
-from scipy.special import gammaln, xlog1py, xlogy
+from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 from clickmix.errors import SettingError
 from clickmix.mixtures.mixture import Mixture
@@ -20,6 +20,7 @@ from clickmix.types import Floats, Ints
 
 TARGET = 0.1  # root mean squared error of labels under which they are called trustworthy
 MOST = 1_000_000  # impressions; beyond, nobody waits for them
+MOST_APPEALING = 5_000  # impressions; where documents differ in appeal, more of the same one say nothing new
 TAIL = 9.0  # standard deviations, and as many clicks: what lies further out has a probability below 1e-15
 
 
@@ -59,9 +60,16 @@ def check_target(target: float) -> None:
 def _variance(mixture: Mixture, n: int) -> float:
     """V(n), summed over all numbers of clicks that are not out of the question."""
     p, w = np.array(mixture.rates)[:, None], np.array(mixture.weights)[:, None]
-    c = _likely_clicks(n, p.ravel())
+    if mixture.alike is not None:
+        n = min(n, MOST_APPEALING)
+        a, c = p * np.array(mixture.alike)[:, None], np.arange(n + 1)
+        b = a / p - a
+        logs = betaln(a + c, b + n - c) - betaln(a, b)
+    else:
+        c = _likely_clicks(n, p.ravel())
+        logs = xlogy(c, p) + xlog1py(n - c, -p)
     log_choose = gammaln(n + 1) - gammaln(c + 1) - gammaln(n - c + 1)
-    joint = w * np.exp(log_choose + xlogy(c, p) + xlog1py(n - c, -p))
+    joint = w * np.exp(log_choose + logs)
     x, total = np.linspace(0, 1, len(p)), joint.sum(axis=0)
     mean, square = x @ joint, (x * x) @ joint
     return max(0.0, float((square - np.divide(mean * mean, total, out=np.zeros_like(total), where=total > 0)).sum()))

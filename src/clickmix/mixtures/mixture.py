@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.mixtures.evidence import Evidence, binomial_evidence, gaussian_evidence, no_evidence
+from clickmix.mixtures.evidence import Evidence, beta_binomial_evidence, binomial_evidence, gaussian_evidence, no_evidence
 from clickmix.mixtures.problem import mean_grade
 from clickmix.types import Floats
 
@@ -35,6 +35,7 @@ class Mixture:
     on the logit scale, where the information matrix allows them. `separation` is the share of the uncertainty about
     relevance that clicks in this group remove (0 none, 1 all), and `error` what they leave: the root mean squared error
     to expect of labels. `own` is how many parameters the group's own clicks determine; neighbours determine the rest.
+    Where documents of a grade differ in appeal, its rate counts for `alike` impressions of a document.
     """
 
     family: str
@@ -49,6 +50,7 @@ class Mixture:
     bic: float | None = None
     bic_one_rate: float | None = None
     own: float | None = None
+    alike: tuple[float, ...] | None = None
 
     @property
     def informative(self) -> bool:
@@ -64,6 +66,8 @@ class Mixture:
         """What a click and a skip in this group say about relevance, in a log of so many grades."""
         if not self.informative:
             return no_evidence(self.family, grades=grades)
+        if self.alike is not None:
+            return beta_binomial_evidence(self.rates, self.alike)
         if self.variances is None:
             return binomial_evidence(self.rates)
         return gaussian_evidence(self.rates, self.variances)

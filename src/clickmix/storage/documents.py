@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,11 @@ def document_text(*, kind: str, version: int, payload: dict[str, Any]) -> str:
 
 def read_document(path: str | Path, *, kind: str, version: int) -> dict[str, Any]:
     """The payload of a document of this kind and version; any other file, and a damaged one, is refused."""
+    return read_versions(path, kind=kind, versions=(version,))[1]
+
+
+def read_versions(path: str | Path, *, kind: str, versions: Sequence[int]) -> tuple[int, dict[str, Any]]:
+    """The version and the payload of a document of this kind, of one of these versions."""
     path = Path(path)
     if not path.exists():
         raise InputError(f"{path}: no such file. Expected a {kind}.")
@@ -51,11 +57,16 @@ def read_document(path: str | Path, *, kind: str, version: int) -> dict[str, Any
         text = path.read_bytes().decode()
     except UnicodeDecodeError:
         raise FormatError(f"{path}: damaged, or not a {kind}: not UTF-8 text.") from None
-    return parse_document(text, kind=kind, version=version, where=str(path))
+    return parse_versions(text, kind=kind, versions=versions, where=str(path))
 
 
 def parse_document(text: str, *, kind: str, version: int, where: str) -> dict[str, Any]:
     """The payload of a document given as text; `where` names it in messages."""
+    return parse_versions(text, kind=kind, versions=(version,), where=where)[1]
+
+
+def parse_versions(text: str, *, kind: str, versions: Sequence[int], where: str) -> tuple[int, dict[str, Any]]:
+    """The version and the payload of a document given as text."""
     try:
         document = strict_json(text)
     except (ValueError, RecursionError):
@@ -64,15 +75,16 @@ def parse_document(text: str, *, kind: str, version: int, where: str) -> dict[st
         raise FormatError(f"{where}: damaged, or not a {kind}: expected kind, version, payload and checksum.")
     if document["kind"] != kind:
         raise FormatError(f"{where}: found a {document['kind']!r}, expected a {kind!r}.")
-    if type(document["version"]) is not int or document["version"] != version:
+    if type(document["version"]) is not int or document["version"] not in versions:
         raise FormatError(
-            f"{where}: format version {document['version']!r}, this clickmix reads version {version}. "
+            f"{where}: format version {document['version']!r}, this clickmix reads version "
+            f"{' and '.join(map(str, versions))}. "
             "Make the file again with this clickmix, or use the one that wrote it."
         )
     payload = document["payload"]
     if not isinstance(payload, dict) or document["checksum"] != _checksum(payload):
         raise FormatError(f"{where}: damaged: the checksum does not fit the contents. Make the file again.")
-    return payload
+    return document["version"], payload
 
 
 def strict_json(text: str) -> Any:

@@ -6,8 +6,8 @@ A document has one relevance, and the evidence of its cells adds up: label_sql.p
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,22 @@ from clickmix.corrections.labels import IN_ORDER, Labels
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import Step
 from clickmix.corrections.mixture_based.cascade_walk import ABOVE, check_lists, walk_again
-from clickmix.corrections.mixture_based.label_sql import labels_query, last_start, one_cell_query, patterns_query
+from clickmix.corrections.mixture_based.label_sql import (
+    Numbers,
+    labels_query,
+    last_start,
+    one_cell_query,
+    patterns_query,
+)
 from clickmix.corrections.mixture_based.model_file import (
     FITTED,
+    GROUPS_VERSION,
     MODEL_KIND,
     MODEL_VERSION,
     SAME_FIELDS,
+    CheckRecord,
     GroupRecord,
+    LogModelRecord,
     ModelRecord,
     read_model,
 )
@@ -33,9 +42,10 @@ from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place, nearest, nearest_changes, read_places
+from clickmix.mixtures.evidence import Evidence
 from clickmix.mixtures.group import Group, PlaceCounts
+from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Verdict
-from clickmix.mixtures.problem import mean_grade
 from clickmix.storage.documents import document_text, write_document
 from clickmix.storage.records import encode
 
@@ -73,10 +83,10 @@ class Explanation:
 class MixtureFit:
     """A fitted mixture correction: the groups with their mixtures. Labels any counts with the same context columns.
 
-    `moving` is the share of documents seen at several places. If it is high, all groups were fitted `jointly`, and
-    `log_likelihoods` is the trace; otherwise `shared` says whether neighbours informed each other. `bics` has the BIC
-    of every number of grades that was tried. `joint_error` is the expected error of labels from a joint fit. `checks`
-    are the results of testing the assumptions on the log.
+    `moving` is the share of documents seen at several places. `model` is the model of the whole log that groups were
+    fitted `jointly` with, and `joint_error` the expected error of labels from it; without one, each group was fitted by
+    itself, and `bics` has the BIC of every number of grades that was tried. `checks` are the results of testing the
+    assumptions on the log. Models of release 0.1 also say whether groups were `shared`, and have a trace.
     """
 
     mixture: str
@@ -92,6 +102,7 @@ class MixtureFit:
     checks: tuple[Check, ...] = ()
     examination: Examination = "pbm"
     steps: tuple[Step, ...] = ()
+    model: LogModel | None = None
 
     def __repr__(self) -> str:
         """A summary; the whole fit would fill a screen."""
@@ -124,41 +135,54 @@ class MixtureFit:
 
     def to_json(self) -> str:
         """The text of a model file."""
-        return document_text(kind=MODEL_KIND, version=MODEL_VERSION, payload=self._payload())
+        return document_text(kind=MODEL_KIND, version=self._version, payload=self._payload())
 
     def write(self, path: str | Path) -> None:
         """Write a model file, atomically."""
-        write_document(path, kind=MODEL_KIND, version=MODEL_VERSION, payload=self._payload())
+        write_document(path, kind=MODEL_KIND, version=self._version, payload=self._payload())
 
     @classmethod
     def read(cls, path: str | Path) -> MixtureFit:
         """Read a model file; refuse a damaged one."""
-        model = read_model(path)
-        same = {name: getattr(model, name) for name in SAME_FIELDS}
-        return cls(groups=model.fitted_groups(), jointly=model.fitted == FITTED[True], **same)
+        record = read_model(path)
+        same = {name: getattr(record, name) for name in SAME_FIELDS}
+        model = record.model if isinstance(record, LogModelRecord) else None
+        checks = tuple(Check(**vars(check)) for check in record.checks)
+        groups, jointly = record.fitted_groups(), record.fitted == FITTED[True]
+        return cls(groups=groups, jointly=jointly, checks=checks, model=model, **same)
+
+    @property
+    def _version(self) -> int:
+        return GROUPS_VERSION if self.model is None else MODEL_VERSION
 
     def _payload(self) -> dict[str, Any]:
         same = {name: getattr(self, name) for name in SAME_FIELDS}
-        groups = tuple(map(GroupRecord.of, self.groups))
-        payload: dict[str, Any] = encode(ModelRecord(groups=groups, fitted=FITTED[self.jointly], **same))
-        return payload
+        same |= {"groups": tuple(map(GroupRecord.of, self.groups)), "fitted": FITTED[self.jointly]}
+        if self.model is not None:
+            return dict(encode(LogModelRecord(model=self.model, checks=self.checks, **same)))
+        checks = (CheckRecord(each.violation, each.statistic, each.limit, each.evidence) for each in self.checks)
+        return dict(encode(ModelRecord(checks=tuple(checks), **same)))
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""
         cells = self._in_groups(counts)
-        places = self._standing_for_all(cells)
-        added_up = labels_query(places, cells.table, cells.keys)
+        if self.model is not None and self.model.queries_differ:
+            from clickmix.corrections.mixture_based.label_queries import label_queries  # late: scipy is slow to load
+
+            return label_queries(self.model, cells, lambda place: self._standing_for(place)[0])
+        numbers = self._numbers(read_places(cells))
+        added_up = labels_query(numbers, cells.table, cells.keys)
         if self.moving or cells is not counts:
             return Labels(counts, added_up)
         # If no document moved, nothing needs adding up: a label for each impressions and clicks at a place is enough.
-        labelled = counts.engine.keep(patterns_query(places, counts.histogram, counts.keys))
+        labelled = counts.engine.keep(patterns_query(numbers, counts.histogram, counts.keys))
         return Labels(counts, added_up, one_cell_query(counts.table, labelled, counts.keys))
 
     def _in_groups(self, counts: Counts) -> Counts:
         """The counts with the model's context columns; those of a cascade are found by walking down the lists."""
         if self.steps and counts.context != (ABOVE,):
             check_lists(counts, self.examination)
-            return walk_again(counts, self.steps, lambda c: labels_query(self._standing_for_all(c), c.table, c.keys))
+            return walk_again(counts, self.steps, lambda c: labels_query(self._numbers(read_places(c)), c.table, c.keys))
         if counts.context != self.context:
             raise SettingError(
                 f"the model's context is {_named(self.context)}, the counts have {_named(counts.context)}. "
@@ -179,18 +203,21 @@ class MixtureFit:
         cells, prior, shown = [], np.zeros(self.grades - 1), 0
         for position, *context, n, c in rows:
             place = Place(position, tuple(context))
-            group, seen = self._standing_for(place)
-            ratios = group.mixture.evidence(grades=self.grades).log_ratios(n, c)
-            cells.append(CellEvidence(place.describe(self.context), n, c, tuple(ratios.tolist()), group.verdict(seen)))
-            prior, shown = prior + n * np.array(group.prior_logits), shown + n
-        made = Explanation(0.0, tuple((prior / shown).tolist()), tuple(cells))
-        logs = np.array([0.0, *made.log_odds])
-        posterior = np.exp(logs - np.logaddexp.reduce(logs))
-        return replace(made, relevance=float(mean_grade(posterior)))
+            number, seen = self._standing_for(place)
+            logits, evidence = self._of_group(number)
+            ratios = tuple(evidence.log_ratios(n, c).tolist())
+            verdict = self.groups[number].verdict(seen)
+            cells.append(CellEvidence(place.describe(self.context), n, c, ratios, verdict))
+            prior, shown = prior + n * np.array(logits), shown + n
+        query = f"(SELECT * FROM {counts.table} WHERE CAST(query_id AS VARCHAR) = {literal(str(query_id))})"
+        labels = self.label(Counts(counts.engine, query, counts.context))
+        (relevance,) = labels.relevance[labels.doc_id.astype(str) == str(doc_id)]
+        added = [self._exposure(k, shown) for k in range(1, self.grades)]
+        return Explanation(float(relevance), tuple((prior / shown + added).tolist()), tuple(cells))
 
     @cached_property
-    def _known(self) -> dict[Place, tuple[Group, PlaceCounts]]:
-        return {seen.place: (group, seen) for group in self.groups for seen in group.places}
+    def _known(self) -> dict[Place, tuple[int, PlaceCounts]]:
+        return {seen.place: (number, seen) for number, group in enumerate(self.groups) for seen in group.places}
 
     def unseen(self, counts: Counts) -> tuple[str, ...]:
         """The places of these counts that the fit has not seen, in words; labels use the nearest known ones."""
@@ -198,8 +225,8 @@ class MixtureFit:
             return ()  # every position and every pattern falls into one of its groups
         return tuple(p.describe(self.context) for p in read_places(counts) if p not in self._known)
 
-    def _standing_for(self, place: Place) -> tuple[Group, PlaceCounts]:
-        """The group of a place; of one that was not seen in the fit, the nearest one's."""
+    def _standing_for(self, place: Place) -> tuple[int, PlaceCounts]:
+        """The number of a place's group; of one that was not seen in the fit, the nearest one's."""
         if place in self._known:
             return self._known[place]
         places = list(self._known)
@@ -214,6 +241,11 @@ class MixtureFit:
             raise SettingError(
                 "a model of dcm or ubm cannot be written as one SQL statement. Label the log with clickmix label."
             )
+        if self.model is not None and self.model.queries_differ:
+            raise SettingError(
+                "in this model queries differ in attention or in their share of relevant documents, which one SQL "
+                "statement cannot find out. Label the log with clickmix label, or fit it with --mixture binomial."
+            )
         starts = nearest_changes(self._known)
         contexts = dict.fromkeys(place.context for place in self._known)
         places = (Place(position, context) for context in contexts for position in starts)
@@ -221,11 +253,24 @@ class MixtureFit:
         position = f"{last_start(starts)} AS position"
         columns = listed(["query_id", "doc_id", position, *map(name, self.context)])
         cells = f"(SELECT {columns}, impressions, clicks FROM {table})"
-        groups = {place: self._standing_for(place)[0] for place in places}
-        return f"{labels_query(groups, cells, keys)} {IN_ORDER}"
+        return f"{labels_query(self._numbers(places), cells, keys)} {IN_ORDER}"
 
-    def _standing_for_all(self, counts: Counts) -> dict[Place, Group]:
-        return {place: self._standing_for(place)[0] for place in read_places(counts)}
+    def _numbers(self, places: Iterable[Place]) -> Numbers:
+        """What labels of documents at these places need."""
+        exposure = () if self.model is None else [self.model.exposure(k) for k in range(1, self.grades)]
+        return Numbers({place: self._of_group(self._standing_for(place)[0]) for place in places}, exposure)
+
+    def _exposure(self, grade: int, shown: int) -> float:
+        """What this many impressions add to the prior logit of a grade."""
+        pieces = () if self.model is None else self.model.exposure(grade)
+        return sum(slope * (min(max(math.log(shown), low), high) - low) for low, high, slope in pieces)
+
+    def _of_group(self, number: int) -> tuple[Sequence[float], Evidence]:
+        """Prior logits and evidence."""
+        group = self.groups[number]
+        if self.model is None:
+            return group.prior_logits, group.mixture.evidence(grades=self.grades)
+        return self.model.place_logits[number].tolist(), self.model.evidence(number)
 
 
 def _named(context: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
     l_k = log P(grade k) / P(grade 0) + sum over a document's cells of log P(clicks | grade k) / P(clicks | grade 0)
     relevance = sum_k k/(G-1) e^(l_k) / sum_k e^(l_k)
-The prior's part is the mean over the document's cells, weighted by impressions.
+The prior's part is the mean over the document's cells, weighted by impressions, and what all impressions add to it:
+a line with kinks in their logarithm.
 """
 
 from __future__ import annotations
@@ -10,27 +11,46 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from clickmix.engines.sql import aliased, aliases, listed, literal
 from clickmix.groups.places import Place
-from clickmix.mixtures.evidence import EVIDENCE_SQL, NOTHING
-from clickmix.mixtures.group import Group
+from clickmix.mixtures.evidence import EVIDENCE_SQL, NOTHING, Evidence
 
 SURE = 0.95  # how often the interval of a label holds the document's grade
+Pieces = Sequence[tuple[float, float, float]]  # from, to, slope
 
 
-def labels_query(groups: Mapping[Place, Group], table: str, keys: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class Numbers:
+    """What labels need of a fit: prior logits and evidence of each place; what log impressions add, per grade above 0."""
+
+    places: Mapping[Place, tuple[Sequence[float], Evidence]]
+    exposure: Sequence[Pieces] = ()
+
+    @property
+    def family(self) -> str:
+        """The family of every place's evidence."""
+        return next(iter(self.places.values()))[1].family
+
+    @property
+    def grades(self) -> int:
+        """How many grades there are."""
+        return len(next(iter(self.places.values()))[0]) + 1
+
+
+def labels_query(numbers: Numbers, table: str, keys: Sequence[str]) -> str:
     """One row per query and document.
 
     Sums of decimals, because sums of floats depend on the order rows happen to come in.
     """
     cells = f"(SELECT query_id, doc_id, {aliased(keys)}, impressions, clicks FROM {table})"
-    return _labels(groups, cells, keys, of=["query_id", "doc_id"], total="sum")
+    return _labels(numbers, cells, keys, of=["query_id", "doc_id"], total="sum")
 
 
-def patterns_query(groups: Mapping[Place, Group], patterns: str, keys: Sequence[str]) -> str:
+def patterns_query(numbers: Numbers, patterns: str, keys: Sequence[str]) -> str:
     """One row per place, impressions and clicks of `Counts.histogram`: the label of a document with one such cell."""
-    return _labels(groups, patterns, keys, of=aliases(keys), total="")
+    return _labels(numbers, patterns, keys, of=aliases(keys), total="")
 
 
 def one_cell_query(table: str, labelled: str, keys: Sequence[str]) -> str:
@@ -42,12 +62,12 @@ def one_cell_query(table: str, labelled: str, keys: Sequence[str]) -> str:
     )
 
 
-def _labels(groups: Mapping[Place, Group], cells: str, keys: Sequence[str], *, of: Sequence[str], total: str) -> str:
+def _labels(numbers: Numbers, cells: str, keys: Sequence[str], *, of: Sequence[str], total: str) -> str:
     """Labels of cells, added up by `total` where they are `of` the same.
 
     Log odds of each grade, their exponentials, then relevance and its interval.
     """
-    grades = len(next(iter(groups.values())).prior)
+    grades = numbers.grades
     logs = ["0", *(f"l_{k}" for k in range(1, grades))]
     # The largest exponential is 1, and no other so small that an engine would complain.
     powers = [f"exp(greatest({log} - l_highest, -700)) AS e_{k}" for k, log in enumerate(logs)]
@@ -55,8 +75,8 @@ def _labels(groups: Mapping[Place, Group], cells: str, keys: Sequence[str], *, o
     relevance = " + ".join(f"e_{k} * {k / (grades - 1)!r}" for k in range(1, grades))
     low, high = (_quantile(share, sum_of_powers, grades) for share in ((1 - SURE) / 2, (1 + SURE) / 2))
     return (
-        f"WITH {_numbers_table(groups, keys, grades)}, "
-        f"odds AS (SELECT {listed(of)}, {_odds(_family(groups), grades, total)} FROM {cells} AS cells "
+        f"WITH {_numbers_table(numbers, keys)}, "
+        f"odds AS (SELECT {listed(of)}, {_odds(numbers, total)} FROM {cells} AS cells "
         f"JOIN parameters USING ({listed(aliases(keys))}){f' GROUP BY {listed(of)}' if total else ''}), "
         f"logs AS (SELECT *, greatest({listed(logs)}) AS l_highest FROM odds), "
         f"powers AS (SELECT {listed(of)}, impressions, clicks, {listed(powers)} FROM logs), "
@@ -89,32 +109,38 @@ def _quantile(share: float, total: str, grades: int) -> str:
     return f"CAST(CASE {' '.join(whens)} ELSE 1 END AS DOUBLE)"
 
 
-def _numbers_table(groups: Mapping[Place, Group], keys: Sequence[str], grades: int) -> str:
+def _numbers_table(numbers: Numbers, keys: Sequence[str]) -> str:
     """A row per place: for each grade above 0 its prior logit and the numbers of its evidence."""
-    family = _family(groups)
-    columns = [f"{key}_{k}" for k in range(1, grades) for key in ("prior", *NOTHING[family])]
+    columns = [f"{key}_{k}" for k in range(1, numbers.grades) for key in ("prior", *NOTHING[numbers.family])]
     rows = []
-    for place, group in groups.items():
-        evidence = group.mixture.evidence(grades=grades).numbers
+    for place, (priors, evidence) in numbers.places.items():
         values = [
-            value
-            for prior, numbers in zip(group.prior_logits, evidence, strict=True)
-            for value in (prior, *numbers.values())
+            value for prior, of_grade in zip(priors, evidence.numbers, strict=True) for value in (prior, *of_grade.values())
         ]
         texts = [str(place.position), *map(literal, place.context), *(f"CAST({v!r} AS DOUBLE)" for v in values)]
         rows.append(f"({listed(texts)})")
     return f"parameters({listed([*aliases(keys), *columns])}) AS (VALUES {listed(rows)})"
 
 
-def _odds(family: str, grades: int, total: str) -> str:
+def _odds(numbers: Numbers, total: str) -> str:
     """Impressions, clicks, and the log odds l_k of each grade above 0."""
     shown = f"{total}(cells.impressions)"
     odds = [
         f"CAST({total}(CAST(cells.impressions * prior_{k} AS DECIMAL(38, 12))) AS DOUBLE) / {shown} "
-        f"+ CAST({total}(CAST({_evidence(family, k)} AS DECIMAL(38, 12))) AS DOUBLE) AS l_{k}"
-        for k in range(1, grades)
+        f"+ CAST({total}(CAST({_evidence(numbers.family, k)} AS DECIMAL(38, 12))) AS DOUBLE)"
+        f"{_exposure(numbers, k, shown)} AS l_{k}"
+        for k in range(1, numbers.grades)
     ]
     return f"CAST({shown} AS BIGINT) AS impressions, CAST({total}(cells.clicks) AS BIGINT) AS clicks, {listed(odds)}"
+
+
+def _exposure(numbers: Numbers, k: int, shown: str) -> str:
+    """What the impressions of a document add to grade k."""
+    pieces = numbers.exposure[k - 1] if numbers.exposure else ()
+    log = f"ln(CAST({shown} AS DOUBLE))"
+    return "".join(
+        f" + {slope!r} * (least(greatest({log}, {low!r}), {high!r}) - {low!r})" for low, high, slope in pieces
+    )
 
 
 def _evidence(family: str, k: int) -> str:
@@ -123,7 +149,3 @@ def _evidence(family: str, k: int) -> str:
     for key in NOTHING[family]:
         text = re.sub(rf"\b{key}\b", f"{key}_{k}", text)
     return text
-
-
-def _family(groups: Mapping[Place, Group]) -> str:
-    return next(iter(groups.values())).mixture.family

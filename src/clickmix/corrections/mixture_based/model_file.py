@@ -1,7 +1,8 @@
 """The model file: records with the shape of its JSON, and the checks that one field cannot make alone.
 
     MixtureFit <-> ModelRecord <-> model.json
-The names of fields are those of the file: version 2 fixes them.
+The names of fields are those of the file: versions 2 (groups fitted one by one, and release 0.1) and 3 (one model of the
+whole log) fix them.
 """
 
 from __future__ import annotations
@@ -9,23 +10,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from clickmix.corrections.check import Check
+from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import LEVELS, Step
 from clickmix.errors import FormatError
 from clickmix.groups.places import Place
 from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.kinds.kind import MIXTURES
+from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Mixture, Verdict
-from clickmix.storage.documents import read_document
+from clickmix.storage.documents import read_versions
 from clickmix.storage.records import MismatchError, Range, decode
 
 MODEL_KIND = "clickmix model"
-MODEL_VERSION = 2
+GROUPS_VERSION, MODEL_VERSION = 2, 3
 Fitted = Literal["group by group", "all groups jointly"]
 FITTED: Mapping[bool, Fitted] = {False: "group by group", True: "all groups jointly"}  # by whether it was jointly
 Share = Annotated[float, Range(0, 1)]
@@ -118,9 +120,19 @@ class GroupRecord:
         return Group(tuple(places), Mixture(family, **vars(self.mixture)), self.prior)
 
 
+@dataclass(frozen=True)
+class CheckRecord:
+    """A check of release 0.1, which did not say what a violation does to labels."""
+
+    violation: Violation
+    statistic: float
+    limit: float
+    evidence: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelRecord:
-    """A whole model."""
+    """A model of groups that were fitted one by one, or by release 0.1."""
 
     mixture: str
     prior: Prior
@@ -134,7 +146,7 @@ class ModelRecord:
     examination: Examination
     steps: tuple[Step, ...]
     joint_error: Share | None
-    checks: tuple[Check, ...]
+    checks: tuple[CheckRecord, ...]
 
     @property
     def family(self) -> str:
@@ -196,14 +208,38 @@ class ModelRecord:
             raise MismatchError("expected ascending positions from 1", at="steps")
 
 
+@dataclass(frozen=True, kw_only=True)
+class LogModelRecord(ModelRecord):
+    """The model of a whole log: a group for each of its places."""
+
+    checks: tuple[Check, ...]  # type: ignore[assignment]
+    model: LogModel
+
+    def fitted_groups(self) -> tuple[Group, ...]:
+        """The groups; how much documents differ in appeal follows from the model."""
+        alike = self.model.alike
+        if alike is None:
+            return super().fitted_groups()
+        return tuple(
+            replace(group, mixture=replace(group.mixture, family="beta-binomial", alike=tuple(of_group.tolist())))
+            for group, of_group in zip(super().fitted_groups(), alike.T, strict=True)
+        )
+
+    def check_fields(self) -> None:
+        """There is a group for each place of the model, with as many grades."""
+        super().check_fields()
+        if len(self.groups) != len(self.model.positions) or len(self.groups[0].prior) != self.model.grades:
+            raise MismatchError("expected a group for each place, and as many grades", at="model")
+
+
 # What a MixtureFit calls by the same name.
-SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted"))
+SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted", "checks"))
 
 
 def read_model(path: str | Path) -> ModelRecord:
     """Read a model file; a damaged one is refused."""
-    payload = read_document(path, kind=MODEL_KIND, version=MODEL_VERSION)
+    version, payload = read_versions(path, kind=MODEL_KIND, versions=(GROUPS_VERSION, MODEL_VERSION))
     try:
-        return decode(ModelRecord, payload)
+        return decode(ModelRecord if version == GROUPS_VERSION else LogModelRecord, payload)
     except MismatchError as error:
         raise FormatError(f"{path}: not a model this clickmix can use: {error}. Make the model again.") from None

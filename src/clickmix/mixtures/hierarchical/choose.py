@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clickmix.lab.hierarchical.cells import Cells
-from clickmix.lab.hierarchical.climb import Look, climb
-from clickmix.lab.hierarchical.fit import fit
-from clickmix.lab.hierarchical.held import Halved, Held
-from clickmix.lab.hierarchical.problem import Effects, Link, Model
+from clickmix.mixtures.hierarchical.cells import Cells
+from clickmix.mixtures.hierarchical.climb import Look, climb
+from clickmix.mixtures.hierarchical.fit import fit
+from clickmix.mixtures.hierarchical.held import Halved, Held
+from clickmix.mixtures.hierarchical.problem import Effects, Link, Model
 from clickmix.types import Ints
 
 LINKS: tuple[Link, Link] = ("examination", "odds")

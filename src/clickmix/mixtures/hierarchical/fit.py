@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from clickmix.lab.hierarchical.cells import Cells
-from clickmix.lab.hierarchical.climb import GAIN, START_STEPS, Look, climb, first_models
-from clickmix.lab.hierarchical.problem import Effects, Model
-from clickmix.lab.hierarchical.walk import Walk
+from clickmix.mixtures.hierarchical.cells import Cells
+from clickmix.mixtures.hierarchical.climb import GAIN, START_STEPS, Look, climb, first_models
+from clickmix.mixtures.hierarchical.problem import Effects, Model
+from clickmix.mixtures.hierarchical.walk import Walk
 
 FIRST = {"log s": float(np.log(0.3)), "log t": float(np.log(0.5)), "d": 4.0, "k": 0.3}
 SPREAD = 1e-3  # of a grade's documents that every new grade gets, to begin with

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from clickmix.lab.hierarchical.cells import Cells, Places
-from clickmix.lab.hierarchical.climb import Look, expected
-from clickmix.lab.hierarchical.problem import Expected, Model, Problem
+from clickmix.mixtures.hierarchical.cells import Cells, Places
+from clickmix.mixtures.hierarchical.climb import Look, expected
+from clickmix.mixtures.hierarchical.problem import Expected, Model, Problem
 from clickmix.types import Floats, Ints
 
 

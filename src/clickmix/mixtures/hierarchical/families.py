@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import gammaln, psi
 
-from clickmix.lab.hierarchical.cells import Cells
+from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.types import Floats, Ints
 
 MOST_COUNTED = 32  # up to which sums are faster than series

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.special import gammaln
 
-from clickmix.lab.hierarchical.cells import Cells
-from clickmix.lab.hierarchical.nodes import COARSE_STEP, STEP, Nodes
-from clickmix.lab.hierarchical.problem import Effects, Expected, Model, Problem, prior_knots
-from clickmix.lab.hierarchical.walk import Walk
+from clickmix.mixtures.hierarchical.cells import Cells
+from clickmix.mixtures.hierarchical.nodes import COARSE_STEP, STEP, Nodes
+from clickmix.mixtures.hierarchical.problem import Effects, Expected, Model, Problem, prior_knots
+from clickmix.mixtures.hierarchical.walk import Walk
 from clickmix.types import Floats
 
 ROUNDS, STEPS, START_STEPS = 12, 12, 5

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.lab.hierarchical.cells import Cells
-from clickmix.lab.hierarchical.climb import expected
-from clickmix.lab.hierarchical.problem import Expected, Model, Problem
+from clickmix.mixtures.hierarchical.cells import Cells
+from clickmix.mixtures.hierarchical.climb import expected
+from clickmix.mixtures.hierarchical.problem import Expected, Model, Problem
 from clickmix.types import Floats, Ints
 
 SURE = 0.95  # how often the interval of a label holds the document's grade

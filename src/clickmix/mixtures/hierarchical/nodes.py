@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from clickmix.lab.hierarchical.cells import Cells
+from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.types import Floats, Ints
 
 STEP = 0.05  # of the grid; a query's attention is never known much better

@@ -16,10 +16,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from clickmix.lab.hierarchical.cells import Cells, Places
-from clickmix.lab.hierarchical.families import BetaBinomial, Binomial
-from clickmix.lab.hierarchical.nodes import Nodes, key_cells
-from clickmix.lab.hierarchical.walk import Walk
+from clickmix.mixtures.hierarchical.cells import Cells, Places
+from clickmix.mixtures.hierarchical.families import BetaBinomial, Binomial
+from clickmix.mixtures.hierarchical.nodes import Nodes, key_cells
+from clickmix.mixtures.hierarchical.walk import Walk
 from clickmix.types import Floats, Ints
 
 Link = Literal["examination", "odds"]

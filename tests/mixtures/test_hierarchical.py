@@ -15,11 +15,11 @@ from scipy.special import betaln, expit
 
 import clickmix as cm
 from clickmix.counts.counts import Counts
-from clickmix.lab.hierarchical import Cells, Effects, Places, choose, fit, join_places, label, predict
-from clickmix.lab.hierarchical.climb import climb, expected, first_models
-from clickmix.lab.hierarchical.fit import with_effects, with_grades
-from clickmix.lab.hierarchical.nodes import Nodes
-from clickmix.lab.hierarchical.problem import Model, Problem, rates
+from clickmix.mixtures.hierarchical import Cells, Effects, Places, choose, fit, join_places, label, predict
+from clickmix.mixtures.hierarchical.climb import climb, expected, first_models
+from clickmix.mixtures.hierarchical.fit import with_effects, with_grades
+from clickmix.mixtures.hierarchical.nodes import Nodes
+from clickmix.mixtures.hierarchical.problem import Model, Problem, rates
 from clickmix.lab.hierarchical_correction import HierarchicalCorrection
 from moving_logs import moving_counts
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from clickmix.lab.hierarchical.cells import Places
+from clickmix.mixtures.hierarchical.cells import Places
 from clickmix.types import Floats, Ints
 
 FIRST_DEVIATION = 0.3

@@ -14,10 +14,10 @@ from clickmix.engines.sql import aliases, listed
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place, nearest, places_of
 from clickmix.groups.sample import cells_query
-from clickmix.lab.hierarchical.cells import Cells, Places, join_places
-from clickmix.lab.hierarchical.choose import choose
-from clickmix.lab.hierarchical.label import label
-from clickmix.lab.hierarchical.problem import Model
+from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
+from clickmix.mixtures.hierarchical.choose import choose
+from clickmix.mixtures.hierarchical.label import label
+from clickmix.mixtures.hierarchical.problem import Model
 from clickmix.types import Floats, Ints
 
 NAME = "hierarchical"

@@ -1,0 +1,169 @@
+"""The numbers of a model of a whole log, as the model file holds them.   hierarchical.Model <-> LogModel
+
+mixtures/hierarchical/problem.py has the formulas. Here is what labels need of them: places with their lowest and
+highest rates, the prior by position and by impressions, and how much queries and documents differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+
+from clickmix.mixtures.evidence import Evidence, beta_binomial_evidence, binomial_evidence
+from clickmix.storage.records import MismatchError, Range
+from clickmix.types import Floats
+
+if TYPE_CHECKING:
+    from clickmix.mixtures.hierarchical.problem import Model
+
+Logit = Annotated[float, Range(-60, 60)]
+MOST_ALIKE = 14.0  # log of the impressions that a rate counts for, beyond which documents are alike
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A model that was compared with others: in words, and how well it predicts held-out clicks of so many queries."""
+
+    name: str
+    score: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class LogModel:
+    """One entry per place in `positions`, `contexts`, `low` and `high` (logits of rates, with `errors`).
+
+    `prior` has a row per grade above 0: its logits at the knots `where` of log position, then what the knots `often`
+    of log impressions add, from the second on. `numbers` are the parameters of the effects. `share` of the log's
+    queries were fitted, and `looked` are the models that were compared.
+    """
+
+    positions: tuple[Annotated[float, Range(1)], ...]
+    contexts: tuple[Annotated[int, Range(0)], ...]
+    low: tuple[Logit, ...]
+    high: tuple[Logit, ...]
+    low_errors: tuple[Annotated[float, Range(0)], ...]
+    high_errors: tuple[Annotated[float, Range(0)], ...]
+    where: tuple[float, ...]
+    often: tuple[float, ...]
+    prior: tuple[tuple[Logit, ...], ...]
+    attention: Literal["examination", "odds"] | None
+    shares: bool
+    appeal: bool
+    numbers: tuple[float, ...]
+    share: Annotated[float, Range(0, 1)] = 1.0
+    looked: tuple[Looked, ...] = ()
+
+    def check_fields(self) -> None:
+        """Every list has as many numbers as there are places, knots or effects."""
+        for at in ("contexts", "low", "high", "low_errors", "high_errors"):
+            if len(getattr(self, at)) != len(self.positions):
+                raise MismatchError("expected a number for each place", at=at)
+        for at in ("where", "often"):
+            knots = getattr(self, at)
+            if not knots or any(a >= b for a, b in zip(knots, knots[1:], strict=False)):
+                raise MismatchError("expected ascending numbers", at=at)
+        if not self.prior or any(len(row) != len(self.where) + len(self.often) - 1 for row in self.prior):
+            raise MismatchError("expected a number for each knot", at="prior")
+        if len(self.numbers) != len(self.effects.numbers):
+            raise MismatchError("these do not fit the effects", at="numbers")
+
+    @classmethod
+    def of(cls, model: Model, *, share: float = 1.0) -> LogModel:
+        """The numbers of a fitted model."""
+        k, (where, often) = len(model.places), model.knots
+        width = len(where) + len(often) - 1
+        prior = model.x[2 * k : 2 * k + (model.grades - 1) * width].reshape(model.grades - 1, width)
+        return cls(
+            tuple(model.places.position.tolist()),
+            tuple(model.places.context.tolist()),
+            *(tuple(part.tolist()) for part in (model.x[:k], model.x[k : 2 * k])),
+            *(tuple(part.tolist()) for part in (model.errors[:k], model.errors[k : 2 * k])),
+            tuple(where.tolist()),
+            tuple(often.tolist()),
+            tuple(map(tuple, prior.tolist())),
+            model.effects.attention,
+            model.effects.shares,
+            model.effects.appeal,
+            tuple(model.numbers.tolist()),
+            share,
+            tuple(Looked(each.name, each.score, each.queries) for each in model.chosen),
+        )
+
+    @cached_property
+    def model(self) -> Model:
+        """The same as arrays, for computing."""
+        from clickmix.mixtures.hierarchical.cells import Places
+        from clickmix.mixtures.hierarchical.problem import Model
+        from clickmix.mixtures.hierarchical.walk import Walk
+
+        places = Places(np.array(self.positions), np.array(self.contexts))
+        knots = np.array(self.where), np.array(self.often)
+        walk = Walk.of(places, knots, grades=self.grades)
+        x = np.zeros(walk.parameters)
+        known = np.concatenate([self.low, self.high, np.array(self.prior).ravel()])
+        x[: len(known)] = known
+        errors = np.zeros(len(x))
+        errors[: 2 * len(places)] = np.concatenate([self.low_errors, self.high_errors])
+        return Model(places, knots, self.grades, self.effects, x, np.array(self.numbers), walk, errors, converged=True)
+
+    @property
+    def grades(self) -> int:
+        """How many grades there are."""
+        return len(self.prior) + 1
+
+    @cached_property
+    def effects(self):  # type: ignore[no-untyped-def]
+        """What differs between queries and documents."""
+        from clickmix.mixtures.hierarchical.problem import Effects
+
+        return Effects(self.attention, self.shares, self.appeal)
+
+    @property
+    def queries_differ(self) -> bool:
+        """Whether a label depends on the other documents of its query."""
+        return self.attention is not None or self.shares
+
+    @cached_property
+    def rates(self) -> Floats:
+        """Grade x place, for a query of usual attention."""
+        from scipy.special import expit
+
+        x = np.linspace(0, 1, self.grades)[:, None]
+        return np.asarray((1 - x) * expit(np.array(self.low)) + x * expit(np.array(self.high)))
+
+    @cached_property
+    def alike(self) -> Floats | None:
+        """Grade x place: for how many impressions the rate of a grade counts; None where documents are alike."""
+        if not self.appeal:
+            return None
+        d, k = self.numbers[-2:]
+        return np.asarray(np.exp(np.minimum(d - k * np.log(self.rates), MOST_ALIKE)))
+
+    def evidence(self, place: int) -> Evidence:
+        """What clicks and skips at a place say, in a query of usual attention."""
+        rates = tuple(self.rates[:, place].tolist())
+        return (
+            binomial_evidence(rates)
+            if self.alike is None
+            else beta_binomial_evidence(rates, tuple(self.alike[:, place].tolist()))
+        )
+
+    @cached_property
+    def place_logits(self) -> Floats:
+        """Place x grade above 0: the prior of a document seen there as rarely as the first knot says."""
+        from clickmix.mixtures.hierarchical.problem import hats
+
+        prior = np.array(self.prior)[:, : len(self.where)]
+        return np.asarray(hats(np.log(np.array(self.positions)), np.array(self.where)) @ prior.T)
+
+    def exposure(self, grade: int) -> list[tuple[float, float, float]]:
+        """What log impressions add to a grade's logit: (from, to, slope) of each piece of a line with kinks."""
+        at = [0.0, *self.prior[grade - 1][len(self.where) :]]
+        return [
+            (low, high, (b - a) / (high - low))
+            for low, high, a, b in zip(self.often[:-1], self.often[1:], at[:-1], at[1:], strict=True)
+        ]
