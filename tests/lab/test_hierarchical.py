@@ -57,7 +57,7 @@ def cells_of(log: dict[str, np.ndarray]) -> tuple[Cells, np.ndarray]:
 
 def started(cells: Cells, effects: Effects, grades: int = 2) -> Model:
     """A model somewhere on the way."""
-    start = with_effects(with_grades(first_models(cells, grades=2)[0], grades), effects)
+    start = with_effects(with_grades(first_models(cells)[0], grades), effects)
     rng = np.random.default_rng(0)
     return Model(**{**vars(start), "x": start.x + 0.05 * np.abs(rng.normal(size=len(start.x)))})
 
@@ -310,7 +310,7 @@ def test_the_summary_says_what_was_chosen_and_how() -> None:
     counts = moving_counts()
     assert HierarchicalCorrection(grades=3).fit(counts).summary == (
         "The hierarchical model has 3 grades; queries get the same attention, equal shares, equal appeal. Held-out "
-        "clicks chose this for the number of grades given among 7 models. It is experimental: compare its labels with "
+        "clicks chose this for the number of grades given among 6 models. It is experimental: compare its labels with "
         "those of mixture."
     )
     log = log_of(10, queries=200, shown=100)

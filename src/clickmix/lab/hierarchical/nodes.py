@@ -16,7 +16,7 @@ from clickmix.lab.hierarchical.cells import Cells
 from clickmix.types import Floats, Ints
 
 STEP = 0.05  # of the grid; a query's attention is never known much better
-COARSE_STEP = 0.1  # where documents differ in appeal: nothing is known as well then, and tables take longer
+COARSE_STEP = 0.15  # where documents differ in appeal: nothing is known as well then, and tables take longer
 POINTS = np.arange(-3, 4)  # nodes of a query, in strides
 STRIDES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])  # steps; queries with the same ones share nodes
 STRIDE = 1.35  # deviations of a query's own, at most

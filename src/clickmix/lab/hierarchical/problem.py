@@ -28,7 +28,7 @@ LOWEST_RATE = 1e-12
 LARGEST = 30.0  # logit
 TINY = 1e-9
 LEAST_GAP = 0.3  # of log impressions between knots
-INFORMATION_WORK = 1.5e6  # products of scores that the information is summed from; of more a sample
+INFORMATION_WORK = 3e5  # products of scores that the information is summed from; of more a sample
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Problem:
         r, _, _, scatter = self._rates(vector)
         return r, scatter
 
-    def expect(self, vector: Floats) -> Expected:
+    def expect(self, vector: Floats, *, slope: bool = True) -> Expected:
         """The log-likelihood (without what no parameter changes) and its slope, by Fisher's identity."""
         _, eta, numbers = self.split(vector)
         r, _, _, scatter = self._rates(vector)
@@ -216,10 +216,13 @@ class Problem:
         posterior /= total
         total = np.log(total, out=total) + highest  # key x v
         weight, value = self._integrated(total, numbers)
+        if not slope:
+            return Expected(value, np.zeros(0), np.zeros(0), np.zeros(0), weight, posterior, total)
         documents = self._sums_backward @ weight.reshape(-1, len(self.nodes.v))  # key x v
         of_grade = np.einsum("gkv,kv->gk", posterior, documents)
-        slope = self._slope(vector, of_grade, documents, np.exp(log_prior), weight)
-        return Expected(value, slope, of_grade, np.exp(log_prior[:, :, 0]), weight, posterior, total)
+        prior = np.exp(log_prior)
+        slopes = self._slope(vector, of_grade, documents, prior, weight)
+        return Expected(value, slopes, of_grade, prior[:, :, 0], weight, posterior, total)
 
     def _integrated(self, total: Floats, numbers: dict[str, float]) -> tuple[Floats, float]:
         """Weights of the nodes of each query, and the log-likelihood of all."""
@@ -282,7 +285,7 @@ class Problem:
         for i in range(self.grades - 1):
             for j in range(self.grades - 1):
                 bend = m * pi[i + 1] * ((i == j) - pi[j + 1])
-                block = np.einsum("dh,dk->hk", self.hats * bend[:, None], self.hats)
+                block = self.hats.T @ (self.hats * bend[:, None])
                 start = 2 * self.places
                 known[start + i * h : start + (i + 1) * h, start + j * h : start + (j + 1) * h] += block
         return known
