@@ -17,7 +17,7 @@ import clickmix as cm
 from clickmix.counts.counts import Counts
 from clickmix.lab.hierarchical import Cells, Effects, Places, choose, fit, join_places, label, predict
 from clickmix.lab.hierarchical.climb import climb, expected, first_models
-from clickmix.lab.hierarchical.fit import with_effects, with_grades
+from clickmix.lab.hierarchical.fit import first, with_effects, with_grades
 from clickmix.lab.hierarchical.nodes import Nodes
 from clickmix.lab.hierarchical.problem import Model, Problem, rates
 from clickmix.lab.hierarchical_correction import HierarchicalCorrection
@@ -57,7 +57,8 @@ def cells_of(log: dict[str, np.ndarray]) -> tuple[Cells, np.ndarray]:
 
 def started(cells: Cells, effects: Effects, grades: int = 2) -> Model:
     """A model somewhere on the way."""
-    start = with_effects(with_grades(first_models(cells)[0], grades), effects)
+    begin = first(cells) if cells.places.context.any() else first_models(cells)[0]
+    start = with_effects(with_grades(begin, grades), effects)
     rng = np.random.default_rng(0)
     return Model(**{**vars(start), "x": start.x + 0.05 * np.abs(rng.normal(size=len(start.x)))})
 

@@ -18,15 +18,15 @@ from clickmix.lab.hierarchical.held import Halved, Held
 from clickmix.lab.hierarchical.problem import Effects, Link, Model
 from clickmix.types import Floats, Ints
 
-LINKS = Effects("examination"), Effects("odds")
+LINKS: tuple[Link, Link] = ("examination", "odds")
 CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, must gain
 WORTH = 0.01  # of what two grades gain over one rate per place, that more grades or appeal must gain
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
-SURE = 3.0  # standard errors of a difference between two models that settle it
+SURE = 2.0  # standard errors of a difference between two models that settle it
 COMPARED = 1.0  # log-likelihood that a round must bring, of models that are only compared
 MOST_GRADES = 7
 # Distinct patterns, about: to compare models, to compare again what that did not settle, and to fit the chosen one.
-MOST_COMPARED, MOST_SETTLED, MOST_FITTED = 3_000, (6_000, 12_000), 60_000
+MOST_COMPARED, MOST_SETTLED, MOST_FITTED = 3_000, 8_000, 60_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,6 @@ class Looked:
 @dataclass(frozen=True, eq=False)
 class _Candidate:
     model: Model
-    look: Look
     scores: Floats  # per query
 
     @property
@@ -57,38 +56,38 @@ class _Candidate:
 class _Search:
     """Candidates compared on a sample of queries; `best` is the one whose score exceeds its price by most."""
 
-    def __init__(self, held: Held, plain: Model, before: _Search | None = None) -> None:
+    def __init__(self, held: Held, plain: Model) -> None:
         self.held = held
         self.found: dict[tuple[int, Effects], _Candidate] = {}
-        self.known: dict[tuple[int, Effects], Model] = before.known if before else {}  # of other samples, too
+        self.look: Look | None = None  # where queries are, if attention differs
         self.plain = self.best = self._add(*fit(held.cells, start=plain, gain=COMPARED))
         self.worth = max(CLEAR, WORTH * (self.plain.score - held.one_rate))
 
     def _add(self, model: Model, look: Look) -> _Candidate:
-        found = _Candidate(model, look, self.held.score(model, look))
+        found = _Candidate(model, self.held.score(model, look))
+        self.look = look if model.effects.attention else self.look
         self.found[model.grades, model.effects] = found
-        self.known[model.grades, model.effects] = model
         return found
 
     def value(self, candidate: _Candidate) -> float:
         """The score less what the model must gain over a simpler one.
 
-        Where grades and appeal cannot be told apart, grades are taken: labels lose less that way. Appeal that hardly
-        matters leaves labels as they are.
+        Where grades and appeal cannot be told apart, grades are taken: labels lose less that way. As many as there can
+        be are the other way round: it takes that many to stand for appeal. Appeal that hardly matters leaves labels as
+        they are.
         """
         model, effects = candidate.model, candidate.model.effects
         price = CLEAR * ((effects.attention is not None) + effects.shares) + self.worth * (model.grades > 2)
+        price += 2 * CLEAR * (model.grades == MOST_GRADES)
         if effects.appeal:
             price += self.worth + CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else CLEAR
         return candidate.score - price
 
-    def compare(
-        self, start: Model, effects: Effects | None = None, grades: int | None = None, look: Look | None = None
-    ) -> _Candidate:
+    def compare(self, start: Model, effects: Effects | None = None, grades: int | None = None) -> _Candidate:
         """A model with these effects and grades, or those of the start; it becomes the best one if it is."""
         effects, grades = effects or start.effects, grades or start.grades
         found = self.found.get((grades, effects)) or self._add(
-            *fit(self.held.cells, grades=grades, effects=effects, start=start, look=look, gain=COMPARED)
+            *fit(self.held.cells, grades=grades, effects=effects, start=start, look=self.look, gain=COMPARED)
         )
         self.best = max(self.best, found, key=self.value)
         return found
@@ -101,10 +100,10 @@ class _Search:
 
     def add_effects(self) -> None:
         """The effect that gains most, then the next; one that gained nothing once is not tried again."""
-        before, hopeful = self.plain, [*LINKS, Effects(shares=True), Effects(appeal=True)]
+        before, hopeful = self.plain, [*map(Effects, LINKS), Effects(shares=True), Effects(appeal=True)]
         while hopeful:
             on = before.model.effects
-            found = {more: self.compare(before.model, _both(on, more), look=before.look) for more in hopeful}
+            found = {more: self.compare(before.model, _both(on, more)) for more in hopeful}
             hopeful = [more for more in hopeful if self.value(found[more]) > self.value(before)]
             before, on = self.best, self.best.model.effects
             hopeful = [more for more in hopeful if _both(on, more) != on and not (on.attention and more.attention)]
@@ -116,7 +115,7 @@ class _Search:
         effects = replace(self.best.model.effects, appeal=False)
         last = two = self.compare(self.plain.model, effects)
         for grades in range(3, MOST_GRADES + 1):
-            finer = self.compare(two.model, effects, grades, two.look)
+            finer = self.compare(two.model, effects, grades)
             if finer.score < last.score + CLEAR / 2:
                 break
             last = finer
@@ -126,35 +125,39 @@ class _Search:
                 self.compare(self.compare(self.plain.model, other).model, other, grades)
 
     def rivals(self) -> list[_Candidate]:
-        """The best one, and those that more queries might find to be better: of every kind, with every link.
-
-        Appeal explains what attention would as long as clicks are few.
-        """
+        """The best of every kind that more queries might find to be the best of all; that one first."""
         kinds = {each.kind: each for each in sorted(self.found.values(), key=self.value)}
-        tops = [top for top in kinds.values() if self._near(top, self.best)]
-        return tops + [
-            other
-            for top in tops
-            for (grades, effects), other in self.found.items()
-            if grades == top.model.grades
-            and effects.attention != top.model.effects.attention
-            and replace(effects, attention=top.model.effects.attention) == top.model.effects
-            and self._near(other, top, CLEAR * top.model.effects.appeal)
-        ]
+        return [self.best, *(top for top in kinds.values() if top is not self.best and self._near(top, self.best))]
+
+    def links(self, top: _Candidate) -> list[Effects]:
+        """Attention that more queries might find to be better. Appeal explains what it would when clicks are few."""
+        effects, grades = top.model.effects, top.model.grades
+        others = [replace(effects, attention=link) for link in (None, *LINKS) if link != effects.attention]
+        found = [self.found[grades, other] for other in others if (grades, other) in self.found]
+        slack = CLEAR if effects.appeal else 0.0
+        return [other.model.effects for other in found if self._near(other, top, slack)]
 
     def _near(self, other: _Candidate, best: _Candidate, slack: float = 0.0) -> bool:
         return self.value(other) >= self.value(best) - SURE * _error(other.scores - best.scores) - slack
 
     def settle(self, before: _Search) -> None:
-        """Compare the rivals of a smaller sample again, then a grade more or less."""
-        for rival in before.rivals():
-            self.compare(rival.model)
+        """Compare the rivals of a smaller sample again: the link first, then kinds, then a grade more or less."""
+        first, *rivals = before.rivals()
+        self.compare(first.model)
+        for effects in before.links(first):
+            self.compare(before.found[first.model.grades, effects].model)
+        link = self.best.model.effects.attention
+        for rival in rivals:
+            self.compare(rival.model, replace(rival.model.effects, attention=link))
         finer = [each for each in self.found.values() if each.model.grades > 2]
         finest = max(finer, key=self.value, default=self.plain)
+        effects = finest.model.effects
+        two = before.found.get((2, effects), before.plain).model
         for step in (-1, 1):
             while finer and 3 <= finest.model.grades + step <= MOST_GRADES:
-                effects, grades = finest.model.effects, finest.model.grades + step
-                other = self.compare(self.known.get((grades, effects)) or self.known[2, effects], effects, grades)
+                grades = finest.model.grades + step
+                start = before.found[grades, effects].model if (grades, effects) in before.found else two
+                other = self.compare(start, effects, grades)
                 if other.score < finest.score + step * CLEAR / 2:
                     break
                 finest = other
@@ -180,11 +183,11 @@ def choose(cells: Cells, *, rng: np.random.Generator, halved: Halved | None = No
     if grades is None:
         search.add_grades()
     looked = search.looked
-    for most in MOST_SETTLED if grades is None else ():
-        if len(search.rivals()) > 1 and search.held.cells.queries < cells.queries:
-            larger = _Search(_held(cells, rng, halved, most), plain, search)
-            larger.settle(search)
-            search, looked = larger, looked + larger.looked
+    unsettled = len(search.rivals()) > 1 or search.links(search.best)
+    if grades is None and unsettled and search.held.cells.queries < cells.queries:
+        larger = _Search(_held(cells, rng, halved, MOST_SETTLED), plain)
+        larger.settle(search)
+        search, looked = larger, looked + larger.looked
     best = search.best
     if grades is not None and grades > 2:
         effects = best.model.effects

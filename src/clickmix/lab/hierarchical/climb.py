@@ -21,7 +21,7 @@ from clickmix.lab.hierarchical.walk import Walk
 from clickmix.types import Floats
 
 ROUNDS, STEPS, START_STEPS = 12, 12, 5
-GAIN = 0.1  # of the log-likelihood: what a round must bring to go on
+GAIN = 0.3  # of the log-likelihood: what a round must bring to go on
 MEMORY = 8
 FAR = 20.0  # of the log-likelihood: after a round that brought more, what clicks tell is summed up again
 LOOKS = 2  # at a fitted model before its nodes lie well
@@ -54,14 +54,19 @@ def climb(
         problem = Problem(cells, model.knots, look.nodes(cells, model), grades=model.grades, effects=model.effects)
         vector, values, inverse, seen, known = _lbfgs(problem, model, steps, gain / 4, known)
         known = None if values[-1] - values[0] > FAR else known
-        x = vector[: len(model.x)]
-        errors = np.sqrt(np.maximum(np.diagonal(inverse)[: len(x)], 0))
-        model = replace(model, x=x, numbers=vector[len(x) :], errors=errors)
+        spread, free = model.places.spread, vector[: model.walk.parameters]
+        known_to = inverse[: len(free), : len(free)]
+        change = spread.change(free)
+        errors = np.concatenate(
+            [((change @ known_to) * change.toarray()).sum(axis=1), np.diagonal(known_to)[2 * len(spread.knots) :]]
+        )
+        numbers, errors = vector[len(free) :], np.sqrt(np.maximum(errors, 0))
+        model = replace(model, x=spread.full(free), numbers=numbers, errors=errors)
         trace += values
         converged = values[-1] - values[0] < gain and number > 0
         if converged:
             break
-        model = replace(model, walk=model.walk.estimated(x, inverse[: len(x), : len(x)]))
+        model = replace(model, walk=model.walk.estimated(free, known_to))
         look = look.moved(problem, seen)
     return replace(model, trace=tuple(trace), converged=converged), look
 
@@ -91,7 +96,8 @@ class Look:
         if not (model.effects.attention or model.effects.shares):
             return Nodes.one(cells)
         step = float(np.clip(model.attention / 2, STEP, COARSE_STEP)) if model.effects.appeal else STEP
-        return Nodes.around(cells, self.mean, self.deviation, shares=model.shares, step=step)
+        differ = float(model.effects.attention is not None)
+        return Nodes.around(cells, differ * self.mean, differ * self.deviation, shares=model.shares, step=step)
 
     def moved(self, problem: Problem, expected: Expected) -> Look:
         """Where queries are seen to be from some nodes."""
@@ -119,7 +125,7 @@ def expected(model: Model, cells: Cells, look: Look | None = None) -> tuple[Prob
     """A log seen under a fitted model."""
     nodes = (look or Look.first(cells, model)).nodes(cells, model)
     problem = Problem(cells, model.knots, nodes, grades=model.grades, effects=model.effects)
-    return problem, problem.expect(np.concatenate([model.x, model.numbers]), slope=False)
+    return problem, problem.expect(model.vector, slope=False)
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,7 @@ class _Known:
     @classmethod
     def at(cls, problem: Problem, model: Model, vector: Floats, expected: Expected) -> _Known:
         """Information is summed up; how slopes change with the effects' few numbers is tried out."""
-        size = len(model.x)
+        size = model.walk.parameters
         borders = [_border(problem, model, vector, expected, i) for i in range(size, len(vector))]
         return cls(*problem.information(vector, expected), borders)
 
@@ -157,7 +163,7 @@ class _Known:
 def _border(problem: Problem, model: Model, vector: Floats, expected: Expected, i: int) -> Floats:
     """How fast all slopes fall with an effect's number."""
     there = vector.copy()
-    there[i] += TRIED if vector[i] < BOUNDS[model.effects.numbers[i - len(model.x)]][1] - TRIED else -TRIED
+    there[i] += TRIED if vector[i] < BOUNDS[model.effects.numbers[i - model.walk.parameters]][1] - TRIED else -TRIED
     return np.asarray((expected.slope - problem.expect(there).slope) / (there[i] - vector[i]))
 
 
@@ -174,7 +180,7 @@ def _lbfgs(
     problem: Problem, model: Model, steps: int, least: float, known: _Known | None
 ) -> tuple[Floats, list[float], Floats, Expected, _Known]:
     """Steps up from a model: where they led, values on the way, the metric's inverse, what was seen and known there."""
-    size = len(model.x)
+    size = model.walk.parameters
     low = np.concatenate([np.full(size, -30.0), [BOUNDS[name][0] for name in model.effects.numbers]])
     high = np.concatenate([np.full(size, 30.0), [BOUNDS[name][1] for name in model.effects.numbers]])
 
@@ -185,7 +191,7 @@ def _lbfgs(
         slope[:size] += pull
         return seen.value + density, slope, seen
 
-    vector = np.clip(np.concatenate([model.x, model.numbers]), low, high)
+    vector = np.clip(model.vector, low, high)
     value, slope, seen = hill(vector)
     known = known or _Known.at(problem, model, vector, seen)
     inverse = known.inverse(model.walk.precision(vector[:size]))
@@ -235,8 +241,8 @@ def first_models(cells: Cells) -> list[Model]:
     for share, ratio in ((0.1, 8.0), (0.3, 3.0), (0.03, 20.0)):
         low = np.minimum(rate / (1 + share * (ratio - 1)), 0.5)
         high = np.minimum(low * ratio, 0.9)
-        x = np.zeros(walk.parameters)
-        x[: 2 * len(low)] = logit(np.concatenate([low, high]))
-        x[2 * len(low) : 2 * len(low) + len(knots[0])] = logit(share)
+        prior = np.full(len(knots[0]) + len(knots[1]) - 1, logit(share))
+        prior[len(knots[0]) :] = 0
+        x = np.concatenate([logit(low), logit(high), prior])
         models.append(Model(cells.places, knots, 2, Effects(), x, np.zeros(0), walk, np.zeros(len(x))))
     return models

@@ -26,13 +26,16 @@ def fit(
     look: Look | None = None,
     gain: float = GAIN,
 ) -> tuple[Model, Look]:
-    """A model with this number of grades and these effects, from a start that may have others."""
+    """A model with this number of grades and these effects, from a start that may have others.
+
+    `look` is where queries are seen to be under some model with attention.
+    """
     if start is None:
-        start, look = climb(cells, first(cells), gain=gain)
+        start = climb(cells, first(cells), gain=gain)[0]
         if effects and grades > 2:  # grades would explain what effects do, and not come back from there
             start, look = fit(cells, effects=effects, start=start, gain=gain)
     changed = with_effects(with_grades(start, grades), effects or start.effects)
-    return climb(cells, changed, look if changed.effects.attention == start.effects.attention else None, gain=gain)
+    return climb(cells, changed, look, gain=gain)
 
 
 def first(cells: Cells) -> Model:
@@ -48,7 +51,8 @@ def first(cells: Cells) -> Model:
     factor = np.log((clicks + CONTEXT_CLICKS) / (shown * mean + CONTEXT_CLICKS))
     k, logs = len(position), np.log(joint.rates)
     own = logit(np.minimum(np.exp(logs[:, at] + factor), (1 + np.exp(logs[:, at])) / 2))
-    x = np.concatenate([own.ravel(), joint.x[2 * k :], logs.ravel()])
+    curves = [np.interp(cells.places.spread.curve, np.log(position), end) for end in logs]
+    x = np.concatenate([own.ravel(), joint.x[2 * k :], *curves])
     walk = Walk.of(cells.places, joint.knots, grades=2)
     return replace(joint, places=cells.places, x=x, walk=walk, errors=np.zeros(len(x)), trace=())
 

@@ -75,9 +75,15 @@ class Nodes:
         met[keys.ravel()] = True
         used, column = np.flatnonzero(met), (np.cumsum(met) - 1)[keys]
         points = steps.shape[1]
-        row = (cells.query[:, None] * points + np.arange(points)).ravel()
-        weights = np.repeat(cells.documents, points)
-        sums = csr_array((weights, (row, column.ravel())), shape=(cells.queries * points, len(used)))
+        # Entries come in order of query: turned round, those of one point of a query follow each other.
+        sizes = np.bincount(cells.query, minlength=cells.queries)
+        first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        row = points * first[:, None] + np.arange(points) * sizes[cells.query][:, None]
+        row += (np.arange(len(first)) - first)[:, None]
+        indices, weights = np.empty(column.size, dtype=np.int64), np.empty(column.size)
+        indices[row], weights[row] = column, cells.documents[:, None]
+        ends = np.cumsum(np.repeat(sizes, points))
+        sums = csr_array((weights, indices, np.concatenate([[0], ends])), shape=(cells.queries * points, len(used)))
         width = (
             np.broadcast_to(np.log(strides * step)[:, None], steps.shape) if deviation.any() else np.zeros(steps.shape)
         )
