@@ -7,7 +7,9 @@ does not settle is compared again on a larger one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -22,11 +24,13 @@ LINKS: tuple[Link, Link] = ("examination", "odds")
 CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, must gain
 WORTH = 0.01  # of what two grades gain over one rate per place, that more grades or appeal must gain
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
+EXTREME = 0.08  # of the queries, at either end of a difference between two models, that do not count
 SURE = 2.0  # standard errors of a difference between two models that settle it
 COMPARED = 1.0  # log-likelihood that a round must bring, of models that are only compared
 MOST_GRADES = 7
-# Distinct patterns, about: to compare models, to compare again what that did not settle, and to fit the chosen one.
-MOST_COMPARED, MOST_SETTLED, MOST_FITTED = 3_000, 8_000, 60_000
+# Distinct patterns, about: to compare models; to compare again what that did not settle, where queries differ and where
+# they are alike; and to fit the chosen one.
+MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,9 @@ class _Search:
     def __init__(self, held: Held, plain: Model) -> None:
         self.held = held
         self.found: dict[tuple[int, Effects], _Candidate] = {}
+        cells = held.cells
+        shown = cells.per_pattern(cells.impressions)[cells.entry] * cells.documents
+        self.shown = np.maximum(np.bincount(cells.query, shown, cells.queries), 1)
         self.look: Look | None = None  # where queries are, if attention differs
         self.plain = self.best = self._add(*fit(held.cells, start=plain, gain=COMPARED))
         self.worth = max(CLEAR, WORTH * (self.plain.score - held.one_rate))
@@ -69,19 +76,43 @@ class _Search:
         self.found[model.grades, model.effects] = found
         return found
 
-    def value(self, candidate: _Candidate) -> float:
-        """The score less what the model must gain over a simpler one.
+    def price(self, model: Model) -> float:
+        """What a model must gain over one rate per place, beyond what two grades do.
 
         Where grades and appeal cannot be told apart, grades are taken: labels lose less that way. As many as there can
         be are the other way round: it takes that many to stand for appeal. Appeal that hardly matters leaves labels as
         they are.
         """
-        model, effects = candidate.model, candidate.model.effects
+        effects = model.effects
         price = CLEAR * ((effects.attention is not None) + effects.shares) + self.worth * (model.grades > 2)
         price += 2 * CLEAR * (model.grades == MOST_GRADES)
         if effects.appeal:
             price += self.worth + CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else CLEAR
-        return candidate.score - price
+        return price
+
+    def differences(self, one: _Candidate, other: _Candidate) -> Floats:
+        """Per query, without the most extreme per impression: robots in some queries choose no model for the others."""
+        differences = one.scores - other.scores
+        order = np.argsort(differences / self.shown, kind="stable")
+        off = int(EXTREME * len(order))
+        return differences[order[off : len(order) - off]]
+
+    def gain(self, one: _Candidate, other: _Candidate) -> float:
+        """By how much one model predicts held-out clicks better than another."""
+        return float(self.differences(one, other).sum())
+
+    def error(self, one: _Candidate, other: _Candidate) -> float:
+        """The standard error of a gain."""
+        differences = self.differences(one, other)
+        return float(differences.std() * np.sqrt(len(differences)))
+
+    def lead(self, one: _Candidate, other: _Candidate) -> float:
+        """What one model gains over another, beyond the difference of their prices."""
+        return self.gain(one, other) - self.price(one.model) + self.price(other.model)
+
+    def top(self, candidates: Iterable[_Candidate]) -> _Candidate:
+        """The one that leads the others, each compared with the best of those before it."""
+        return reduce(lambda best, each: each if self.lead(each, best) > 0 else best, candidates)
 
     def compare(self, start: Model, effects: Effects | None = None, grades: int | None = None) -> _Candidate:
         """A model with these effects and grades, or those of the start; it becomes the best one if it is."""
@@ -89,7 +120,7 @@ class _Search:
         found = self.found.get((grades, effects)) or self._add(
             *fit(self.held.cells, grades=grades, effects=effects, start=start, look=self.look, gain=COMPARED)
         )
-        self.best = max(self.best, found, key=self.value)
+        self.best = self.top([self.best, found])
         return found
 
     @property
@@ -104,7 +135,7 @@ class _Search:
         while hopeful:
             on = before.model.effects
             found = {more: self.compare(before.model, _both(on, more)) for more in hopeful}
-            hopeful = [more for more in hopeful if self.value(found[more]) > self.value(before)]
+            hopeful = [more for more in hopeful if self.lead(found[more], before) > 0]
             before, on = self.best, self.best.model.effects
             hopeful = [more for more in hopeful if _both(on, more) != on and not (on.attention and more.attention)]
         if on.appeal and on.attention:  # appeal may have been taken for attention of the other kind
@@ -116,7 +147,7 @@ class _Search:
         last = two = self.compare(self.plain.model, effects)
         for grades in range(3, MOST_GRADES + 1):
             finer = self.compare(two.model, effects, grades)
-            if finer.score < last.score + CLEAR / 2:
+            if self.gain(finer, last) < CLEAR / 2:
                 break
             last = finer
         effects, grades = self.best.model.effects, self.best.model.grades
@@ -126,39 +157,45 @@ class _Search:
 
     def rivals(self) -> list[_Candidate]:
         """The best of every kind that more queries might find to be the best of all; that one first."""
-        kinds = {each.kind: each for each in sorted(self.found.values(), key=self.value)}
-        return [self.best, *(top for top in kinds.values() if top is not self.best and self._near(top, self.best))]
+        others = {each.kind for each in self.found.values()} - {self.best.kind}
+        tops = [self.top(each for each in self.found.values() if each.kind == kind) for kind in sorted(others)]
+        return [self.best, *(top for top in tops if self._near(top, self.best))]
 
-    def links(self, top: _Candidate) -> list[Effects]:
-        """Attention that more queries might find to be better. Appeal explains what it would when clicks are few."""
+    def links(self, top: _Candidate) -> list[_Candidate]:
+        """Where to start from to other attention that more queries might find to be better.
+
+        Appeal explains what attention would when clicks are few, and so do grades.
+        """
         effects, grades = top.model.effects, top.model.grades
         others = [replace(effects, attention=link) for link in (None, *LINKS) if link != effects.attention]
         found = [self.found[grades, other] for other in others if (grades, other) in self.found]
-        slack = CLEAR if effects.appeal else 0.0
-        return [other.model.effects for other in found if self._near(other, top, slack)]
+        near = [other for other in found if self._near(other, top, CLEAR * effects.appeal)]
+        if grades > 2 and not effects.attention:
+            near.append(self.top(self.found[2, Effects(link)] for link in LINKS))
+        return near
 
     def _near(self, other: _Candidate, best: _Candidate, slack: float = 0.0) -> bool:
-        return self.value(other) >= self.value(best) - SURE * _error(other.scores - best.scores) - slack
+        return self.lead(best, other) <= SURE * self.error(best, other) + slack
 
     def settle(self, before: _Search) -> None:
         """Compare the rivals of a smaller sample again: the link first, then kinds, then a grade more or less."""
         first, *rivals = before.rivals()
         self.compare(first.model)
-        for effects in before.links(first):
-            self.compare(before.found[first.model.grades, effects].model)
+        for other in before.links(first):
+            effects = replace(first.model.effects, attention=other.model.effects.attention)
+            self.compare(other.model, effects, first.model.grades)
         link = self.best.model.effects.attention
         for rival in rivals:
             self.compare(rival.model, replace(rival.model.effects, attention=link))
         finer = [each for each in self.found.values() if each.model.grades > 2]
-        finest = max(finer, key=self.value, default=self.plain)
+        finest = self.top(finer or [self.plain])
         effects = finest.model.effects
-        two = before.found.get((2, effects), before.plain).model
+        two = before.found.get((2, effects)) or before.found[2, Effects(effects.attention)]
         for step in (-1, 1):
             while finer and 3 <= finest.model.grades + step <= MOST_GRADES:
                 grades = finest.model.grades + step
-                start = before.found[grades, effects].model if (grades, effects) in before.found else two
-                other = self.compare(start, effects, grades)
-                if other.score < finest.score + step * CLEAR / 2:
+                other = self.compare(before.found.get((grades, effects), two).model, effects, grades)
+                if self.gain(other, finest) < step * CLEAR / 2:
                     break
                 finest = other
 
@@ -183,17 +220,20 @@ def choose(cells: Cells, *, rng: np.random.Generator, halved: Halved | None = No
     if grades is None:
         search.add_grades()
     looked = search.looked
-    unsettled = len(search.rivals()) > 1 or search.links(search.best)
+    model = search.best.model
+    unsettled = model.grades > 2 or len(search.rivals()) > 1 or search.links(search.best)
     if grades is None and unsettled and search.held.cells.queries < cells.queries:
-        larger = _Search(_held(cells, rng, halved, MOST_SETTLED), plain)
+        alike = not (model.effects.attention or model.effects.shares)  # more queries are looked at as fast
+        larger = _Search(_held(cells, rng, halved, MOST_ALIKE if alike else MOST_SETTLED), plain)
         larger.settle(search)
         search, looked = larger, looked + larger.looked
     best = search.best
     if grades is not None and grades > 2:
         effects = best.model.effects
         given = [search.compare(best.model, replace(effects, appeal=on), grades) for on in {False, effects.appeal}]
-        best, looked = max(given, key=search.value), search.looked
-    return replace(climb(fitted, best.model)[0], chosen=tuple(looked))
+        best, looked = search.top(given), search.looked
+    model = plain if best.kind == (False, False) and best.model.effects == plain.effects else best.model
+    return replace(climb(fitted, model)[0] if model is not plain else plain, chosen=tuple(looked))
 
 
 def _held(cells: Cells, rng: np.random.Generator, halved: Halved | None, most: float) -> Held:
@@ -210,11 +250,6 @@ def _other(effects: Effects) -> Effects:
     """The same effects with the other link; without attention, with the one that is chosen more often."""
     link: Link = "odds" if effects.attention == "examination" else "examination"
     return replace(effects, attention=link)
-
-
-def _error(differences: Floats) -> float:
-    """The standard error of a sum over queries."""
-    return float(differences.std() * np.sqrt(len(differences)))
 
 
 def _some(cells: Cells, rng: np.random.Generator, most: float) -> Ints:

@@ -14,6 +14,7 @@ from clickmix.lab.hierarchical.walk import Walk
 
 FIRST = {"log s": float(np.log(0.3)), "log t": float(np.log(0.5)), "d": 4.0, "k": 0.3}
 REACH = 0.5  # relevance of the higher of two grades on the scale of more: people click some documents more still
+START_CELLS = 60_000  # that starts are tried on, about
 CONTEXT_CLICKS = 30.0  # clicks of a place that its share in its context's level counts for, to begin with
 
 
@@ -41,7 +42,9 @@ def fit(
 def first(cells: Cells) -> Model:
     """A start with two grades; of several contexts, from a fit that takes them for one."""
     if not cells.places.context.any():
-        tried = [climb(cells, model, rounds=1, steps=START_STEPS)[0] for model in first_models(cells)]
+        starts = first_models(cells)
+        some = cells.sample(np.arange(0, cells.queries, 1 + len(cells.pattern) // START_CELLS))
+        tried = [climb(some, model, rounds=1, steps=START_STEPS)[0] for model in starts]
         return max(tried, key=lambda model: model.trace[-1])
     position, at = np.unique(cells.places.position, return_inverse=True)
     one = replace(cells, places=Places(position, np.zeros(len(position), dtype=np.int64)), place=at[cells.place])

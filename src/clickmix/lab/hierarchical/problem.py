@@ -163,11 +163,11 @@ class Problem:
         self.g = np.linspace(0, 1, grades)
 
     def split(self, vector: Floats) -> tuple[Floats, Floats, dict[str, float]]:
-        """Rates' logits, prior logits (knot x grade above 0), the effects' numbers by name."""
+        """Parameters of places, prior logits (knot x grade above 0), the effects' numbers by name."""
         first, names = self.first_prior, self.effects.numbers
         eta = vector[first : first + self.priors].reshape(self.grades - 1, -1).T
         free, numbers = np.split(vector, [len(vector) - len(names)])
-        return self.spread.logits(free), eta, dict(zip(names, numbers.tolist(), strict=True))
+        return free, eta, dict(zip(names, numbers.tolist(), strict=True))
 
     def log_prior(self, eta: Floats) -> Floats:
         """Grade x pattern x v."""
@@ -178,7 +178,8 @@ class Problem:
         return np.asarray(logits - highest - np.log(np.exp(logits - highest).sum(axis=0)))
 
     def _rates(self, vector: Floats) -> tuple[Floats, tuple[Floats, Floats], Floats, Floats]:
-        x, _, numbers = self.split(vector)
+        free, _, numbers = self.split(vector)
+        x = self.spread.logits(free)
         scatter = np.array([numbers["d"], numbers["k"]]) if self.effects.appeal else np.zeros(0)
         return *rates(x, numbers, self.nodes.u, grades=self.grades, link=self.effects.attention), scatter
 
@@ -227,7 +228,7 @@ class Problem:
     def _slope(
         self, vector: Floats, rated: Any, graded: Floats, documents: Floats, prior: Floats, weight: Floats
     ) -> Floats:
-        _, _, numbers = self.split(vector)
+        free, _, numbers = self.split(vector)
         r, (by_low, by_high), by_cap, scatter = rated
         weights = (self.evidence.T @ np.ascontiguousarray(graded.T)).reshape(-1, len(self.nodes.u), self.grades)
         of_rate, of_scatter = self.family.slope(weights, r, scatter)
@@ -240,8 +241,8 @@ class Problem:
         if self.effects.appeal:
             found["d"], found["k"] = of_scatter.tolist()
         ends = [(of_rate * by).sum(axis=(0, 2)) for by in (by_low, by_high)]
-        slope, free = np.zeros(len(vector)), len(vector) - len(self.effects.numbers)
-        slope[:free] = self.spread.change(vector[:free]).T @ np.concatenate(ends)
+        slope = np.zeros(len(vector))
+        slope[: len(free)] = self.spread.pulled(free, self.spread.logits(free), np.concatenate(ends))
         slope[self.first_prior : self.first_prior + self.priors] = (of_pattern @ self.hats).ravel()
         slope[len(vector) - len(self.effects.numbers) :] = [found[name] for name in self.effects.numbers]
         return slope
@@ -252,7 +253,7 @@ class Problem:
 
     def information(self, vector: Floats, expected: Expected) -> tuple[Floats, Floats]:
         """Of rates and prior, if grades were known; and how much of it is missing because they are not (Louis 1982)."""
-        free = vector[: len(vector) - len(self.effects.numbers)]
+        free, _, _ = self.split(vector)
         after = np.arange(self.first_prior, self.first_prior + self.priors)
         prior = csr_array((np.ones(self.priors), (np.arange(self.priors), after)), shape=(self.priors, len(free)))
         change = csr_array(vstack([self.spread.change(free), prior]))
@@ -270,7 +271,9 @@ class Problem:
             shown = shown / (r[g] * (1 - r[g]))
             both += [[(shown * a[g] * b[g]).sum(axis=1) for a in ends] for b in ends]
         here = change[: 2 * self.places]
-        known = (here.T @ block_array([[diags_array(part) for part in row] for row in both]) @ here).toarray()
+        known = np.asarray(
+            (here.T @ block_array([[diags_array(part) for part in row] for row in both]) @ here).toarray()
+        )
         pi, m, h = expected.prior, self.cells.multiplicity, self.hats.shape[1]
         for i in range(self.grades - 1):
             for j in range(self.grades - 1):

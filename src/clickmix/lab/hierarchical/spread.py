@@ -9,6 +9,7 @@ So places that are near each other need not be taken for one, and differ as they
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,21 +85,37 @@ class Spread:
         phi = np.minimum(phi, LARGEST_LOG)
         return np.asarray(phi - np.log(-np.expm1(phi))).ravel()
 
+    def pulled(self, free: Floats, logits: Floats, slope: Floats) -> Floats:
+        """The slope in the parameters, from that in the logits of all places."""
+        n, m = len(self.knots), len(self.curve)
+        found = np.zeros(len(free))
+        if self.all_knots:
+            found[: 2 * n] = slope
+            return found
+        of_logs = (slope / -np.expm1(log_expit(logits))).reshape(2, -1) @ self.lines
+        found[: 2 * n] = of_logs[:, :n].ravel() * -np.expm1(log_expit(free[: 2 * n]))
+        found[len(found) - 2 * m :] = of_logs[:, n:].ravel()
+        return found
+
     def change(self, free: Floats) -> Any:
         """How the logits of all places change with the parameters: sparse, place of both ends x parameter."""
         n, m, size = len(self.knots), len(self.curve), len(free)
         if self.all_knots:
             return csr_array(eye_array(2 * n, size))
-        logs = log_expit(self.logits(free)).reshape(2, -1)
-        line = coo_array(self.lines)
+        slow = -np.expm1(log_expit(self.logits(free)))  # of log rates beside logits
+        fast = -np.expm1(log_expit(free[: 2 * n])).reshape(2, n)
+        line = self._line
         parts = []
         for end in (0, 1):
-            slow = -np.expm1(log_expit(free[end * n : (end + 1) * n]))  # of log rates beside logits
-            factor = np.concatenate([slow, np.ones(m)])[line.col] / -np.expm1(logs[end])[line.row]
+            factor = np.concatenate([fast[end], np.ones(m)])[line.col] / slow[line.row + end * self.places]
             column = np.where(line.col < n, line.col + end * n, line.col - n + size - (2 - end) * m)
             parts.append((line.data * factor, line.row + end * self.places, column))
         data, row, column = map(np.concatenate, zip(*parts, strict=True))
         return csr_array((data, (row, column)), shape=(2 * self.places, size))
+
+    @cached_property
+    def _line(self) -> Any:
+        return coo_array(self.lines)
 
 
 def hats(values: Floats, knots: Floats) -> csr_array:
