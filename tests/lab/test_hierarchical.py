@@ -140,7 +140,7 @@ def enumerated(log: dict[str, np.ndarray], cells: Cells, model: Model) -> float:
                     logs.append((betaln(p * m + c, (1 - p) * m + n - c) - betaln(p * m, (1 - p) * m)).sum(axis=0))
                 else:
                     logs.append((c * np.log(p) + (n - c) * np.log1p(-p)).sum(axis=0))
-            eta = float(problem.hats[pattern] @ model.x[8 : 8 + problem.priors])
+            eta = float(problem.hats[[pattern]].toarray()[0] @ model.x[8 : 8 + problem.priors])
             prior = expit(eta + v)
             both = np.exp(logs[0])[:, None] * (1 - prior) + np.exp(logs[1])[:, None] * prior
             value += cells.documents[entry] * np.log(both)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf
 from scipy.special import logit
 
 from clickmix.lab.hierarchical.cells import Cells
@@ -23,6 +23,7 @@ from clickmix.types import Floats
 ROUNDS, STEPS, START_STEPS = 12, 12, 5
 GAIN = 0.3  # of the log-likelihood: what a round must bring to go on
 MEMORY = 8
+ONE_THREAD = 64  # rows of a matrix that LAPACK does not share between threads
 FAR = 20.0  # of the log-likelihood: after a round that brought more, what clicks tell is summed up again
 LOOKS = 2  # at a fitted model before its nodes lie well
 SHARP = 0.7  # a query whose deviation is fewer strides than this is known better than its nodes tell
@@ -157,7 +158,7 @@ class _Known:
                 return inverse
         metric[x:, :x] = metric[:x, x:] = 0
         metric[x:, x:] = np.diag(np.abs(np.diagonal(metric)[x:]) + 1)
-        return np.linalg.inv(metric)
+        return np.diag(1 / np.diagonal(metric))
 
 
 def _border(problem: Problem, model: Model, vector: Floats, expected: Expected, i: int) -> Floats:
@@ -168,12 +169,29 @@ def _border(problem: Problem, model: Model, vector: Floats, expected: Expected, 
 
 
 def _inverse(matrix: Floats) -> Floats | None:
-    """The inverse of a positive matrix; of another one nothing."""
-    factor, failed = dpotrf(matrix, lower=1)
-    if failed:
+    """The inverse of a positive matrix; of another one nothing.
+
+    It is put together from pieces that BLAS does not share between threads: sums would depend on how many there are.
+    """
+    n = len(matrix)
+    if n <= ONE_THREAD:
+        found = np.linalg.inv(matrix) if dpotrf(matrix, lower=1)[1] == 0 else None
+        return None if found is None else (found + found.T) / 2
+    one, two = slice(n // 2), slice(n // 2, n)
+    first = _inverse(matrix[one, one])
+    if first is None:
         return None
-    lower, _ = dpotri(factor, lower=1)
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+    across = _product(first, matrix[one, two])
+    last = _inverse(matrix[two, two] - _product(matrix[two, one], across))
+    if last is None:
+        return None
+    corner = -_product(across, last)
+    return np.block([[first - _product(corner, across.T), corner], [corner.T, last]])
+
+
+def _product(a: Floats, b: Floats) -> Floats:
+    rows = max(1, ONE_THREAD**3 // (2 * b.size))
+    return np.concatenate([a[i : i + rows] @ b for i in range(0, len(a), rows)])
 
 
 def _lbfgs(
@@ -198,7 +216,7 @@ def _lbfgs(
     values = [value]
     pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
     for _ in range(steps):
-        direction = _two_loops(slope, pairs, lambda v: inverse @ v)
+        direction = _two_loops(slope, pairs, lambda v: np.einsum("ij,j->i", inverse, v))
         blocked = ((vector <= low) & (direction < 0)) | ((vector >= high) & (direction > 0))
         direction[blocked] = 0
         for halvings in range(12):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import block_array, csr_array, diags_array, vstack
+from scipy.sparse import block_array, csr_array, diags_array, hstack, vstack
 from scipy.special import expit
 
 from clickmix.lab.hierarchical.cells import Cells, Places
@@ -146,6 +146,7 @@ class Problem:
     ) -> None:
         self.cells, self.nodes, self.grades, self.effects = cells, nodes, grades, effects
         self.hats = prior_columns(cells, knots)
+        self._of_hats = self.hats.T.tocsr()
         self.family = BetaBinomial(cells) if effects.appeal else Binomial(cells)
         self.key, self.cell = key_cells(cells, nodes.pattern)
         column = self.family.column[self.cell] * len(nodes.u) + nodes.node[self.key][:, None]
@@ -171,7 +172,7 @@ class Problem:
 
     def log_prior(self, eta: Floats) -> Floats:
         """Grade x pattern x v."""
-        logits = np.zeros((self.grades, len(self.hats), len(self.nodes.v)))
+        logits = np.zeros((self.grades, self.hats.shape[0], len(self.nodes.v)))
         logits[1:] = np.clip(self.hats @ eta, -LARGEST, LARGEST).T[:, :, None]
         logits += self.g[:, None, None] * self.nodes.v
         highest = logits.max(axis=0)
@@ -243,7 +244,7 @@ class Problem:
         ends = [(of_rate * by).sum(axis=(0, 2)) for by in (by_low, by_high)]
         slope = np.zeros(len(vector))
         slope[: len(free)] = self.spread.pulled(free, self.spread.logits(free), np.concatenate(ends))
-        slope[self.first_prior : self.first_prior + self.priors] = (of_pattern @ self.hats).ravel()
+        slope[self.first_prior : self.first_prior + self.priors] = (self._of_hats @ of_pattern.T).T.ravel()
         slope[len(vector) - len(self.effects.numbers) :] = [found[name] for name in self.effects.numbers]
         return slope
 
@@ -278,7 +279,7 @@ class Problem:
         for i in range(self.grades - 1):
             for j in range(self.grades - 1):
                 bend = m * pi[i + 1] * ((i == j) - pi[j + 1])
-                block = self.hats.T @ (self.hats * bend[:, None])
+                block = (self._of_hats @ self.hats.multiply(bend[:, None])).toarray()
                 start = self.first_prior
                 known[start + i * h : start + (i + 1) * h, start + j * h : start + (j + 1) * h] += block
         return known
@@ -302,7 +303,8 @@ class Problem:
         posterior = np.divide(share, total[:, None], out=np.zeros_like(share), where=total[:, None] > 0)
         size = 2 * self.places + self.priors
         hats, pi = self.hats[self.nodes.pattern[chosen]], np.eye(self.grades)[:, 1:]
-        pattern_row, knot = np.nonzero(hats)
+        pattern_row, knot = hats.nonzero()
+        at_knot = hats.data
         h = self.hats.shape[1]
         missing = np.zeros((change.shape[1], change.shape[1]))
         ends = np.stack([pulls * by[:, place, node if by.shape[2] > 1 else 0].T for by in (by_low, by_high)])
@@ -312,7 +314,7 @@ class Problem:
             columns, at = [place, place + self.places], [row, row]
             for i in range(self.grades - 1):
                 off = pi[g, i] - posterior[:, i + 1]
-                data.append(hats[pattern_row, knot] * off[pattern_row])
+                data.append(at_knot * off[pattern_row])
                 columns.append(2 * self.places + i * h + knot)
                 at.append(pattern_row)
             scale = np.sqrt(share[:, g])
@@ -332,8 +334,8 @@ def _log_normal(at: Floats, log_deviation: float | None) -> Floats:
     return np.asarray(-(at**2) * np.exp(-2 * log_deviation) / 2 - log_deviation - np.log(2 * np.pi) / 2)
 
 
-def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> Floats:
-    """Pattern x knot: where a document was shown in the mean, and how often, from the second knot on.
+def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> csr_array:
+    """Pattern x knot, sparse: where a document was shown in the mean, and how often, from the second knot on.
 
     A document of which only a place is known, with no impression, counts as shown once.
     """
@@ -341,7 +343,7 @@ def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> Floats:
     total = cells.per_pattern(shown)
     where = cells.per_pattern(shown * np.log(cells.places.position)[cells.place]) / total
     often = hats(np.log(np.maximum(total, 1)), knots[1])
-    return np.hstack([hats(where, knots[0]).toarray(), often.toarray()[:, 1:]])
+    return csr_array(hstack([hats(where, knots[0]), often[:, 1:]]))
 
 
 def prior_knots(cells: Cells) -> tuple[Floats, Floats]:
