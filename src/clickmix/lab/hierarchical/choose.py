@@ -161,17 +161,18 @@ class _Search:
         tops = [self.top(each for each in self.found.values() if each.kind == kind) for kind in sorted(others)]
         return [self.best, *(top for top in tops if self._near(top, self.best))]
 
-    def links(self, top: _Candidate) -> list[_Candidate]:
-        """Where to start from to other attention that more queries might find to be better.
+    def links(self, top: _Candidate) -> list[Effects]:
+        """Other attention that more queries might find to be better.
 
         Appeal explains what attention would when clicks are few, and so do grades.
         """
         effects, grades = top.model.effects, top.model.grades
         others = [replace(effects, attention=link) for link in (None, *LINKS) if link != effects.attention]
         found = [self.found[grades, other] for other in others if (grades, other) in self.found]
-        near = [other for other in found if self._near(other, top, CLEAR * effects.appeal)]
+        near = [other.model.effects for other in found if self._near(other, top, CLEAR * effects.appeal)]
         if grades > 2 and not effects.attention:
-            near.append(self.top(self.found[2, Effects(link)] for link in LINKS))
+            link = self.top(self.found[2, Effects(link)] for link in LINKS).model.effects.attention
+            near.append(replace(effects, attention=link))
         return near
 
     def _near(self, other: _Candidate, best: _Candidate, slack: float = 0.0) -> bool:
@@ -180,24 +181,24 @@ class _Search:
     def settle(self, before: _Search) -> None:
         """Compare the rivals of a smaller sample again: the link first, then kinds, then a grade more or less."""
         first, *rivals = before.rivals()
-        self.compare(first.model)
-        for other in before.links(first):
-            effects = replace(first.model.effects, attention=other.model.effects.attention)
-            self.compare(other.model, effects, first.model.grades)
+        for effects in (first.model.effects, *before.links(first)):
+            self.again(before, effects, first.model.grades)
         link = self.best.model.effects.attention
         for rival in rivals:
-            self.compare(rival.model, replace(rival.model.effects, attention=link))
+            self.again(before, replace(rival.model.effects, attention=link), rival.model.grades)
         finer = [each for each in self.found.values() if each.model.grades > 2]
         finest = self.top(finer or [self.plain])
-        effects = finest.model.effects
-        two = before.found.get((2, effects)) or before.found[2, Effects(effects.attention)]
         for step in (-1, 1):
             while finer and 3 <= finest.model.grades + step <= MOST_GRADES:
-                grades = finest.model.grades + step
-                other = self.compare(before.found.get((grades, effects), two).model, effects, grades)
+                other = self.again(before, finest.model.effects, finest.model.grades + step)
                 if self.gain(other, finest) < step * CLEAR / 2:
                     break
                 finest = other
+
+    def again(self, before: _Search, effects: Effects, grades: int) -> _Candidate:
+        """A model that a smaller sample did not settle; with more grades, from two on this sample."""
+        two = self.compare(before.found.get((2, effects), before.plain).model, effects)
+        return self.compare(two.model, effects, grades)
 
 
 def name_of(model: Model) -> str:
