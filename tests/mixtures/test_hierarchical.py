@@ -17,7 +17,7 @@ import clickmix as cm
 from clickmix.counts.counts import Counts
 from clickmix.mixtures.hierarchical import Cells, Effects, Places, choose, fit, join_places, label, predict
 from clickmix.mixtures.hierarchical.climb import climb, expected, first_models
-from clickmix.mixtures.hierarchical.fit import with_effects, with_grades
+from clickmix.mixtures.hierarchical.fit import first, with_effects, with_grades
 from clickmix.mixtures.hierarchical.nodes import Nodes
 from clickmix.mixtures.hierarchical.problem import Model, Problem, rates
 from clickmix.lab.hierarchical_correction import HierarchicalCorrection
@@ -57,7 +57,8 @@ def cells_of(log: dict[str, np.ndarray]) -> tuple[Cells, np.ndarray]:
 
 def started(cells: Cells, effects: Effects, grades: int = 2) -> Model:
     """A model somewhere on the way."""
-    start = with_effects(with_grades(first_models(cells, grades=2)[0], grades), effects)
+    begin = first(cells) if cells.places.context.any() else first_models(cells)[0]
+    start = with_effects(with_grades(begin, grades), effects)
     rng = np.random.default_rng(0)
     return Model(**{**vars(start), "x": start.x + 0.05 * np.abs(rng.normal(size=len(start.x)))})
 
@@ -139,7 +140,7 @@ def enumerated(log: dict[str, np.ndarray], cells: Cells, model: Model) -> float:
                     logs.append((betaln(p * m + c, (1 - p) * m + n - c) - betaln(p * m, (1 - p) * m)).sum(axis=0))
                 else:
                     logs.append((c * np.log(p) + (n - c) * np.log1p(-p)).sum(axis=0))
-            eta = float(problem.hats[pattern] @ model.x[8 : 8 + problem.priors])
+            eta = float(problem.hats[[pattern]].toarray()[0] @ model.x[8 : 8 + problem.priors])
             prior = expit(eta + v)
             both = np.exp(logs[0])[:, None] * (1 - prior) + np.exp(logs[1])[:, None] * prior
             value += cells.documents[entry] * np.log(both)
@@ -310,7 +311,7 @@ def test_the_summary_says_what_was_chosen_and_how() -> None:
     counts = moving_counts()
     assert HierarchicalCorrection(grades=3).fit(counts).summary == (
         "The hierarchical model has 3 grades; queries get the same attention, equal shares, equal appeal. Held-out "
-        "clicks chose this for the number of grades given among 7 models. It is experimental: compare its labels with "
+        "clicks chose this for the number of grades given among 6 models. It is experimental: compare its labels with "
         "those of mixture."
     )
     log = log_of(10, queries=200, shown=100)

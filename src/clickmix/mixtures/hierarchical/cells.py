@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from clickmix.mixtures.hierarchical.spread import Spread
 from clickmix.types import Floats, Ints
 
 SMALLEST_PLACE = 30  # documents; a place with fewer joins its neighbour
-MOST_PLACES = 400  # a walk over more is solved too slowly, and its steps are shorter than anybody can tell
-WIDTH = 0.02  # of log position: positions nearer to each other than this are one place, if there are many
+MOST_POSITIONS = 300  # of a context
+WIDTH = 0.01  # of log position: positions nearer to each other than this are one place, if there are more
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Places:
     def __len__(self) -> int:
         """How many places."""
         return len(self.position)
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Which of them have rates of their own."""
+        return Spread.of(self.position, self.context)
 
 
 @dataclass(frozen=True)
@@ -148,12 +154,13 @@ def join_places(position: Ints, context: Ints) -> tuple[Places, Ints]:
     sizes = np.bincount(context)
     context = np.where(sizes[context] < SMALLEST_PLACE, int(sizes.argmax()), context)
     keys, inverse, sizes = np.unique(np.stack([context, position]), axis=1, return_inverse=True, return_counts=True)
-    smallest, width = SMALLEST_PLACE, 0.0
-    block = _blocks(keys[0], keys[1], sizes, smallest, width)
-    while block[-1] >= MOST_PLACES:
-        smallest, width = 2 * smallest, max(2 * width, WIDTH)
-        block = _blocks(keys[0], keys[1], sizes, smallest, width)
+    width = 0.0
+    block = _blocks(keys[0], keys[1], sizes, SMALLEST_PLACE, width)
     first = np.flatnonzero(np.diff(block, prepend=-1))
+    while np.bincount(keys[0][first]).max() > MOST_POSITIONS:
+        width = max(2 * width, WIDTH)
+        block = _blocks(keys[0], keys[1], sizes, SMALLEST_PLACE, width)
+        first = np.flatnonzero(np.diff(block, prepend=-1))
     mean = np.add.reduceat(np.log(keys[1]) * sizes, first) / np.add.reduceat(sizes, first)
     return Places(np.exp(mean), np.unique(keys[0][first], return_inverse=True)[1]), block[inverse.ravel()]
 

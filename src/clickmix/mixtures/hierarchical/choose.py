@@ -1,12 +1,15 @@
 """Choose: how many grades there are, and which effects, by clicks that were held out.   Cells -> Model
 
 Two grades first, then the effects that gain clearly, one after the other, then more grades: appeal and more grades
-explain the same clicks as long as there are few, and attention explains what either would.
+explain the same clicks as long as there are few, and attention explains what either would. What a sample of queries
+does not settle is compared again on a larger one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -15,17 +18,19 @@ from clickmix.mixtures.hierarchical.climb import Look, climb
 from clickmix.mixtures.hierarchical.fit import fit
 from clickmix.mixtures.hierarchical.held import Halved, Held
 from clickmix.mixtures.hierarchical.problem import Effects, Link, Model
-from clickmix.types import Ints
+from clickmix.types import Floats, Ints
 
 LINKS: tuple[Link, Link] = ("examination", "odds")
 CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, must gain
-UNSETTLED = 30.0  # difference between grades and appeal that is looked at again with more documents
-WORTH = 0.01  # of what two grades gain over one rate per place, that more grades must gain beyond
+WORTH = 0.01  # of what two grades gain over one rate per place, that more grades or appeal must gain
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
+EXTREME = 0.08  # of the queries, at either end of a difference between two models, that do not count
+SURE = 2.0  # standard errors of a difference between two models that settle it
 COMPARED = 1.0  # log-likelihood that a round must bring, of models that are only compared
 MOST_GRADES = 7
-# Distinct patterns, about: to compare models with effects, models without, two finalists; and to fit the chosen one.
-MOST_COMPARED, MOST_ALIKE, MOST_SETTLED, MOST_FITTED = 3_000, 6_000, 12_000, 60_000
+# Distinct patterns, about: to compare models; to compare again what that did not settle, where queries differ and where
+# they are alike; and to fit the chosen one.
+MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
 
 
 @dataclass(frozen=True)
@@ -37,107 +42,163 @@ class Looked:
     queries: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Candidate:
     model: Model
-    look: Look
-    score: float
+    scores: Floats  # per query
+
+    @property
+    def score(self) -> float:
+        return float(self.scores.sum())
+
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """Models of different kinds explain the same clicks by labels that are far apart."""
+        return self.model.grades > 2, self.model.effects.appeal
 
 
 class _Search:
-    """Candidates looked at so far, on a sample of queries."""
+    """Candidates compared on a sample of queries; `best` is the one whose score exceeds its price by most."""
 
-    def __init__(self, held: Held, starts: tuple[Model, ...] = (), *, grades: int = 2) -> None:
-        self.held, cells = held, held.cells
-        self.looked: list[Looked] = []
-        found = [self._candidate(*fit(cells, grades=start.grades, start=start, gain=COMPARED)) for start in starts]
-        found = found or [self._candidate(*fit(cells, grades=grades, gain=COMPARED))]
-        self.plain = self.best = self.coarsest = found[0]
-        self.finest = found[-1]
+    def __init__(self, held: Held, plain: Model) -> None:
+        self.held = held
+        self.found: dict[tuple[int, Effects], _Candidate] = {}
+        cells = held.cells
+        shown = cells.per_pattern(cells.impressions)[cells.entry] * cells.documents
+        self.shown = np.maximum(np.bincount(cells.query, shown, cells.queries), 1)
+        self.look: Look | None = None  # where queries are, if attention differs
+        self.plain = self.best = self._add(*fit(held.cells, start=plain, gain=COMPARED))
+        self.worth = max(CLEAR, WORTH * (self.plain.score - held.one_rate))
 
-    def _candidate(self, model: Model, look: Look) -> _Candidate:
-        found = _Candidate(model, look, self.held.score(model, look))
-        self.looked.append(Looked(name_of(model), found.score, self.held.cells.queries))
+    def _add(self, model: Model, look: Look) -> _Candidate:
+        found = _Candidate(model, self.held.score(model, look))
+        self.look = look if model.effects.attention else self.look
+        self.found[model.grades, model.effects] = found
         return found
 
-    def changed(self, start: _Candidate, *, grades: int | None = None, effects: Effects | None = None) -> _Candidate:
-        """A model with another number of grades, or other effects."""
-        model, grades = start.model, grades or start.model.grades
-        found = fit(self.held.cells, grades=grades, effects=effects, start=model, look=start.look, gain=COMPARED)
-        return self._candidate(*found)
+    def price(self, model: Model) -> float:
+        """What a model must gain over one rate per place, beyond what two grades do.
+
+        Where grades and appeal cannot be told apart, grades are taken: labels lose less that way. As many as there can
+        be are the other way round: it takes that many to stand for appeal. Appeal that hardly matters leaves labels as
+        they are.
+        """
+        effects = model.effects
+        price = CLEAR * ((effects.attention is not None) + effects.shares) + self.worth * (model.grades > 2)
+        price += 2 * CLEAR * (model.grades == MOST_GRADES)
+        if effects.appeal:
+            price += self.worth + CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else CLEAR
+        return price
+
+    def differences(self, one: _Candidate, other: _Candidate) -> Floats:
+        """Per query, without the most extreme per impression: robots in some queries choose no model for the others."""
+        differences = one.scores - other.scores
+        order = np.argsort(differences / self.shown, kind="stable")
+        off = int(EXTREME * len(order))
+        return differences[order[off : len(order) - off]]
+
+    def gain(self, one: _Candidate, other: _Candidate) -> float:
+        """By how much one model predicts held-out clicks better than another."""
+        return float(self.differences(one, other).sum())
+
+    def error(self, one: _Candidate, other: _Candidate) -> float:
+        """The standard error of a gain."""
+        differences = self.differences(one, other)
+        return float(differences.std() * np.sqrt(len(differences)))
+
+    def lead(self, one: _Candidate, other: _Candidate) -> float:
+        """What one model gains over another, beyond the difference of their prices."""
+        return self.gain(one, other) - self.price(one.model) + self.price(other.model)
+
+    def top(self, candidates: Iterable[_Candidate]) -> _Candidate:
+        """The one that leads the others, each compared with the best of those before it."""
+        return reduce(lambda best, each: each if self.lead(each, best) > 0 else best, candidates)
+
+    def compare(self, start: Model, effects: Effects | None = None, grades: int | None = None) -> _Candidate:
+        """A model with these effects and grades, or those of the start; it becomes the best one if it is."""
+        effects, grades = effects or start.effects, grades or start.grades
+        found = self.found.get((grades, effects)) or self._add(
+            *fit(self.held.cells, grades=grades, effects=effects, start=start, look=self.look, gain=COMPARED)
+        )
+        self.best = self.top([self.best, found])
+        return found
+
+    @property
+    def looked(self) -> list[Looked]:
+        """All that were compared."""
+        queries = self.held.cells.queries
+        return [Looked(name_of(each.model), each.score, queries) for each in self.found.values()]
 
     def add_effects(self) -> None:
         """The effect that gains most, then the next; one that gained nothing once is not tried again."""
-        links = [self.changed(self.best, effects=Effects(attention=link)) for link in LINKS]
-        attention = max(links, key=lambda candidate: candidate.score)
-        others = [self.changed(self.best, effects=effects) for effects in (Effects(shares=True), Effects(appeal=True))]
-        tried = [attention, *others]
-        while tried:
-            hopeful = [candidate for candidate in tried if candidate.score > self.best.score + CLEAR]
-            if not hopeful:
-                break
-            self.best = max(hopeful, key=lambda candidate: candidate.score)
-            rest = [candidate for candidate in hopeful if candidate is not self.best]
-            on = self.best.model.effects
-            tried = [self.changed(self.best, effects=_both(on, candidate.model.effects)) for candidate in rest]
-        link = self.best.model.effects.attention
-        if link and self.best.model.effects.appeal:  # appeal may have been taken for attention of the other kind
-            other = self.changed(self.best, effects=replace(self.best.model.effects, attention=_other(link)))
-            self.best = max(self.best, other, key=lambda candidate: candidate.score)
+        before, hopeful = self.plain, [*map(Effects, LINKS), Effects(shares=True), Effects(appeal=True)]
+        while hopeful:
+            on = before.model.effects
+            found = {more: self.compare(before.model, _both(on, more)) for more in hopeful}
+            hopeful = [more for more in hopeful if self.lead(found[more], before) > 0]
+            before, on = self.best, self.best.model.effects
+            hopeful = [more for more in hopeful if _both(on, more) != on and not (on.attention and more.attention)]
+        if on.appeal and on.attention:  # appeal may have been taken for attention of the other kind
+            self.compare(before.model, _other(on))
 
     def add_grades(self) -> None:
-        """More grades instead of appeal, if they are as good, or without it, if they gain clearly.
-
-        Appeal explains what more grades would as long as clicks are few, so the way to more grades goes without it.
-        """
-        plain = replace(self.best.model.effects, appeal=False)
-        finer = [self.best if self.best.model.effects == plain else self.changed(self.best, effects=plain)]
-        while finer[-1].model.grades < MOST_GRADES:
-            grades = finer[-1].model.grades + 1
-            found = [self.changed(finer[-1], grades=grades)]
-            if plain == Effects():  # a coarser scale may have taken a grade between for one of the ends
-                found.append(self._candidate(*fit(self.held.cells, grades=grades, gain=COMPARED)))
-            finer.append(max(found, key=lambda candidate: candidate.score))
-            if finer[-1].score < finer[-2].score + CLEAR / 2:
+        """More grades without appeal: it explains what they would as long as clicks are few."""
+        effects = replace(self.best.model.effects, appeal=False)
+        last = two = self.compare(self.plain.model, effects)
+        for grades in range(3, MOST_GRADES + 1):
+            finer = self.compare(two.model, effects, grades)
+            if self.gain(finer, last) < CLEAR / 2:
                 break
-        self.coarsest, self.finest = self.best, max(finer, key=lambda candidate: candidate.score)
-        if self.finest.score > self.coarsest.score + self.margin:
-            self.best = self.finest
+            last = finer
+        effects, grades = self.best.model.effects, self.best.model.grades
+        if grades > 2 and effects.attention:  # with these grades it may be of the other kind, or none
+            for other in (_other(effects), replace(effects, attention=None)):
+                self.compare(self.compare(self.plain.model, other).model, other, grades)
 
-    def go_on(self) -> None:
-        """The finest from a start of its own, too; one grade less, or more, as long as that gains."""
-        finest = self.finest.model
-        cold = fit(self.held.cells, grades=finest.grades, gain=COMPARED)[0]
-        again = self._candidate(
-            *fit(self.held.cells, grades=finest.grades, effects=finest.effects, start=cold, gain=COMPARED)
-        )
-        self.finest = max(self.finest, again, key=lambda candidate: candidate.score)
-        for step in (-1, 1):
-            while 3 <= self.finest.model.grades + step <= MOST_GRADES:
-                other = self.changed(self.finest, grades=self.finest.model.grades + step)
-                if other.score < self.finest.score + step * CLEAR / 2:
-                    break
-                self.finest = other
+    def rivals(self) -> list[_Candidate]:
+        """The best of every kind that more queries might find to be the best of all; that one first."""
+        others = {each.kind for each in self.found.values()} - {self.best.kind}
+        tops = [self.top(each for each in self.found.values() if each.kind == kind) for kind in sorted(others)]
+        return [self.best, *(top for top in tops if self._near(top, self.best))]
 
-    @property
-    def margin(self) -> float:
-        """What more grades must gain. Where they cannot be told from appeal, labels lose less if they are taken.
+    def links(self, top: _Candidate) -> list[Effects]:
+        """Other attention that more queries might find to be better.
 
-        Appeal that hardly matters leaves labels as they are, and more grades would not.
+        Appeal explains what attention would when clicks are few, and so do grades.
         """
-        model = self.coarsest.model
-        if not model.effects.appeal:
-            return max(CLEAR, WORTH * (self.coarsest.score - self.held.one_rate))
-        slight = max(UNSETTLED, WORTH * (self.coarsest.score - self.held.one_rate))
-        return -CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else slight
+        effects, grades = top.model.effects, top.model.grades
+        others = [replace(effects, attention=link) for link in (None, *LINKS) if link != effects.attention]
+        found = [self.found[grades, other] for other in others if (grades, other) in self.found]
+        near = [other.model.effects for other in found if self._near(other, top, CLEAR * effects.appeal)]
+        if grades > 2 and not effects.attention:
+            link = self.top(self.found[2, Effects(link)] for link in LINKS).model.effects.attention
+            near.append(replace(effects, attention=link))
+        return near
 
-    @property
-    def unsettled(self) -> bool:
-        """Whether more documents might tell more grades from fewer, or from appeal."""
-        gain = self.finest.score - self.coarsest.score
-        if self.finest.model.effects.appeal == self.coarsest.model.effects.appeal:
-            return CLEAR / 2 < gain < 2 * CLEAR
-        return abs(gain) < UNSETTLED
+    def _near(self, other: _Candidate, best: _Candidate, slack: float = 0.0) -> bool:
+        return self.lead(best, other) <= SURE * self.error(best, other) + slack
+
+    def settle(self, before: _Search) -> None:
+        """Compare the rivals of a smaller sample again: the link first, then kinds, then a grade more or less."""
+        first, *rivals = before.rivals()
+        for effects in (first.model.effects, *before.links(first)):
+            self.again(before, effects, first.model.grades)
+        link = self.best.model.effects.attention
+        for rival in rivals:
+            self.again(before, replace(rival.model.effects, attention=link), rival.model.grades)
+        finer = [each for each in self.found.values() if each.model.grades > 2]
+        finest = self.top(finer or [self.plain])
+        for step in (-1, 1):
+            while finer and 3 <= finest.model.grades + step <= MOST_GRADES:
+                other = self.again(before, finest.model.effects, finest.model.grades + step)
+                if self.gain(other, finest) < step * CLEAR / 2:
+                    break
+                finest = other
+
+    def again(self, before: _Search, effects: Effects, grades: int) -> _Candidate:
+        """A model that a smaller sample did not settle; with more grades, from two on this sample."""
+        two = self.compare(before.found.get((2, effects), before.plain).model, effects)
+        return self.compare(two.model, effects, grades)
 
 
 def name_of(model: Model) -> str:
@@ -153,34 +214,31 @@ def choose(cells: Cells, *, rng: np.random.Generator, halved: Halved | None = No
     `halved` are the rows of the same log in two halves of its sessions; without them impressions are dealt out.
     Where the number of `grades` is given, only effects are chosen.
     """
-    search = _Search(_held(cells, rng, halved, MOST_COMPARED, entries=True), grades=grades or 2)
+    fitted = cells.sample(_some(cells, rng, MOST_FITTED))
+    plain = fit(fitted)[0]
+    search = _Search(_held(cells, rng, halved, MOST_COMPARED), plain)
     search.add_effects()
-    alike = not (search.best.model.effects.attention or search.best.model.effects.shares)
-    if alike:  # more documents are looked at as fast
-        before = search.looked
-        search = _Search(_held(cells, rng, halved, MOST_ALIKE), (search.plain.model,))
-        search.looked[:0] = before
-        appeal = search.changed(search.best, effects=Effects(appeal=True))
-        search.best = max(
-            search.best, appeal, key=lambda candidate: candidate.score - CLEAR * candidate.model.effects.appeal
-        )
     if grades is None:
         search.add_grades()
+    looked = search.looked
     model = search.best.model
-    if grades is None and search.unsettled and not alike and len(search.held.query) < cells.documents.sum():
-        settled = _Search(
-            _held(cells, rng, halved, MOST_SETTLED, entries=True), (search.coarsest.model, search.finest.model)
-        )
-        settled.go_on()
-        search.looked += settled.looked
-        finer = settled.finest.score > settled.coarsest.score + search.margin
-        model = (settled.finest if finer else settled.coarsest).model
-    model = climb(cells.sample(_some(cells, rng, MOST_FITTED, entries=not alike)), model)[0]
-    return replace(model, chosen=tuple(search.looked))
+    unsettled = model.grades > 2 or len(search.rivals()) > 1 or search.links(search.best)
+    if grades is None and unsettled and search.held.cells.queries < cells.queries:
+        alike = not (model.effects.attention or model.effects.shares)  # more queries are looked at as fast
+        larger = _Search(_held(cells, rng, halved, MOST_ALIKE if alike else MOST_SETTLED), plain)
+        larger.settle(search)
+        search, looked = larger, looked + larger.looked
+    best = search.best
+    if grades is not None and grades > 2:
+        effects = best.model.effects
+        given = [search.compare(best.model, replace(effects, appeal=on), grades) for on in {False, effects.appeal}]
+        best, looked = search.top(given), search.looked
+    model = plain if best.kind == (False, False) and best.model.effects == plain.effects else best.model
+    return replace(climb(fitted, model)[0] if model is not plain else plain, chosen=tuple(looked))
 
 
-def _held(cells: Cells, rng: np.random.Generator, halved: Halved | None, most: float, *, entries: bool = False) -> Held:
-    queries = _some(cells, rng, most, entries=entries)
+def _held(cells: Cells, rng: np.random.Generator, halved: Halved | None, most: float) -> Held:
+    queries = _some(cells, rng, most)
     chosen = Halved.dealt(cells.sample(queries), rng) if halved is None else halved.sample(queries)
     return chosen.held(len(queries))
 
@@ -189,19 +247,21 @@ def _both(on: Effects, other: Effects) -> Effects:
     return Effects(on.attention or other.attention, on.shares or other.shares, on.appeal or other.appeal)
 
 
-def _other(link: Link) -> Link:
-    return "odds" if link == "examination" else "examination"
+def _other(effects: Effects) -> Effects:
+    """The same effects with the other link; without attention, with the one that is chosen more often."""
+    link: Link = "odds" if effects.attention == "examination" else "examination"
+    return replace(effects, attention=link)
 
 
-def _some(cells: Cells, rng: np.random.Generator, most: float, *, entries: bool = False) -> Ints:
-    """Queries whose patterns, and entries if queries differ, take about so much work; all where there are no more."""
+def _some(cells: Cells, rng: np.random.Generator, most: float) -> Ints:
+    """Queries whose patterns and entries take about so much work; all where there are no more."""
     work = 1 + np.bincount(cells.pattern, minlength=cells.patterns) / 4  # of each distinct pattern
     queries = np.arange(cells.queries)
-    if work.sum() + entries * len(cells.entry) / 8 <= most:
+    if work.sum() + len(cells.entry) / 8 <= most:
         return queries
     rank = rng.permutation(queries)
     order = np.argsort(rank[cells.query], kind="stable")
     met, first = np.unique(cells.entry[order], return_index=True)  # where each pattern is met first
     added = np.bincount(rank[cells.query][order][first], work[met], cells.queries)
-    shared = np.bincount(rank[cells.query], minlength=cells.queries) / 8 if entries else 0.0
+    shared = np.bincount(rank[cells.query], minlength=cells.queries) / 8
     return np.sort(np.argsort(rank)[: int(np.searchsorted(np.cumsum(added + shared), most)) + 1])

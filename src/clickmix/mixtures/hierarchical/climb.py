@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
-from scipy.special import gammaln
+from scipy.linalg.lapack import dpotrf
+from scipy.special import logit
 
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.nodes import COARSE_STEP, STEP, Nodes
@@ -21,8 +21,10 @@ from clickmix.mixtures.hierarchical.walk import Walk
 from clickmix.types import Floats
 
 ROUNDS, STEPS, START_STEPS = 12, 12, 5
-GAIN = 0.1  # of the log-likelihood: what a round must bring to go on
+GAIN = 0.3  # of the log-likelihood: what a round must bring to go on
 MEMORY = 8
+ONE_THREAD = 64  # rows of a matrix that LAPACK does not share between threads
+FAR = 20.0  # of the log-likelihood: after a round that brought more, what clicks tell is summed up again
 LOOKS = 2  # at a fitted model before its nodes lie well
 SHARP = 0.7  # a query whose deviation is fewer strides than this is known better than its nodes tell
 TRIED = 0.05  # of an effect's number, to see how slopes change with it
@@ -47,19 +49,25 @@ def climb(
     gain: float = GAIN,
 ) -> tuple[Model, Look]:
     """From a start to the top, or as far as some rounds lead; and where queries are seen from there."""
-    model, trace, converged = start, list(start.trace), False
+    model, trace, converged, known = start, list(start.trace), False, None
     look = look or Look.first(cells, model)
     for number in range(rounds):
         problem = Problem(cells, model.knots, look.nodes(cells, model), grades=model.grades, effects=model.effects)
-        vector, values, inverse, seen = _lbfgs(problem, model, steps, gain / 4)
-        x = vector[: len(model.x)]
-        errors = np.sqrt(np.maximum(np.diagonal(inverse)[: len(x)], 0))
-        model = replace(model, x=x, numbers=vector[len(x) :], errors=errors)
+        vector, values, inverse, seen, known = _lbfgs(problem, model, steps, gain / 4, known)
+        known = None if values[-1] - values[0] > FAR else known
+        spread, free = model.places.spread, vector[: model.walk.parameters]
+        known_to = inverse[: len(free), : len(free)]
+        change = spread.change(free)
+        errors = np.concatenate(
+            [((change @ known_to) * change.toarray()).sum(axis=1), np.diagonal(known_to)[2 * len(spread.knots) :]]
+        )
+        numbers, errors = vector[len(free) :], np.sqrt(np.maximum(errors, 0))
+        model = replace(model, x=spread.full(free), numbers=numbers, errors=errors)
         trace += values
         converged = values[-1] - values[0] < gain and number > 0
         if converged:
             break
-        model = replace(model, walk=model.walk.estimated(x, inverse[: len(x), : len(x)]))
+        model = replace(model, walk=model.walk.estimated(free, known_to))
         look = look.moved(problem, seen)
     return replace(model, trace=tuple(trace), converged=converged), look
 
@@ -88,8 +96,9 @@ class Look:
         """Nodes for a model: one for all where queries are alike."""
         if not (model.effects.attention or model.effects.shares):
             return Nodes.one(cells)
-        step = COARSE_STEP if model.effects.appeal else STEP
-        return Nodes.around(cells, self.mean, self.deviation, shares=model.shares, step=step)
+        step = float(np.clip(model.attention / 2, STEP, COARSE_STEP)) if model.effects.appeal else STEP
+        differ = float(model.effects.attention is not None)
+        return Nodes.around(cells, differ * self.mean, differ * self.deviation, shares=model.shares, step=step)
 
     def moved(self, problem: Problem, expected: Expected) -> Look:
         """Where queries are seen to be from some nodes."""
@@ -117,51 +126,79 @@ def expected(model: Model, cells: Cells, look: Look | None = None) -> tuple[Prob
     """A log seen under a fitted model."""
     nodes = (look or Look.first(cells, model)).nodes(cells, model)
     problem = Problem(cells, model.knots, nodes, grades=model.grades, effects=model.effects)
-    return problem, problem.expect(np.concatenate([model.x, model.numbers]))
+    return problem, problem.expect(model.vector, slope=False)
 
 
-def _known(problem: Problem, model: Model, vector: Floats, expected: Expected) -> Floats:
-    """The inverse of what is known of each direction: by clicks, grades unknown, and by the walk.
+@dataclass(frozen=True)
+class _Known:
+    """What clicks tell of each direction, grades known and unknown; how slopes change with the effects' numbers."""
 
-    How slopes change with the effects' few numbers is tried out.
-    """
-    complete, missing = problem.information(vector, expected)
-    x, size = len(model.x), len(vector)
-    borders = [_border(problem, model, vector, expected, i) for i in range(x, size)]
-    held = model.walk.precision(vector[:x])
-    for less in (1.0, 0.8, 0.0):
-        metric = np.zeros((size, size))
-        metric[:x, :x] = held
-        metric[: len(complete), : len(complete)] += complete - less * missing
-        for i, border in enumerate(borders, start=x):
-            metric[i] = metric[:, i] = border
-        inverse = _inverse(metric)
-        if inverse is not None:
-            return inverse
-    metric[x:, :x] = metric[:x, x:] = 0
-    metric[x:, x:] = np.diag(np.abs(np.diagonal(metric)[x:]) + 1)
-    return np.linalg.inv(metric)
+    complete: Floats
+    missing: Floats
+    borders: list[Floats]
+
+    @classmethod
+    def at(cls, problem: Problem, model: Model, vector: Floats, expected: Expected) -> _Known:
+        """Information is summed up; how slopes change with the effects' few numbers is tried out."""
+        size = model.walk.parameters
+        borders = [_border(problem, model, vector, expected, i) for i in range(size, len(vector))]
+        return cls(*problem.information(vector, expected), borders)
+
+    def inverse(self, held: Floats) -> Floats:
+        """The inverse of what is known by clicks and by the walk."""
+        x, size = len(held), len(held) + len(self.borders)
+        for less in (1.0, 0.8, 0.0):
+            metric = np.zeros((size, size))
+            metric[:x, :x] = held
+            metric[: len(self.complete), : len(self.complete)] += self.complete - less * self.missing
+            for i, border in enumerate(self.borders, start=x):
+                metric[i] = metric[:, i] = border
+            inverse = _inverse(metric)
+            if inverse is not None:
+                return inverse
+        metric[x:, :x] = metric[:x, x:] = 0
+        metric[x:, x:] = np.diag(np.abs(np.diagonal(metric)[x:]) + 1)
+        return np.diag(1 / np.diagonal(metric))
 
 
 def _border(problem: Problem, model: Model, vector: Floats, expected: Expected, i: int) -> Floats:
     """How fast all slopes fall with an effect's number."""
     there = vector.copy()
-    there[i] += TRIED if vector[i] < BOUNDS[model.effects.numbers[i - len(model.x)]][1] - TRIED else -TRIED
+    there[i] += TRIED if vector[i] < BOUNDS[model.effects.numbers[i - model.walk.parameters]][1] - TRIED else -TRIED
     return np.asarray((expected.slope - problem.expect(there).slope) / (there[i] - vector[i]))
 
 
 def _inverse(matrix: Floats) -> Floats | None:
-    """The inverse of a positive matrix; of another one nothing."""
-    factor, failed = dpotrf(matrix, lower=1)
-    if failed:
+    """The inverse of a positive matrix; of another one nothing.
+
+    It is put together from pieces that BLAS does not share between threads: sums would depend on how many there are.
+    """
+    n = len(matrix)
+    if n <= ONE_THREAD:
+        found = np.linalg.inv(matrix) if dpotrf(matrix, lower=1)[1] == 0 else None
+        return None if found is None else (found + found.T) / 2
+    one, two = slice(n // 2), slice(n // 2, n)
+    first = _inverse(matrix[one, one])
+    if first is None:
         return None
-    lower, _ = dpotri(factor, lower=1)
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+    across = _product(first, matrix[one, two])
+    last = _inverse(matrix[two, two] - _product(matrix[two, one], across))
+    if last is None:
+        return None
+    corner = -_product(across, last)
+    return np.block([[first - _product(corner, across.T), corner], [corner.T, last]])
 
 
-def _lbfgs(problem: Problem, model: Model, steps: int, least: float) -> tuple[Floats, list[float], Floats, Expected]:
-    """Steps up from a model: where they led, values on the way, the metric's inverse, what was seen there."""
-    size = len(model.x)
+def _product(a: Floats, b: Floats) -> Floats:
+    rows = max(1, ONE_THREAD**3 // (2 * b.size))
+    return np.concatenate([a[i : i + rows] @ b for i in range(0, len(a), rows)])
+
+
+def _lbfgs(
+    problem: Problem, model: Model, steps: int, least: float, known: _Known | None
+) -> tuple[Floats, list[float], Floats, Expected, _Known]:
+    """Steps up from a model: where they led, values on the way, the metric's inverse, what was seen and known there."""
+    size = model.walk.parameters
     low = np.concatenate([np.full(size, -30.0), [BOUNDS[name][0] for name in model.effects.numbers]])
     high = np.concatenate([np.full(size, 30.0), [BOUNDS[name][1] for name in model.effects.numbers]])
 
@@ -172,13 +209,14 @@ def _lbfgs(problem: Problem, model: Model, steps: int, least: float) -> tuple[Fl
         slope[:size] += pull
         return seen.value + density, slope, seen
 
-    vector = np.clip(np.concatenate([model.x, model.numbers]), low, high)
+    vector = np.clip(model.vector, low, high)
     value, slope, seen = hill(vector)
-    inverse = _known(problem, model, vector, seen)
+    known = known or _Known.at(problem, model, vector, seen)
+    inverse = known.inverse(model.walk.precision(vector[:size]))
     values = [value]
     pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
     for _ in range(steps):
-        direction = _two_loops(slope, pairs, lambda v: inverse @ v)
+        direction = _two_loops(slope, pairs, lambda v: np.einsum("ij,j->i", inverse, v))
         blocked = ((vector <= low) & (direction < 0)) | ((vector >= high) & (direction > 0))
         direction[blocked] = 0
         for halvings in range(12):
@@ -195,7 +233,7 @@ def _lbfgs(problem: Problem, model: Model, steps: int, least: float) -> tuple[Fl
         values.append(value)
         if gain < least:
             break
-    return vector, values, inverse, seen
+    return vector, values, inverse, seen, known
 
 
 def _two_loops(slope: Floats, pairs: deque[tuple[Floats, Floats, float]], solve: Callable[[Floats], Floats]) -> Floats:
@@ -211,40 +249,18 @@ def _two_loops(slope: Floats, pairs: deque[tuple[Floats, Floats, float]], solve:
     return q
 
 
-def first_models(cells: Cells, *, grades: int) -> list[Model]:
-    """Starts: every place's click rate divided between grades in some ways."""
+def first_models(cells: Cells) -> list[Model]:
+    """Starts with two grades: every place's click rate divided between them in some ways."""
     knots = prior_knots(cells)
-    walk = Walk.of(cells.places, knots, grades=grades)
+    walk = Walk.of(cells.places, knots, grades=2)
     shown, clicks = cells.per_place(cells.impressions), cells.per_place(cells.clicks)
     rate = (clicks + (clicks.sum() + 0.5) / (shown.sum() + 1)) / (shown + 1)
     models = []
     for share, ratio in ((0.1, 8.0), (0.3, 3.0), (0.03, 20.0)):
         low = np.minimum(rate / (1 + share * (ratio - 1)), 0.5)
         high = np.minimum(low * ratio, 0.9)
-        k = len(cells.places)
-        x = np.zeros(walk.parameters)
-        x[:k], x[k : 2 * k] = np.log(low / (1 - low)), np.log(high / (1 - high))
-        prior = _binomial_logits(share, grades)
-        per_grade = np.zeros((grades - 1, len(knots[0]) + len(knots[1]) - 1))
-        per_grade[:, : len(knots[0])] = prior[:, None]
-        x[2 * k : 2 * k + per_grade.size] = per_grade.ravel()
-        x[2 * k + per_grade.size :] = _curves(walk, x, k, cells)
-        none = Effects()
-        models.append(Model(cells.places, knots, grades, none, x, np.zeros(0), walk, np.zeros(len(x))))
+        prior = np.full(len(knots[0]) + len(knots[1]) - 1, logit(share))
+        prior[len(knots[0]) :] = 0
+        x = np.concatenate([logit(low), logit(high), prior])
+        models.append(Model(cells.places, knots, 2, Effects(), x, np.zeros(0), walk, np.zeros(len(x))))
     return models
-
-
-def _curves(walk: Walk, x: Floats, k: int, cells: Cells) -> Floats:
-    """The contexts' common curves, to begin with: means over contexts."""
-    if not cells.places.context.any():
-        return np.zeros(0)
-    _, at = np.unique(cells.places.position, return_inverse=True)
-    logs = -np.logaddexp(0, -x[: 2 * k]).reshape(2, k)
-    return np.concatenate([np.bincount(at, end) / np.bincount(at) for end in logs])
-
-
-def _binomial_logits(share: float, grades: int) -> Floats:
-    """Prior logits of grades above 0 beside grade 0, with this mean relevance."""
-    g = np.arange(grades)
-    logs = -gammaln(g + 1) - gammaln(grades - g) + g * np.log(share / (1 - share))
-    return np.asarray(logs[1:] - logs[0])

@@ -28,9 +28,8 @@ class Family(Protocol):
     """What the fit needs to know of a distribution of clicks."""
 
     columns: int
-
-    def terms(self) -> tuple[tuple[Ints, Ints, Floats], ...]:
-        """Per term: the cells that have it, the column, and by what the column is multiplied."""
+    column: Ints  # cell x term
+    factor: Floats  # cell x term: by what the column is multiplied; 0 where nothing was counted
 
     def table(self, r: Floats, scatter: Floats) -> Floats:
         """Column x node x grade."""
@@ -49,16 +48,10 @@ class Binomial:
     """Columns: clicks at each place, then skips at each place."""
 
     def __init__(self, cells: Cells) -> None:
-        self.cells, self.places, self.columns = cells, len(cells.places), 2 * len(cells.places)
-
-    def terms(self) -> tuple[tuple[Ints, Ints, Floats], ...]:
-        """Per term: the cells that have it, the column, and by what the column is multiplied."""
-        counts = self.cells.clicks, self.cells.impressions - self.cells.clicks
-        some = [np.flatnonzero(count) for count in counts]  # nothing counted, nothing added
-        return tuple(
-            (has, self.cells.place[has] + i * self.places, count[has])
-            for i, (has, count) in enumerate(zip(some, counts, strict=True))
-        )
+        places = len(cells.places)
+        self.columns = 2 * places
+        self.column = np.stack([cells.place, cells.place + places], axis=1)
+        self.factor = np.stack([cells.clicks, cells.impressions - cells.clicks], axis=1)
 
     def table(self, r: Floats, scatter: Floats) -> Floats:
         """Column x node x grade."""
@@ -134,18 +127,13 @@ class BetaBinomial:
 
     def __init__(self, cells: Cells) -> None:
         counts = cells.clicks, cells.impressions - cells.clicks, cells.impressions
-        some = [np.flatnonzero(count) for count in counts]  # nothing counted, nothing added
-        places = len(cells.places)
-        self.counted = [_Counted(cells.place[has], count[has], places) for has, count in zip(some, counts, strict=True)]
-        *begin, self.columns = np.cumsum([0, *map(len, self.counted)]).tolist()
-        self._terms = tuple(
-            (has, counted.column + first, np.ones(len(has)))
-            for has, counted, first in zip(some, self.counted, begin, strict=True)
-        )
-
-    def terms(self) -> tuple[tuple[Ints, Ints, Floats], ...]:
-        """Per term: the cells that have it, the column, and by what the column is multiplied."""
-        return self._terms
+        self.factor = np.stack(counts, axis=1) > 0
+        self.column = np.zeros(self.factor.shape, dtype=np.int64)
+        self.counted, self.columns = [], 0
+        for i, (count, some) in enumerate(zip(counts, self.factor.T, strict=True)):
+            self.counted.append(_Counted(cells.place[some], count[some], len(cells.places)))
+            self.column[some, i] = self.counted[-1].column + self.columns
+            self.columns += len(self.counted[-1])
 
     def _parts(self, r: Floats, scatter: Floats) -> tuple[tuple[Floats, Floats, float], ...]:
         """a, b and m (grade x place x node), their derivatives in r, and the sign of their term."""

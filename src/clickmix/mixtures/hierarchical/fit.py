@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import expit, gammaln, logit
 
-from clickmix.mixtures.hierarchical.cells import Cells
+from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.climb import GAIN, START_STEPS, Look, climb, first_models
 from clickmix.mixtures.hierarchical.problem import Effects, Model
 from clickmix.mixtures.hierarchical.walk import Walk
 
 FIRST = {"log s": float(np.log(0.3)), "log t": float(np.log(0.5)), "d": 4.0, "k": 0.3}
-SPREAD = 1e-3  # of a grade's documents that every new grade gets, to begin with
+REACH = 0.5  # relevance of the higher of two grades on the scale of more: people click some documents more still
+START_CELLS = 60_000  # that starts are tried on, about
+CONTEXT_CLICKS = 30.0  # clicks of a place that its share in its context's level counts for, to begin with
 
 
 def fit(
@@ -24,41 +27,64 @@ def fit(
     look: Look | None = None,
     gain: float = GAIN,
 ) -> tuple[Model, Look]:
-    """A model with this number of grades and these effects, from a start that may have others."""
+    """A model with this number of grades and these effects, from a start that may have others.
+
+    `look` is where queries are seen to be under some model with attention.
+    """
     if start is None:
-        tried = [climb(cells, model, rounds=1, steps=START_STEPS)[0] for model in first_models(cells, grades=grades)]
-        start = max(tried, key=lambda model: model.trace[-1])
-        if effects:
-            start = climb(cells, start, gain=gain)[0]
+        start = climb(cells, first(cells), gain=gain)[0]
+        if effects and grades > 2:  # grades would explain what effects do, and not come back from there
+            start, look = fit(cells, effects=effects, start=start, gain=gain)
     changed = with_effects(with_grades(start, grades), effects or start.effects)
-    return climb(cells, changed, look if changed.effects.attention == start.effects.attention else None, gain=gain)
+    return climb(cells, changed, look, gain=gain)
+
+
+def first(cells: Cells) -> Model:
+    """A start with two grades; of several contexts, from a fit that takes them for one."""
+    if not cells.places.context.any():
+        starts = first_models(cells)
+        some = cells.sample(np.arange(0, cells.queries, 1 + len(cells.pattern) // START_CELLS))
+        tried = [climb(some, model, rounds=1, steps=START_STEPS)[0] for model in starts]
+        return max(tried, key=lambda model: model.trace[-1])
+    position, at = np.unique(cells.places.position, return_inverse=True)
+    one = replace(cells, places=Places(position, np.zeros(len(position), dtype=np.int64)), place=at[cells.place])
+    joint = climb(one, first(one), gain=10 * GAIN)[0]
+    shown, clicks = (cells.per_place(part) for part in (cells.impressions, cells.clicks))
+    mean = (one.per_place(cells.clicks) / one.per_place(cells.impressions))[at] + np.finfo(float).tiny
+    factor = np.log((clicks + CONTEXT_CLICKS) / (shown * mean + CONTEXT_CLICKS))
+    k, logs = len(position), np.log(joint.rates)
+    own = logit(np.minimum(np.exp(logs[:, at] + factor), (1 + np.exp(logs[:, at])) / 2))
+    curves = [np.interp(cells.places.spread.curve, np.log(position), end) for end in logs]
+    x = np.concatenate([own.ravel(), joint.x[2 * k :], *curves])
+    walk = Walk.of(cells.places, joint.knots, grades=2)
+    return replace(joint, places=cells.places, x=x, walk=walk, errors=np.zeros(len(x)), trace=())
 
 
 def with_effects(model: Model, effects: Effects) -> Model:
     """The same model with other effects, new ones as they are to begin with."""
     k = len(model.places)
-    first = (
+    numbers = (
         FIRST
         | {"cap": float(model.x[k : 2 * k].max())}
         | dict(zip(model.effects.numbers, model.numbers.tolist(), strict=True))
     )
-    return replace(model, effects=effects, numbers=np.array([first[name] for name in effects.numbers]), trace=())
+    return replace(model, effects=effects, numbers=np.array([numbers[name] for name in effects.numbers]), trace=())
 
 
 def with_grades(model: Model, grades: int) -> Model:
-    """The same model with more grades: each grade's documents go to the nearest new ones, a few to all."""
+    """A model of two grades with more: what was the higher one lies in the middle, and grades around it are binomial.
+
+    Starts that leave it at the top end in a worse place: the rates of the top have far to go.
+    """
     if grades == model.grades:
         return model
-    old, new = np.linspace(0, 1, model.grades), np.linspace(0, 1, grades)
-    k, (where, often) = len(model.places), model.knots
-    width = len(where) + len(often) - 1
-    priors = model.x[2 * k : 2 * k + (model.grades - 1) * width].reshape(model.grades - 1, width)
-    logits = np.vstack([np.zeros(width), priors])
-    near = np.maximum(0, 1 - np.abs(new[:, None] - old) * max(model.grades - 1, grades - 1)) + SPREAD
-    weights = (near / near.sum(axis=0)) @ np.exp(logits - logits.max(axis=0))
-    finer = np.log(weights) - np.log(weights[0])
-    for column in range(len(where), width):  # what the number of impressions changes is a slope, not a level
-        finer[:, column] = np.interp(new, old, logits[:, column])
-    x = np.concatenate([model.x[: 2 * k], finer[1:].ravel(), model.x[2 * k + priors.size :]])
+    k, where = len(model.places), len(model.knots[0])
+    low, high = model.rates
+    higher = np.minimum(low + (high - low) / REACH, (1 + high) / 2)
+    prior = model.x[2 * k : 2 * k + where + len(model.knots[1]) - 1]
+    g = np.arange(1, grades)[:, None]
+    ways = gammaln(grades) - gammaln(g + 1) - gammaln(grades - g)
+    logits = np.hstack([ways + g * logit(REACH * expit(prior[:where])), g / (grades - 1) * prior[where:]])
+    x = np.concatenate([model.x[:k], logit(higher), logits.ravel(), model.x[2 * k + len(prior) :]])
     walk = Walk.of(model.places, model.knots, grades=grades)
     return replace(model, grades=grades, x=x, walk=walk, errors=np.zeros(len(x)), trace=())

@@ -93,17 +93,19 @@ class Held:
         clicks, shown = (self.cells.per_place(part) for part in (self.cells.clicks, self.cells.impressions))
         return float((xlogy(clicks, clicks / shown) + xlog1py(shown - clicks, -clicks / shown)).sum())
 
-    def score(self, model: Model, look: Look) -> float:
-        """How well each half predicts the other: log-likelihood."""
-        return sum(self._predicted(model, look.wider(), half) for half in self.halves)
-
-    def _predicted(self, model: Model, look: Look, half: tuple[Cells, Ints]) -> float:
-        problem, seen = expected(model, half[0], look)
-        both, all_seen = expected(model, self.cells, look)  # in the same nodes
-        gained = _totals(both, all_seen, self.whole[1]) - _totals(problem, seen, half[1])
-        weight = seen.weight[self.query] if len(problem.nodes.at) > 1 else seen.weight
-        highest = gained.max(axis=(1, 2), keepdims=True)
-        return float((highest.ravel() + np.log((weight * np.exp(gained - highest)).sum(axis=(1, 2)))).sum())
+    def score(self, model: Model, look: Look) -> Floats:
+        """How well each half predicts the other: log-likelihood per query."""
+        wide = look.wider()
+        both = _totals(*expected(model, self.cells, wide), self.whole[1])  # in the same nodes as the halves
+        score = np.zeros(self.cells.queries)
+        for cells, entries in self.halves:
+            problem, seen = expected(model, cells, wide)
+            gained = both - _totals(problem, seen, entries)
+            weight = seen.weight[self.query] if len(problem.nodes.at) > 1 else seen.weight
+            highest = gained.max(axis=(1, 2), keepdims=True)
+            logs = highest.ravel() + np.log((weight * np.exp(gained - highest)).sum(axis=(1, 2)))
+            score += np.bincount(self.query, logs, self.cells.queries)
+        return score
 
 
 def _totals(problem: Problem, seen: Expected, entries: Ints) -> Floats:

@@ -41,7 +41,7 @@ def label(model: Model, cells: Cells) -> Labels:
 def predict(model: Model, cells: Cells, entry: Ints, place: Ints, impressions: Floats, clicks: Floats) -> Floats:
     """P(click) at the next impression of documents, by entry and place, given the cell's own impressions and clicks."""
     problem, seen = expected(model, cells)
-    rates, scatter = problem.scattered_rates(np.concatenate([model.x, model.numbers]))
+    rates, scatter = problem.scattered_rates(model.vector)
     total = np.zeros(len(entry))
     of_query = cells.query[entry] if len(problem.nodes.at) > 1 else np.zeros(len(entry), dtype=np.int64)
     points = problem.nodes.at.shape[1]

@@ -16,7 +16,7 @@ from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.types import Floats, Ints
 
 STEP = 0.05  # of the grid; a query's attention is never known much better
-COARSE_STEP = 0.1  # where documents differ in appeal: nothing is known as well then, and tables take longer
+COARSE_STEP = 0.15  # where documents differ in appeal: nothing is known as well then, and tables take longer
 POINTS = np.arange(-3, 4)  # nodes of a query, in strides
 STRIDES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])  # steps; queries with the same ones share nodes
 STRIDE = 1.35  # deviations of a query's own, at most
@@ -75,9 +75,15 @@ class Nodes:
         met[keys.ravel()] = True
         used, column = np.flatnonzero(met), (np.cumsum(met) - 1)[keys]
         points = steps.shape[1]
-        row = (cells.query[:, None] * points + np.arange(points)).ravel()
-        weights = np.repeat(cells.documents, points)
-        sums = csr_array((weights, (row, column.ravel())), shape=(cells.queries * points, len(used)))
+        # Entries come in order of query: turned round, those of one point of a query follow each other.
+        sizes = np.bincount(cells.query, minlength=cells.queries)
+        first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        row = points * first[:, None] + np.arange(points) * sizes[cells.query][:, None]
+        row += (np.arange(len(first)) - first)[:, None]
+        indices, weights = np.empty(column.size, dtype=np.int64), np.empty(column.size)
+        indices[row], weights[row] = column, cells.documents[:, None]
+        ends = np.cumsum(np.repeat(sizes, points))
+        sums = csr_array((weights, indices, np.concatenate([[0], ends])), shape=(cells.queries * points, len(used)))
         width = (
             np.broadcast_to(np.log(strides * step)[:, None], steps.shape) if deviation.any() else np.zeros(steps.shape)
         )

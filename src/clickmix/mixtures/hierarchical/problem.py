@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import block_array, csr_array, diags_array, hstack, vstack
 from scipy.special import expit
 
 from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.families import BetaBinomial, Binomial
 from clickmix.mixtures.hierarchical.nodes import Nodes, key_cells
+from clickmix.mixtures.hierarchical.spread import hats
 from clickmix.mixtures.hierarchical.walk import Walk
-from clickmix.types import Floats, Ints
+from clickmix.types import Floats
 
 Link = Literal["examination", "odds"]
 
@@ -28,7 +29,7 @@ LOWEST_RATE = 1e-12
 LARGEST = 30.0  # logit
 TINY = 1e-9
 LEAST_GAP = 0.3  # of log impressions between knots
-INFORMATION_WORK = 1.5e6  # products of scores that the information is summed from; of more a sample
+INFORMATION_WORK = 3e5  # products of scores that the information is summed from; of more a sample
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ class Effects:
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted model: vector `x` of places' logits, prior logits, the contexts' curves; `numbers` of the effects."""
+    """A fitted model: `x` has places' logits, prior logits, the contexts' curves; `numbers` are those of the effects.
+
+    Its `vector` has the logits of those places alone that have rates of their own.
+    """
 
     places: Places
     knots: tuple[Floats, Floats]
@@ -65,6 +69,11 @@ class Model:
     def number(self, name: str) -> float:
         """A parameter of the effects."""
         return float(self.numbers[self.effects.numbers.index(name)])
+
+    @property
+    def vector(self) -> Floats:
+        """All parameters."""
+        return np.concatenate([self.places.spread.free(self.x), self.numbers])
 
     @property
     def attention(self) -> float:
@@ -85,19 +94,6 @@ class Model:
     def rates(self) -> Floats:
         """Lowest and highest rate of each place."""
         return np.asarray(expit(self.x[: 2 * len(self.places)]).reshape(2, -1))
-
-
-def hats(values: Floats, knots: Floats) -> Floats:
-    """Value x knot: hat functions, which sum to 1; beyond the outer knots they stay as there."""
-    inside = np.clip(values, knots[0], knots[-1])
-    left = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, max(len(knots) - 2, 0))
-    if len(knots) == 1:
-        return np.ones((len(values), 1))
-    share = (inside - knots[left]) / (knots[left + 1] - knots[left])
-    out = np.zeros((len(values), len(knots)))
-    out[np.arange(len(values)), left] = 1 - share
-    out[np.arange(len(values)), left + 1] = share
-    return out
 
 
 def rates(
@@ -150,49 +146,41 @@ class Problem:
     ) -> None:
         self.cells, self.nodes, self.grades, self.effects = cells, nodes, grades, effects
         self.hats = prior_columns(cells, knots)
+        self._of_hats = self.hats.T.tocsr()
         self.family = BetaBinomial(cells) if effects.appeal else Binomial(cells)
         self.key, self.cell = key_cells(cells, nodes.pattern)
-        rows, columns, data = map(
-            np.concatenate, zip(*self._placed_terms(self.key, self.cell, nodes.node), strict=True)
+        column = self.family.column[self.cell] * len(nodes.u) + nodes.node[self.key][:, None]
+        factor = self.family.factor[self.cell]
+        some = factor != 0
+        ends = np.cumsum(np.bincount(self.key, some.sum(axis=1), len(nodes.pattern))).astype(np.int64)
+        self.evidence = csr_array(
+            (factor[some].astype(np.float64), column[some], np.concatenate([[0], ends])),
+            shape=(len(nodes.pattern), self.family.columns * len(nodes.u)),
         )
-        shape = (len(nodes.pattern), self.family.columns * len(nodes.u))
-        self.evidence = csr_array((data, (self.key[rows], columns)), shape=shape)
-        self._backward = self.evidence.T.tocsr()
         self._first_keys = np.flatnonzero(np.diff(nodes.pattern, prepend=-1))
-        self._sums_backward = nodes.sums.T.tocsr()
-        self.places = len(cells.places)
+        self.places, self.spread = len(cells.places), cells.places.spread
+        self.first_prior = 2 * len(self.spread.knots)
         self.priors = self.hats.shape[1] * (grades - 1)
         self.g = np.linspace(0, 1, grades)
 
-    def _placed_terms(self, key: Ints, cell: Ints, node: Ints) -> list[tuple[Ints, Ints, Floats]]:
-        """Per term of the family: rows of (key, cell), columns of the table at the key's node, factors."""
-        found = []
-        for cells, column, factor in self.family.terms():
-            where = np.full(len(self.cells.place), -1)
-            where[cells] = np.arange(len(cells))
-            term = where[cell]
-            rows = np.flatnonzero(term >= 0)
-            term = term[rows]
-            found.append((rows, column[term] * len(self.nodes.u) + node[key[rows]], factor[term]))
-        return found
-
     def split(self, vector: Floats) -> tuple[Floats, Floats, dict[str, float]]:
-        """Rates' logits, prior logits (knot x grade above 0), the effects' numbers by name."""
-        k, names = 2 * self.places, self.effects.numbers
-        eta = vector[k : k + self.priors].reshape(self.grades - 1, -1).T
-        numbers = vector[len(vector) - len(names) :]
-        return vector[:k], eta, dict(zip(names, numbers.tolist(), strict=True))
+        """Parameters of places, prior logits (knot x grade above 0), the effects' numbers by name."""
+        first, names = self.first_prior, self.effects.numbers
+        eta = vector[first : first + self.priors].reshape(self.grades - 1, -1).T
+        free, numbers = np.split(vector, [len(vector) - len(names)])
+        return free, eta, dict(zip(names, numbers.tolist(), strict=True))
 
     def log_prior(self, eta: Floats) -> Floats:
         """Grade x pattern x v."""
-        logits = np.zeros((self.grades, len(self.hats), len(self.nodes.v)))
+        logits = np.zeros((self.grades, self.hats.shape[0], len(self.nodes.v)))
         logits[1:] = np.clip(self.hats @ eta, -LARGEST, LARGEST).T[:, :, None]
         logits += self.g[:, None, None] * self.nodes.v
         highest = logits.max(axis=0)
         return np.asarray(logits - highest - np.log(np.exp(logits - highest).sum(axis=0)))
 
     def _rates(self, vector: Floats) -> tuple[Floats, tuple[Floats, Floats], Floats, Floats]:
-        x, _, numbers = self.split(vector)
+        free, _, numbers = self.split(vector)
+        x = self.spread.logits(free)
         scatter = np.array([numbers["d"], numbers["k"]]) if self.effects.appeal else np.zeros(0)
         return *rates(x, numbers, self.nodes.u, grades=self.grades, link=self.effects.attention), scatter
 
@@ -201,10 +189,11 @@ class Problem:
         r, _, _, scatter = self._rates(vector)
         return r, scatter
 
-    def expect(self, vector: Floats) -> Expected:
+    def expect(self, vector: Floats, *, slope: bool = True) -> Expected:
         """The log-likelihood (without what no parameter changes) and its slope, by Fisher's identity."""
         _, eta, numbers = self.split(vector)
-        r, _, _, scatter = self._rates(vector)
+        rated = self._rates(vector)
+        r, _, _, scatter = rated
         table = self.family.table(r, scatter).reshape(-1, self.grades)
         log_prior = self.log_prior(eta)
         joint = np.take(log_prior, self.nodes.pattern, axis=1)
@@ -216,10 +205,13 @@ class Problem:
         posterior /= total
         total = np.log(total, out=total) + highest  # key x v
         weight, value = self._integrated(total, numbers)
-        documents = self._sums_backward @ weight.reshape(-1, len(self.nodes.v))  # key x v
+        if not slope:
+            return Expected(value, np.zeros(0), np.zeros(0), np.zeros(0), weight, posterior, total)
+        documents = self.nodes.sums.T @ weight.reshape(-1, len(self.nodes.v))  # key x v
         of_grade = np.einsum("gkv,kv->gk", posterior, documents)
-        slope = self._slope(vector, of_grade, documents, np.exp(log_prior), weight)
-        return Expected(value, slope, of_grade, np.exp(log_prior[:, :, 0]), weight, posterior, total)
+        prior = np.exp(log_prior)
+        slopes = self._slope(vector, rated, of_grade, documents, prior, weight)
+        return Expected(value, slopes, of_grade, prior[:, :, 0], weight, posterior, total)
 
     def _integrated(self, total: Floats, numbers: dict[str, float]) -> tuple[Floats, float]:
         """Weights of the nodes of each query, and the log-likelihood of all."""
@@ -234,10 +226,12 @@ class Problem:
         of_query = weight.sum(axis=(1, 2), keepdims=True)
         return weight / of_query, float((highest + np.log(of_query)).sum())
 
-    def _slope(self, vector: Floats, graded: Floats, documents: Floats, prior: Floats, weight: Floats) -> Floats:
-        _, _, numbers = self.split(vector)
-        r, (by_low, by_high), by_cap, scatter = self._rates(vector)
-        weights = (self._backward @ graded.T).reshape(-1, len(self.nodes.u), self.grades)
+    def _slope(
+        self, vector: Floats, rated: Any, graded: Floats, documents: Floats, prior: Floats, weight: Floats
+    ) -> Floats:
+        free, _, numbers = self.split(vector)
+        r, (by_low, by_high), by_cap, scatter = rated
+        weights = (self.evidence.T @ np.ascontiguousarray(graded.T)).reshape(-1, len(self.nodes.u), self.grades)
         of_rate, of_scatter = self.family.slope(weights, r, scatter)
         by_pattern = self._by_pattern(documents)
         of_pattern = self._by_pattern(graded[1:].T).T - np.einsum("gpv,pv->gp", prior[1:], by_pattern)
@@ -249,8 +243,8 @@ class Problem:
             found["d"], found["k"] = of_scatter.tolist()
         ends = [(of_rate * by).sum(axis=(0, 2)) for by in (by_low, by_high)]
         slope = np.zeros(len(vector))
-        slope[: 2 * self.places] = np.concatenate(ends)
-        slope[2 * self.places : 2 * self.places + self.priors] = (of_pattern @ self.hats).ravel()
+        slope[: len(free)] = self.spread.pulled(free, self.spread.logits(free), np.concatenate(ends))
+        slope[self.first_prior : self.first_prior + self.priors] = (self._of_hats @ of_pattern.T).T.ravel()
         slope[len(vector) - len(self.effects.numbers) :] = [found[name] for name in self.effects.numbers]
         return slope
 
@@ -260,34 +254,37 @@ class Problem:
 
     def information(self, vector: Floats, expected: Expected) -> tuple[Floats, Floats]:
         """Of rates and prior, if grades were known; and how much of it is missing because they are not (Louis 1982)."""
-        return self._complete(vector, expected), self._missing(vector, expected)
+        free, _, _ = self.split(vector)
+        after = np.arange(self.first_prior, self.first_prior + self.priors)
+        prior = csr_array((np.ones(self.priors), (np.arange(self.priors), after)), shape=(self.priors, len(free)))
+        change = csr_array(vstack([self.spread.change(free), prior]))
+        return self._complete(vector, expected, change), self._missing(vector, expected, change)
 
-    def _complete(self, vector: Floats, expected: Expected) -> Floats:
-        r, (by_low, by_high), _, scatter = self._rates(vector)
+    def _complete(self, vector: Floats, expected: Expected, change: Any) -> Floats:
+        r, ends, _, scatter = self._rates(vector)
         n, place, node = self.cells.impressions[self.cell], self.cells.place[self.cell], self.nodes.node[self.key]
-        size, u = 2 * self.places + self.priors, len(self.nodes.u)
-        known = np.zeros((size, size))
-        low = np.arange(self.places)
+        u = len(self.nodes.u)
+        both = np.zeros((2, 2, self.places))
         for g in range(self.grades):
             at = r[g, place, node] if self.effects.appeal else np.ones(1)
             spread = n / (1 + (n - 1) / (1 + np.exp(scatter[0]) * at ** -scatter[1])) if self.effects.appeal else n
             shown = np.bincount(place * u + node, expected.graded[g][self.key] * spread, self.places * u).reshape(-1, u)
             shown = shown / (r[g] * (1 - r[g]))
-            known[low, low] += (shown * by_low[g] ** 2).sum(axis=1)
-            both = (shown * by_low[g] * by_high[g]).sum(axis=1)
-            known[low, low + self.places] += both
-            known[low + self.places, low] += both
-            known[low + self.places, low + self.places] += (shown * by_high[g] ** 2).sum(axis=1)
+            both += [[(shown * a[g] * b[g]).sum(axis=1) for a in ends] for b in ends]
+        here = change[: 2 * self.places]
+        known = np.asarray(
+            (here.T @ block_array([[diags_array(part) for part in row] for row in both]) @ here).toarray()
+        )
         pi, m, h = expected.prior, self.cells.multiplicity, self.hats.shape[1]
         for i in range(self.grades - 1):
             for j in range(self.grades - 1):
                 bend = m * pi[i + 1] * ((i == j) - pi[j + 1])
-                block = np.einsum("dh,dk->hk", self.hats * bend[:, None], self.hats)
-                start = 2 * self.places
+                block = (self._of_hats @ self.hats.multiply(bend[:, None])).toarray()
+                start = self.first_prior
                 known[start + i * h : start + (i + 1) * h, start + j * h : start + (j + 1) * h] += block
         return known
 
-    def _missing(self, vector: Floats, expected: Expected) -> Floats:
+    def _missing(self, vector: Floats, expected: Expected, change: Any) -> Floats:
         r, (by_low, by_high), _, scatter = self._rates(vector)
         slopes = self.family.slopes(r, scatter).reshape(-1, self.grades)
         keys = len(self.nodes.pattern)
@@ -298,18 +295,18 @@ class Problem:
         many = expected.graded.sum(axis=0) > every
         chosen = np.flatnonzero(many | (np.cumsum(~many) % every == 0))
         row, cell = key_cells(self.cells, self.nodes.pattern[chosen])
-        pulls = np.zeros((len(row), self.grades))
-        for where, column, factor in self._placed_terms(row, cell, self.nodes.node[chosen]):
-            pulls[where] += slopes[column] * factor[:, None]
         place, node = self.cells.place[cell], self.nodes.node[chosen][row]
+        column = self.family.column[cell] * len(self.nodes.u) + node[:, None]
+        pulls = np.einsum("ctg,ct->cg", slopes[column], self.family.factor[cell])
         share = expected.graded.T[chosen] * np.where(many[chosen], 1, every)[:, None]
         total = share.sum(axis=1)
         posterior = np.divide(share, total[:, None], out=np.zeros_like(share), where=total[:, None] > 0)
         size = 2 * self.places + self.priors
         hats, pi = self.hats[self.nodes.pattern[chosen]], np.eye(self.grades)[:, 1:]
-        pattern_row, knot = np.nonzero(hats)
+        pattern_row, knot = hats.nonzero()
+        at_knot = hats.data
         h = self.hats.shape[1]
-        missing = np.zeros((size, size))
+        missing = np.zeros((change.shape[1], change.shape[1]))
         ends = np.stack([pulls * by[:, place, node if by.shape[2] > 1 else 0].T for by in (by_low, by_high)])
         mean_ends = (ends * posterior[row]).sum(axis=2)
         for g in range(self.grades):
@@ -317,7 +314,7 @@ class Problem:
             columns, at = [place, place + self.places], [row, row]
             for i in range(self.grades - 1):
                 off = pi[g, i] - posterior[:, i + 1]
-                data.append(hats[pattern_row, knot] * off[pattern_row])
+                data.append(at_knot * off[pattern_row])
                 columns.append(2 * self.places + i * h + knot)
                 at.append(pattern_row)
             scale = np.sqrt(share[:, g])
@@ -325,7 +322,8 @@ class Problem:
             scores = csr_array(
                 (np.concatenate(data) * scale[where], (where, np.concatenate(columns))), shape=(len(chosen), size)
             )
-            missing += (scores.T @ scores).todense()
+            scores = scores @ change
+            missing += (scores.T @ scores).toarray()
         return missing
 
 
@@ -336,15 +334,16 @@ def _log_normal(at: Floats, log_deviation: float | None) -> Floats:
     return np.asarray(-(at**2) * np.exp(-2 * log_deviation) / 2 - log_deviation - np.log(2 * np.pi) / 2)
 
 
-def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> Floats:
-    """Pattern x knot: where a document was shown in the mean, and how often, from the second knot on.
+def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> csr_array:
+    """Pattern x knot, sparse: where a document was shown in the mean, and how often, from the second knot on.
 
     A document of which only a place is known, with no impression, counts as shown once.
     """
     shown = np.maximum(cells.impressions, TINY)
     total = cells.per_pattern(shown)
     where = cells.per_pattern(shown * np.log(cells.places.position)[cells.place]) / total
-    return np.hstack([hats(where, knots[0]), hats(np.log(np.maximum(total, 1)), knots[1])[:, 1:]])
+    often = hats(np.log(np.maximum(total, 1)), knots[1])
+    return csr_array(hstack([hats(where, knots[0]), often[:, 1:]]))
 
 
 def prior_knots(cells: Cells) -> tuple[Floats, Floats]:

@@ -45,25 +45,27 @@ class Walk:
     @classmethod
     def of(cls, places: Places, knots: tuple[Floats, Floats], *, grades: int) -> Walk:
         """For parameters: lowest and highest rates, prior logits (grade x knot), the contexts' common curves."""
-        k, several = len(places), bool(places.context.any())
+        spread, several = places.spread, bool(places.context.any())
+        k = len(spread.knots)
         rows: list[tuple[list[tuple[int, float]], int, float]] = []
         columns = 2 * k + (grades - 1) * (len(knots[0]) + len(knots[1]) - 1)
         drifts: list[int] = []
-        steps = _chains(places)
-        positions, at = np.unique(places.position, return_inverse=True)
+        position, context = np.log(places.position[spread.knots]), places.context[spread.knots]
+        steps = _chains(position, context)
+        curve = spread.curve
+        firsts = sorted(set(range(k)) - {b for _, b, _ in steps})
         for end in (0, k):
             if several:
-                curve = [(i, i + 1, np.log(positions[i + 1] / positions[i])) for i in range(len(positions) - 1)]
-                rows += [([(columns + b, 1.0), (columns + a, -1.0)], len(drifts), t) for a, b, t in curve]
-                own = [(end + i, columns + int(at[i])) for i in range(k)]
-                firsts = sorted(set(range(k)) - {b for _, b, _ in steps})
-                rows += [([(own[i][0], 1.0), (own[i][1], -1.0)], len(drifts) + 1, 1.0) for i in firsts]
                 rows += [
-                    ([(own[b][0], 1.0), (own[b][1], -1.0), (own[a][0], -1.0), (own[a][1], 1.0)], len(drifts) + 2, t)
-                    for a, b, t in steps
+                    ([(columns + i + 1, 1.0), (columns + i, -1.0)], len(drifts), curve[i + 1] - curve[i])
+                    for i in range(len(curve) - 1)
                 ]
+                at = [_entries(spread.at_curve, i, columns) for i in spread.knots.tolist()]
+                off = [[(end + i, 1.0), *((column, -w) for column, w in at[i])] for i in range(k)]
+                rows += [(off[i], len(drifts) + 1, 1.0) for i in firsts]
+                rows += [(off[b] + [(column, -w) for column, w in off[a]], len(drifts) + 2, t) for a, b, t in steps]
                 drifts += [1, 0, 0]
-                columns += len(positions)
+                columns += len(curve)
             else:
                 rows += [([(end + b, 1.0), (end + a, -1.0)], len(drifts), t) for a, b, t in steps]
                 drifts += [1]
@@ -155,9 +157,14 @@ class Walk:
         return replace(moved, deviation=np.maximum(np.sqrt(kept), LEAST_DEVIATION))
 
 
-def _chains(places: Places) -> list[tuple[int, int, float]]:
+def _chains(position: Floats, context: Ints) -> list[tuple[int, int, float]]:
     """From each place to the next of its context: both, and the span of log position."""
-    order = np.lexsort((places.position, places.context))
+    order = np.lexsort((position, context))
     pairs = zip(order[:-1].tolist(), order[1:].tolist(), strict=True)
-    same = [(a, b) for a, b in pairs if places.context[a] == places.context[b]]
-    return [(a, b, float(np.log(places.position[b] / places.position[a]))) for a, b in same]
+    return [(a, b, float(position[b] - position[a])) for a, b in pairs if context[a] == context[b]]
+
+
+def _entries(matrix: Any, row: int, first: int) -> list[tuple[int, float]]:
+    """The columns of a row of a sparse matrix, numbered from `first`, and their weights."""
+    part = slice(matrix.indptr[row], matrix.indptr[row + 1])
+    return list(zip((matrix.indices[part] + first).tolist(), matrix.data[part].tolist(), strict=True))
