@@ -13,7 +13,7 @@ test: .venv/dev  ## formatting, lint, strict types, tests
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -rs
 
-docs: .venv/dev  ## the docs as a site to open in a browser: site/index.html
+docs: .venv/dev  ## the docs as a site, in site/; look at it with: python -m http.server -d site
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/dev  ## the benchmarks; figures go to benchmarks/results/
