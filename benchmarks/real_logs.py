@@ -2,8 +2,8 @@
 
 python benchmarks/real_logs.py DATA       DATA/clara-half and DATA/trec-session: impressions.csv.gz, judgments.csv.gz
 
-CLARA2 is Naver's log (half of its queries), TREC the session track of 2014. The logs are not part of clickmix. Documents
-with equal labels are in no order: nDCG is the mean over all of them.
+CLARA2 is Naver's log (half of its queries), TREC the session track of 2014. The logs are not part of clickmix.
+Documents with equal labels are in no order: nDCG is the mean over all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ import clickmix as cm
 from clickmix.evaluate import evaluate
 from measuring import write_result
 
-LOGS = {"CLARA2": ("clara-half", 2), "TREC 2014": ("trec-session", 0)}  # the folder, and the grade that is worth nothing
+LOGS = {
+    "CLARA2": ("clara-half", 2),
+    "TREC 2014": ("trec-session", 0),
+}  # the folder, and the grade that is worth nothing
 CORRECTIONS = ("none", "ctr-then-rank", "coec-smoothed", "pbm", "mixture")
 PRODUCTION = "SELECT query_id, doc_id, -avg(position) AS relevance FROM log GROUP BY ALL"
 
@@ -42,7 +45,8 @@ def measure_log(folder: Path, *, worthless: int) -> dict[str, Any]:
         connection.sql(f"CREATE TABLE log AS FROM '{impressions}'")
         connection.sql(f"CREATE TABLE judgments AS FROM '{folder / 'judgments.csv.gz'}'")
         size = connection.sql(
-            "SELECT count(*) AS impressions, sum(clicked)::BIGINT AS clicks, count(DISTINCT query_id) AS queries FROM log"
+            "SELECT count(*) AS impressions, sum(clicked)::BIGINT AS clicks, "
+            "count(DISTINCT query_id) AS queries FROM log"
         ).fetchnumpy()
         found = {"production order": agreement(connection, PRODUCTION, worthless=worthless)}
         for correction in CORRECTIONS:
@@ -59,7 +63,6 @@ def measure_log(folder: Path, *, worthless: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     figures = {
-        name: measure_log(Path(sys.argv[1]) / folder, worthless=worthless)
-        for name, (folder, worthless) in LOGS.items()
+        name: measure_log(Path(sys.argv[1]) / folder, worthless=worthless) for name, (folder, worthless) in LOGS.items()
     }
     write_result("real-logs", "python benchmarks/real_logs.py DATA", figures)

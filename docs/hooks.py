@@ -1,4 +1,4 @@
-"""What the site adds to the pages: files of the repository they link to, the notebook as a page, names of the package."""
+"""What the site adds to the pages: files they link to outside docs/, the notebook as a page, the Python reference."""
 
 from __future__ import annotations
 

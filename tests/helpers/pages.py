@@ -43,7 +43,9 @@ def commands(text: str) -> Iterator[Command]:
                 line, _, shown = part.partition("\n")
                 yield Command(line, shown)
         else:
-            yield from (Command(line) for line in body.splitlines() if re.match(r"([A-Z_]+=.* )?(clickmix|make) ", line))
+            yield from (
+                Command(line) for line in body.splitlines() if re.match(r"([A-Z_]+=.* )?(clickmix|make) ", line)
+            )
 
 
 def figures(name: str) -> Any:
@@ -52,9 +54,8 @@ def figures(name: str) -> Any:
 
 
 TRUTH_HEAD = "| clicks | bias | relevance | click-through rate | affine correction, true bias | **clickmix** | limit |"
-REAL_HEAD = (
-    "| log | clicks | engine's order | click-through rate | rate, ties in the engine's order | smoothed COEC | clickmix |"
-)
+REAL_WAYS = "engine's order | click-through rate | rate, ties in the engine's order | smoothed COEC | clickmix"
+REAL_HEAD = f"| log | clicks | {REAL_WAYS} |"
 
 
 def error_text(value: float) -> str:
