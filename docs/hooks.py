@@ -33,7 +33,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Links of the repository become links of the site, and `<!-- names of X -->` the reference of X."""
-    markdown = re.sub(r"\]\((?:\.\./|docs/)", "](", markdown)
+    markdown = re.sub(r"""(\]\(|src=")(?:\.\./|docs/)""", r"\1", markdown)
     markdown = re.sub(r"\]\((benchmarks/results[\w/]*)\)", r"](\1/index.md)", markdown)
     markdown = markdown.replace("](tutorial.ipynb)", "](tutorial.md)")
     return re.sub(r"<!-- names of ([\w.]+) -->", lambda found: reference(found[1]), markdown)

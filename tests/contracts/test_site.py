@@ -1,4 +1,4 @@
-"""The docs as a site: built strictly, without a network, with every public name, and fetching nothing from elsewhere."""
+"""The docs as a site: built strictly and without a network, with every public name, fetching nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -48,6 +49,13 @@ def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     fetched = r"""(?:<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=|url\(|@import )["']?(?:https?:)?//[^"')\s>]+"""
     for path in [*site.rglob("*.html"), *site.rglob("*.css")]:
         assert re.findall(fetched, path.read_text(encoding="utf-8")) == [], path
+
+
+def test_every_link_and_picture_of_the_site_is_there(site: Path) -> None:
+    """Strict building checks links in Markdown; this also those in HTML."""
+    for page in site.glob("*.html"):
+        found = re.findall(r"""(?:src|href)="([^"#:?]+)["#?]""", page.read_text(encoding="utf-8"))
+        assert [target for target in found if not (site / unquote(target).lstrip("/")).exists()] == [], page.name
 
 
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
