@@ -62,5 +62,6 @@ def output_text(output: dict[str, Any]) -> str:
     data = output.get("data", {})
     for kind in ("text/html", "image/svg+xml"):
         if kind in data:
-            return f'<div class="output">\n{"".join(data[kind])}\n</div>'
+            plain = "".join(data[kind]).replace('border="1" class="dataframe"', "")  # the site has its own style
+            return f'<div class="output">\n{plain}\n</div>'
     return f"```text\n{''.join(output.get('text', data.get('text/plain', ''))).rstrip()}\n```"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -43,6 +44,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_page_is_there(site: Path) -> None:
     pages = {page.stem for page in PAGES if page.name != "README.md"} | {"tutorial"}
     assert pages <= {path.stem for path in site.glob("*.html")}
+
+
+def test_the_search_knows_every_page(site: Path) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    found = {entry["location"].partition("#")[0] for entry in index["docs"]}
+    assert {path.name for path in site.glob("*.html")} - {"404.html"} <= found
 
 
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
