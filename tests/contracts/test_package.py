@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 
 import clickmix as cm
 from logs import small_log, write
+from pages import figures
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -103,6 +104,12 @@ def test_the_environment_is_complete_and_clean(clean: Path, tmp_path: Path) -> N
     program = "import importlib.util as u; print([n for n in ('pandas', 'lightgbm', 'pytest') if u.find_spec(n)])"
     assert done(clean / "python", "-c", program, folder=tmp_path).strip() == "[]"
     assert done(clean / "clickmix", "--version", folder=tmp_path).strip() == f"clickmix {cm.__version__}"
+
+
+def test_a_first_use_takes_less_than_a_minute_and_the_demo_little_disk() -> None:
+    first = figures("first-use")
+    assert first["in all"]["processor seconds"] < 60
+    assert first["megabytes"]["for make demo"] < 700
 
 
 def messages_and_pages() -> Iterator[Path]:
