@@ -206,6 +206,7 @@ def test_a_table_shows_the_figures_on_file(page: str, head: str, rows: list[str]
     assert shown.splitlines() == rows, "run: make pictures"
 
 
+@pytest.mark.xdist_group("notebook")
 def test_the_notebook_gives_the_outputs_it_is_committed_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("nbclient", reason="nbclient is not installed")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")

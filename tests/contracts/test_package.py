@@ -132,3 +132,13 @@ def test_extras_that_messages_and_pages_name_exist() -> None:
 def test_the_version_of_the_citation_is_a_release() -> None:
     (cited,) = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     assert cited == cm.__version__
+
+
+@pytest.mark.parametrize("name", ["ci", "release"])
+def test_workflows_do_what_a_newcomer_does_and_hold_no_secrets(name: str) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    assert any(step.get("run") == ".ci/run" for job in jobs.values() for step in job["steps"])
+    assert "secrets." not in text
+    assert "password" not in {key for job in jobs.values() for step in job["steps"] for key in step.get("with", {})}
