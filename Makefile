@@ -1,31 +1,41 @@
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test format bench pictures clean
+.PHONY: demo test docs format bench pictures clean
 
-test: .venv/ready  ## formatting, lint, strict types, tests
+demo: .venv/demo  ## the main job, end to end, on a log it makes
+	$(BIN)/clickmix demo
+
+test: .venv/dev  ## formatting, lint, strict types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -rs
 
-demo: .venv/ready  ## the main job, end to end, on a log it makes
-	$(BIN)/clickmix demo
+docs: .venv/dev  ## the docs as a site, in site/; look at it with: python -m http.server -d site
+	$(BIN)/mkdocs build --strict --quiet
 
-bench: .venv/ready  ## the benchmarks; figures go to benchmarks/results/
+bench: .venv/dev  ## the benchmarks; figures go to benchmarks/results/
 	$(BIN)/python benchmarks/run.py
 
-pictures: .venv/ready  ## the pictures of README and docs, from the demo's log
+pictures: .venv/dev  ## what README and docs show of the demo and of result files: pictures, tables, the notebook
 	$(BIN)/python benchmarks/pictures.py
+	$(BIN)/python benchmarks/shown.py
 
-format: .venv/ready  ## write the formatting instead of checking it
+format: .venv/dev  ## write the formatting instead of checking it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv demo bench
+	rm -rf .venv demo bench site
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/demo: pyproject.toml  # only what the demo needs
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --editable '.[lightgbm]'
+	touch $@
+
+.venv/dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) --constraint constraints.txt --editable '.[dev]'
 	touch $@

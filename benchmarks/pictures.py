@@ -1,10 +1,12 @@
-"""The pictures of README and docs, from the log that `clickmix demo` makes: docs/pictures/*.svg."""
+"""The pictures of README and docs, from the log that `clickmix demo` makes: docs/pictures/*.svg, report.png."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
 
+import measuring  # noqa: F401  lets `browser` be found
+from browser import started
 from clickmix.counts.counts import count
 from clickmix.groups.histogram import read_histogram
 from clickmix.lab.demo import Demo, run_demo
@@ -22,9 +24,17 @@ def figures(demo: Demo, log: Path) -> dict[str, Figure]:
     return {"rates": rates_figures(demo.fit)[0], "position-3": third, "known-truth": calibration_figure(demo)}
 
 
+def draw_report(report: Path, picture: Path) -> None:
+    """What a browser shows first of a report."""
+    with tempfile.TemporaryDirectory() as profile, started(Path(profile)) as browser:
+        browser.open(report, width=1100)
+        browser.picture(picture, height=780)
+
+
 if __name__ == "__main__":
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         demo = run_demo(Path(folder), say=print)
         for name, figure in figures(demo, Path(folder) / "clicks.parquet").items():
             write_atomically(PICTURES / f"{name}.svg", figure_svg(figure, standalone=True).encode())
+        draw_report(Path(folder) / "report.html", PICTURES / "report.png")

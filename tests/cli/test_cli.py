@@ -82,7 +82,7 @@ def test_too_many_contexts_are_told_and_nothing_is_written(
     options = ["log.csv", "-o", "out.json" if command == "fit" else "out.csv", "--context", "session_id"]
     assert failure(capsys, monkeypatch, command, *options, "--max-contexts", "20") == (
         "clickmix: context: session_id has 21 values, more than 20. A context is something like device: each of its "
-        "values is fitted by itself. Leave it out, or allow so many with --max-contexts 21 (in Python "
+        "values is fitted by itself. Leave it out, or allow this many with --max-contexts 21 (in Python "
         "max_contexts=21).\n"
     )
     assert not list(folder.glob("out.*"))

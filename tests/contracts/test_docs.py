@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
 from collections.abc import Iterator
@@ -124,27 +123,3 @@ def test_a_link_leads_somewhere(page: Path, target: str) -> None:
     linked = (page.parent / file).resolve() if file else page
     assert linked.exists()
     assert not anchor or anchor in anchors(linked)
-
-
-def truth_line(row: dict[str, Any]) -> str:
-    """A row of the table of label errors."""
-    bias = {1: "normal (η=1)", 2: "severe (η=2)"}[row["eta"]]
-    relevance = {"binarized": "two grades", "graded": "five grades"}[row["relevance"]]
-    errors = [
-        f"{row[name]:.3f}".lstrip("0") for name in ("click-through rate", "affine, true parameters", "auto", "limit")
-    ]
-    return f"| {row['clicks']:,} | {bias} | {relevance} | {errors[0]} | {errors[1]} | **{errors[2]}** | {errors[3]} |"
-
-
-TRUTH = [truth_line(row) for row in json.loads(text_of("benchmarks/results/truth.json"))["figures"]["rmse"]]
-
-
-@pytest.mark.parametrize("line", TRUTH)
-def test_label_errors_in_the_evidence_are_the_measured_ones(line: str) -> None:
-    assert line in text_of("docs/evidence.md").splitlines()
-
-
-def test_label_errors_in_the_readme_are_the_measured_ones() -> None:
-    shown = [line for line in text_of("README.md").splitlines() if "(η=" in line]
-    assert shown
-    assert set(shown) <= set(TRUTH)

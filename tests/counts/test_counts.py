@@ -193,14 +193,14 @@ def test_too_many_contexts_are_refused_by_name(tmp_path: Path) -> None:
         cm.debias(file, context=["session_id"])
     assert str(caught.value) == (
         "context: session_id has 1,200 values, more than 1,000. A context is something like device: each of its values "
-        "is fitted by itself. Leave it out, or allow so many with --max-contexts 1200 (in Python max_contexts=1200)."
+        "is fitted by itself. Leave it out, or allow this many with --max-contexts 1200 (in Python max_contexts=1200)."
     )
     with pytest.raises(cm.InputError) as caught:
         cm.count(file, context=["device", "session_id"], max_contexts=1_100)
     assert str(caught.value) == (
         "context: device,session_id has 1,200 combinations, more than 1,100; device has 2 values, session_id has 1,200 "
-        "values. A context is something like device: each of its values is fitted by itself. Leave it out, or allow so "
-        "many with --max-contexts 1200 (in Python max_contexts=1200)."
+        "values. A context is something like device: each of its values is fitted by itself. Leave it out, or allow "
+        "this many with --max-contexts 1200 (in Python max_contexts=1200)."
     )
     assert cm.count(file, context=["session_id"], max_contexts=1_200).contexts == 1_200
     assert cm.count(file, context=["device"]).contexts == 2

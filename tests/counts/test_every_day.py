@@ -120,7 +120,7 @@ def test_what_is_kept_apart_stays_so(
     run("counts", "1.parquet", *first, "-o", "counts.parquet")
     before = Path("counts.parquet").read_bytes()
     assert failure(capsys, monkeypatch, "counts", "--merge", "counts.parquet", "2.parquet", *then) == (
-        f"clickmix: --merge counts.parquet: was counted {counted}, and is to be merged {merged}. Run it {counted}, "
+        f"clickmix: --merge counts.parquet: was counted {counted}, but would now be merged {merged}. Run it {counted}, "
         "or write the counts to a new file with -o.\n"
     )
     assert Path("counts.parquet").read_bytes() == before
@@ -236,7 +236,7 @@ SETTINGS = [
     ),
     (
         ["counts", "1.parquet", "--merge", "2.parquet"],
-        "--merge 2.parquet: is no counts file and would be lost. Found the columns query_id, doc_id, position, "
+        "--merge 2.parquet: is not a counts file, and would be lost. Found the columns query_id, doc_id, position, "
         "clicked, device, session_id, expected query_id, doc_id, position, impressions, clicks. Write the counts to a "
         "new file with -o.",
     ),

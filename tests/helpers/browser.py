@@ -96,9 +96,11 @@ class Browser:
             "value"
         )
 
-    def picture(self, path: Path) -> None:
-        """The whole page as a PNG."""
-        shot = self.ask("Page.captureScreenshot", captureBeyondViewport=True)
+    def picture(self, path: Path, *, height: int | None = None) -> None:
+        """The page as a PNG, whole or down to a height."""
+        width = self.evaluate("document.documentElement.clientWidth")
+        clip = {} if height is None else {"clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}
+        shot = self.ask("Page.captureScreenshot", captureBeyondViewport=True, **clip)
         path.write_bytes(base64.b64decode(shot["data"]))
 
     def paper(self, path: Path) -> None:

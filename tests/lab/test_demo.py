@@ -119,18 +119,6 @@ def test_without_lightgbm_the_demo_goes_on(tmp_path: Path, monkeypatch: pytest.M
     assert "And does it help a ranker?" not in text((tmp_path / "report.html").read_text(encoding="utf-8"))
 
 
-@pytest.mark.usefixtures("small")
-def test_without_jinja_the_demo_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    done, said = run(tmp_path)
-    assert said[-1] == (
-        "No report: A report is made with jinja2, which is not installed. "
-        "Install it with: pip install 'clickmix[report]'"
-    )
-    assert done.report is None
-    assert {path.name for path in tmp_path.iterdir()} == FILES
-
-
 def test_the_old_engine_is_better_than_chance_and_worse_than_it_could_be() -> None:
     collection = synthetic_collection(queries=100, rng=np.random.default_rng(0))
     test, engine = collection.test, demo.old_engine(collection.train)

@@ -90,7 +90,7 @@ def test_a_log_gives_its_sessions_back(tmp_path: Path) -> None:
         ),
         (
             "query_id,doc_id,position,impressions,clicks\nq,d,1,5,1\n",
-            "{path}: holds counts, and counts do not tell what was clicked together. Give the raw log.",
+            "{path}: contains counts, and counts do not show what was clicked together. Give the raw log.",
         ),
     ],
 )
@@ -167,7 +167,7 @@ def failure(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 
 MISTAKES = [
     ("-o out --seed -1", "seed=-1: expected a whole number from 0."),
-    ("-o out --queries 5", "queries=5: expected at least 20: so many teach the production ranker."),
+    ("-o out --queries 5", "queries=5: expected at least 20, to train the production ranker."),
     ("-o out --data few --queries 50", "queries=50: few has its own. Leave the number, or the collection, out."),
     ("-o out --user ubm --eta 1", "eta is for pbm, and the user is ubm."),
     ("-o out --continuation 0.5", "continuation is for dbn, and the user is pbm."),
@@ -177,7 +177,7 @@ MISTAKES = [
      "results, or fit a user to longer ones."),
     (
         "-o out --data few",
-        "few: 3 training queries. Expected at least 20: so many teach the production ranker. Give a larger collection.",
+        "few: 3 training queries. Expected at least 20, to train the production ranker. Give a larger collection.",
     ),
     ("-o few --data few", "few/train.parquet: would replace an input. Choose another folder for the output."),
     ("-o link --data few", "link/train.parquet: would replace an input. Choose another folder for the output."),

@@ -277,7 +277,7 @@ def test_max_steps_is_kept_and_not_having_converged_is_said(model: str) -> None:
 def test_normalisation_is_named(model: str) -> None:
     fit = CLASSES[model].fit(simulated(model, truth(model, 3), sessions=500, seed=3))
     assert "position 1" in fit.normalisation
-    assert "Trust cannot be told from" in fit.normalisation
+    assert "Trust cannot be separated from" in fit.normalisation
     assert fit.user.click_probabilities([[0.25]]).item() == 0.25
 
 
@@ -343,8 +343,8 @@ def test_positions_without_shared_clicked_documents_are_named(model: str) -> Non
     clicks = np.ones((2, 4), dtype=bool)
     message = (
         "Position(s) 3, 4: no clicked document links them with position 1, so how often they are examined cannot be "
-        "told from how attractive their documents are. Fit a log in which documents change places, or leave these "
-        "positions out."
+        "separated from how attractive their documents are. Fit a log in which documents change places, or leave "
+        "these positions out."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         CLASSES[model].fit(Sessions(lists=lists, seen=np.array([0, 1]), clicks=clicks))

@@ -217,12 +217,12 @@ def test_a_user_that_cannot_be_is_refused(make: object, message: str) -> None:
         ([[0.5, 0.5], [0.5, 3]], "Row 1 of relevance, position 2, is 3, expected a number from 0 to 1."),
         (
             [[0.5, NAN, 1.0]],
-            "Row 0 of relevance, position 2, is NaN. NaN may stand only past the end of a list, and a list has at "
+            "Row 0 of relevance, position 2, is NaN. NaN is allowed only past the end of a list, and a list has at "
             "least one result.",
         ),
         (
             [[1.0, 1.0], [NAN, NAN]],
-            "Row 1 of relevance, position 1, is NaN. NaN may stand only past the end of a list, and a list has at "
+            "Row 1 of relevance, position 1, is NaN. NaN is allowed only past the end of a list, and a list has at "
             "least one result.",
         ),
         (

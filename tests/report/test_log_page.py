@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -388,12 +387,3 @@ def test_a_report_that_cannot_be_written_is_reported_before_any_work(
     done = run("debias", "log.csv", "-o", "labels.csv", "--report", report_name)
     assert str(done.exception) == message
     assert not Path("labels.csv").exists()
-
-
-def test_a_missing_extra_is_reported_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    done = run("debias", "no such log.csv", "-o", "labels.csv", "--report", "report.html")
-    message = "A report is made with jinja2, which is not installed. Install it with: pip install 'clickmix[report]'"
-    assert str(done.exception) == message
-    assert list(tmp_path.iterdir()) == []

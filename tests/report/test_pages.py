@@ -6,15 +6,13 @@ import base64
 import hashlib
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clickmix.errors import InputError, printable
+from clickmix.errors import printable
 from clickmix.evaluate import tabulate
 from clickmix.report import (
     Axis,
@@ -27,7 +25,6 @@ from clickmix.report import (
     Panel,
     Rows,
     Section,
-    check_report_extra,
     page_html,
     write_page,
 )
@@ -157,10 +154,3 @@ def test_a_page_is_written_whole(tmp_path: Path) -> None:
     write_page(Page("héllo"), tmp_path / "report.html")
     assert (tmp_path / "report.html").read_bytes() == page_html(Page("héllo")).encode()
     assert list(tmp_path.iterdir()) == [tmp_path / "report.html"]
-
-
-def test_a_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    message = "A report is made with jinja2, which is not installed. Install it with: pip install 'clickmix[report]'"
-    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-        check_report_extra()

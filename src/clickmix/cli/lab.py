@@ -66,9 +66,8 @@ def demo(
         say("")
         for line in str(done.rankers).splitlines():
             say(line)
-    if done.report is not None:
-        say("")
-        say(f"Report: {done.report} (open it in a browser)")
+    say("")
+    say(f"Report: {output / 'report.html'} (open it in a browser)")
 
 
 def reproduce(

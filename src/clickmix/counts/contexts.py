@@ -35,7 +35,7 @@ def count_contexts(engine: Engine, table: str, columns: Mapping[str, str], *, mo
     several = f"{','.join(columns)} has {found:,} combinations, more than {most:,}; {each}"
     raise InputError(
         f"context: {several if len(columns) > 1 else f'{each}, more than {most:,}'}. A context is something like "
-        f"device: each of its values is fitted by itself. Leave it out, or allow so many with --max-contexts {found} "
+        f"device: each of its values is fitted by itself. Leave it out, or allow this many with --max-contexts {found} "
         f"(in Python max_contexts={found})."
     )
 

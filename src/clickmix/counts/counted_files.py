@@ -92,13 +92,13 @@ def merging(path: Path, *, lists: bool, context: Sequence[str]) -> Iterator[None
         kept = _kept_apart(found)
         if kept is None:
             raise InputError(
-                f"--merge {path}: is no counts file and would be lost. Found the columns {', '.join(found)}, expected "
-                "query_id, doc_id, position, impressions, clicks. Write the counts to a new file with -o."
+                f"--merge {path}: is not a counts file, and would be lost. Found the columns {', '.join(found)}, "
+                "expected query_id, doc_id, position, impressions, clicks. Write the counts to a new file with -o."
             )
         if kept != _settings(lists, context):
             raise InputError(
-                f"--merge {path}: was counted {_told(kept)}, and is to be merged {_told(_settings(lists, context))}. "
-                f"Run it {_told(kept)}, or write the counts to a new file with -o."
+                f"--merge {path}: was counted {_told(kept)}, but would now be merged "
+                f"{_told(_settings(lists, context))}. Run it {_told(kept)}, or write the counts to a new file with -o."
             )
         yield
 

@@ -60,8 +60,10 @@ class DuckDB:
         self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
         # Download nothing: all that is needed is built in.
         self._connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
-        # DuckDB draws its own progress bar in some sessions; the caller who asks for progress draws one instead.
-        self._connection.execute("SET enable_progress_bar = false")
+        # DuckDB draws its own progress bar in some sessions; the caller who asks for progress draws one instead. In a
+        # notebook without ipywidgets there is no bar, and DuckDB refuses to switch it off.
+        if self._connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
+            self._connection.execute("SET enable_progress_bar = false")
         # The order of rows in tables means nothing; every result that leaves is ordered explicitly.
         self._connection.execute("SET preserve_insertion_order = false")
         # The statistics of a Parquet file may be wrong, or ignore NaN. DuckDB would drop the checks that they make look

@@ -20,8 +20,7 @@ from clickmix.corrections.labels import Labels
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
-from clickmix.counts.counts import Counts, count
-from clickmix.errors import InputError
+from clickmix.counts.counts import count
 from clickmix.evaluate import Measure, Table, rank, score, tabulate
 from clickmix.features import Collection, Split, binarized
 from clickmix.judging.checks import checked
@@ -66,16 +65,18 @@ class Known:
 
 @dataclass(frozen=True)
 class Demo:
-    """What came out of the demo; without LightGBM no rankers, without jinja2 no report."""
+    """What came out of the demo; without LightGBM no rankers."""
 
     fit: MixtureFit
     known: tuple[Known, ...]
     rankers: Table | None
-    report: Path | None
 
 
 def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda title: None) -> Demo:
     """Write clicks.parquet, truth.parquet, labels.parquet, model.json and report.html to a folder."""
+    from clickmix.lab.demo_page import demo_page
+    from clickmix.report import write_page
+
     make_folder(folder)
     stage("making a collection of queries and documents")
     collection = synthetic_collection(queries=QUERIES, rng=np.random.default_rng(0))
@@ -94,8 +95,9 @@ def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda 
     known = tuple(Known(name, made, truth["relevance"]) for name, made in both)
     rankers = _compare_rankers(collection, engine, known, truth, say=say, stage=stage)
     stage("writing the report")
-    demo = Demo(fit, known, rankers, None)
-    return Demo(fit, known, rankers, _write_report(demo, counts, folder, say=say))
+    demo = Demo(fit, known, rankers)
+    write_page(demo_page(demo, counts, source=str(folder / "clicks.parquet")), folder / "report.html")
+    return demo
 
 
 def old_engine(split: Split) -> Callable[[npt.NDArray[np.float32]], Floats]:
@@ -163,17 +165,3 @@ def _compare_rankers(
         {name: [score(ranking, measure=measure)] for name, ranking in rankings.items()},
         baseline=f"trained on {RATE}",
     )
-
-
-def _write_report(demo: Demo, counts: Counts, folder: Path, *, say: Callable[[str], None]) -> Path | None:
-    from clickmix.lab.demo_page import demo_page
-    from clickmix.report import check_report_extra, write_page
-
-    try:
-        check_report_extra()
-    except InputError as missing:
-        say(f"No report: {missing}")
-        return None
-    path = folder / "report.html"
-    write_page(demo_page(demo, counts, source=str(folder / "clicks.parquet")), path)
-    return path

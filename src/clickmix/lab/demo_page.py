@@ -31,7 +31,7 @@ def _truth_section(demo: Demo) -> Section:
     rates, labels = demo.known
     story = (
         "This log was made by simulated people, who clicked on what an old search engine showed them. So it is known "
-        "which documents are relevant. clickmix was not told; it saw the clicks only."
+        "which documents are relevant. clickmix did not know; it saw only the clicks."
     )
     many = f"{int(labels.relevant.sum()):,}"
     text = (
@@ -74,7 +74,7 @@ def _calibration_line(known: Known, colour: Colour) -> Line:
 def _rankers_section(demo: Demo) -> Section:
     prose = (
         "What labels are for: a ranker was trained on each kind of label, and measured on other queries, whose "
-        "documents all have grades from 0 to 4. nDCG@10 is 1 when the best documents stand first. A ranker trained on "
+        "documents all have grades from 0 to 4. nDCG@10 is 1 when the best documents come first. A ranker trained on "
         "click-through rates learns, in part, where the old engine puts things. One trained on good labels should come "
         "near the one trained on the truth."
     )

@@ -57,7 +57,7 @@ def open_collection(data: Path | None, *, queries: int | None, seed: int) -> Col
         return load_collection(data)
     queries = USUAL_QUERIES if queries is None else queries
     if queries < QUERIES:
-        raise SettingError(f"queries={queries}: expected at least {QUERIES}: so many teach the production ranker.")
+        raise SettingError(f"queries={queries}: expected at least {QUERIES}, to train the production ranker.")
     return synthetic_collection(queries=queries, rng=np.random.default_rng([seed, 0]))
 
 
@@ -75,8 +75,8 @@ def write_simulation(
     """
     if collection.train.queries < QUERIES:
         raise InputError(
-            f"{collection.name}: {collection.train.queries} training queries. Expected at least {QUERIES}: so many "
-            "teach the production ranker. Give a larger collection."
+            f"{collection.name}: {collection.train.queries} training queries. Expected at least {QUERIES}, "
+            "to train the production ranker. Give a larger collection."
         )
     make_folder(folder)
     with replacing_together(folder, last="log.parquet") as together:

@@ -42,8 +42,8 @@ LONGEST_LIST = 10_000  # documents of a query
     NAME,
     help="trees that optimise nDCG (LightGBM)",
     options=(
-        Option("weighting", "How much a query weighs.", choices=WEIGHTINGS),
-        Option("threads", "Threads to train and score with; another number may give other trees.", type=int),
+        Option("weighting", "How much each query counts in training.", choices=WEIGHTINGS),
+        Option("threads", "Threads to train and score with; another number can give other trees.", type=int),
     ),
 )
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LambdaMART:
     gain            what relevance p is worth: 2^(largest_grade p) - 1 (exponential), or largest_grade p (linear)
     weighting       how much a query weighs (see `clickmix.rankers.weighting`)
     patience        with validation labels: stop after so many trees in a row without improvement
-    threads         for training and scoring; another number adds in another order and may give other trees
+    threads         for training and scoring; another number adds in another order and can give other trees
     """
 
     trees: int = 300

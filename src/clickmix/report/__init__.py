@@ -7,7 +7,7 @@ A `Page` has sections; a `Section` has prose, facts, points, figures and tables;
 
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
 from clickmix.report.log_page import log_page
-from clickmix.report.pages import Banner, Listing, Page, Section, check_report_extra, page_html, write_page
+from clickmix.report.pages import Banner, Listing, Page, Section, page_html, write_page
 from clickmix.report.results import fit_results
 from clickmix.report.rows import Column, Rows
 from clickmix.report.section import SECTIONS, LogReport
@@ -27,7 +27,6 @@ __all__ = [
     "Panel",
     "Rows",
     "Section",
-    "check_report_extra",
     "figure_svg",
     "fit_results",
     "log_page",

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import clickmix
-from clickmix.errors import InputError, printable
+from clickmix.errors import printable
 from clickmix.evaluate import Table
 from clickmix.report.figures import Figure
 from clickmix.report.query_list import QueryList, json_line
@@ -98,20 +97,16 @@ class _Drawn:
     cards: bool
 
 
-def check_report_extra() -> None:
-    """Complain now, not after the work, when what pages are made with is not installed."""
-    _jinja()
-
-
 def page_html(page: Page) -> str:
     """The page as HTML: every text escaped and without control characters; the same page is always the same text."""
-    jinja = _jinja()
-    environment = jinja.Environment(
+    import jinja2  # late: a tenth of a second that no other command needs
+
+    environment = jinja2.Environment(
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        undefined=jinja.StrictUndefined,
+        undefined=jinja2.StrictUndefined,
     )
     safe = environment.filters["safe"]
     environment.filters |= {
@@ -185,13 +180,3 @@ def _anchor(word: str) -> str:
 
 def _file(name: str) -> str:
     return (files("clickmix.report") / name).read_text(encoding="utf-8")
-
-
-def _jinja() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise InputError(
-            "A report is made with jinja2, which is not installed. Install it with: pip install 'clickmix[report]'"
-        ) from None
-    return jinja2

@@ -23,7 +23,7 @@ from clickmix.lab.experiments.request import RANKERS, Request, describe
 from clickmix.lab.experiments.runner import Kept, run_tasks
 from clickmix.lab.experiments.task import Scenario, Task
 from clickmix.lab.users import preset
-from clickmix.report import Page, Section, check_report_extra
+from clickmix.report import Page, Section
 from clickmix.storage.folders import make_folder
 from clickmix.types import Progress
 
@@ -61,7 +61,6 @@ def reproduce(
     lowest = max((task.position for task in tasks), default=0)
     if request.top is not None and lowest > request.top:
         raise SettingError(f"top={request.top}: {asked.name} shows position {lowest}. Choose at least {lowest}.")
-    check_report_extra()
     if workers is not None and workers < 1:
         raise SettingError(f"workers={workers}: expected at least 1.")
     collection = request.collection()

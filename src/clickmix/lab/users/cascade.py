@@ -19,7 +19,7 @@ from clickmix.types import Floats, Ints
 
 NORMALISATION = (
     "The model itself has everybody examine position 1 and stop at the first click, so sessions are used down to their "
-    "first click, and the attraction of a document is its click rate there. Trust cannot be told from attraction "
+    "first click, and the attraction of a document is its click rate there. Trust cannot be separated from attraction "
     "without documents of two known relevances at a position, so it is part of attraction."
 )
 

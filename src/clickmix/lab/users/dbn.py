@@ -23,8 +23,8 @@ from clickmix.types import Floats, Ints
 
 NORMALISATION = (
     "The model itself has everybody examine position 1, so the attraction of a document is its click rate at position "
-    "1. Trust cannot be told from attraction without documents of two known relevances at a position, so it is part of "
-    "attraction."
+    "1. Trust cannot be separated from attraction without documents of two known relevances at a position, so it is "
+    "part of attraction."
 )
 # P(satisfied | clicked): how often a navigational user stops after a click, as simulations in the literature have it.
 SATISFIED_RELEVANT, SATISFIED_IRRELEVANT = 0.9, 0.2

@@ -17,8 +17,8 @@ from clickmix.types import Floats, Ints
 
 NORMALISATION = (
     "The model itself has everybody examine position 1 and go on until a click, so the attraction of a document is "
-    "its click rate at position 1. Trust cannot be told from going on without documents of two known relevances at a "
-    "position, so it is part of both."
+    "its click rate at position 1. Trust cannot be separated from going on without documents of two known relevances "
+    "at a position, so it is part of both."
 )
 # Learned by the paper's authors from the Yandex relevance prediction log, for lists of ten.
 GOING_ON = (0.2978, 0.4449, 0.4540, 0.4548, 0.4352, 0.4129, 0.3888, 0.3442, 0.2560)

@@ -69,7 +69,9 @@ def _impressions(part: Part) -> str:
     """The query for all impressions of a part that has already been found to be without bad rows."""
     source = part.source
     if not part.layout.row_is_impression:
-        raise InputError(f"{source}: holds counts, and counts do not tell what was clicked together. Give the raw log.")
+        raise InputError(
+            f"{source}: contains counts, and counts do not show what was clicked together. Give the raw log."
+        )
     session = part.column("session_id")
     if session not in source.types:
         found = ", ".join(source.types)

@@ -20,7 +20,7 @@ from clickmix.types import Floats, Ints
 
 NORMALISATION = (
     "Clicks show only examination times attraction, so examination at position 1 is set to 1 and the attraction of a "
-    "document is its click rate there. Trust cannot be told from examination without documents of two known "
+    "document is its click rate there. Trust cannot be separated from examination without documents of two known "
     "relevances at a position, so it is part of both."
 )
 

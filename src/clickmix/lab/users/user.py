@@ -190,6 +190,6 @@ def check_relevance(relevance: Floats) -> None:
     if misplaced.any():
         row, k = np.argwhere(misplaced)[0]
         raise InputError(
-            f"Row {row} of relevance, position {k + 1}, is NaN. NaN may stand only past the end of a list, "
+            f"Row {row} of relevance, position {k + 1}, is NaN. NaN is allowed only past the end of a list, "
             "and a list has at least one result."
         )

@@ -1,0 +1,154 @@
+"""README and docs as data: their blocks, the commands in them, the tables that show figures on file, the notebook."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+NOTEBOOK = ROOT / "docs" / "tutorial.ipynb"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line of a page, and what the page shows below it; nothing, where it shows no output."""
+
+    line: str
+    shown: str = ""
+
+    @property
+    def words(self) -> list[str]:
+        """Its words, without a comment at the end."""
+        return shlex.split(self.line, comments=True)
+
+
+def blocks(text: str, *languages: str) -> list[str]:
+    """What stands in the fenced blocks of these languages; all but Python's where none is named."""
+    found = BLOCK.findall(text)
+    return [body for language, body in found if (language in languages if languages else language != "python")]
+
+
+def commands(text: str) -> Iterator[Command]:
+    """The commands of a page's blocks, from top to bottom."""
+    for body in blocks(text):
+        if body.startswith("$ "):
+            for part in body.removeprefix("$ ").split("\n$ "):
+                line, _, shown = part.partition("\n")
+                yield Command(line, shown)
+        else:
+            yield from (
+                Command(line) for line in body.splitlines() if re.match(r"([A-Z_]+=.* )?(clickmix|make) ", line)
+            )
+
+
+def figures(name: str) -> Any:
+    """The figures of a file in benchmarks/results."""
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))["figures"]
+
+
+TRUTH_HEAD = "| clicks | bias | relevance | click-through rate | affine correction, true bias | **clickmix** | limit |"
+REAL_WAYS = "engine's order | click-through rate | rate, ties in the engine's order | smoothed COEC | clickmix"
+REAL_HEAD = f"| log | clicks | {REAL_WAYS} |"
+
+
+def error_text(value: float) -> str:
+    """.177, as people write a number below 1."""
+    return f"{value:.3f}".lstrip("0")
+
+
+def truth_rows(*, only: tuple[tuple[int, str], ...] = ()) -> list[str]:
+    """The errors of labels where the truth is known, for all settings or for some (eta, relevance)."""
+    rows = []
+    for row in figures("truth")["rmse"]:
+        if only and (row["eta"], row["relevance"]) not in only:
+            continue
+        bias = {1: "normal (η=1)", 2: "severe (η=2)"}[row["eta"]]
+        relevance = {"binarized": "two grades", "graded": "five grades"}[row["relevance"]]
+        names = ("click-through rate", "affine, true parameters", "auto", "limit")
+        rate, affine, label, limit = (error_text(row[name]) for name in names)
+        rows.append(f"| {row['clicks']:,} | {bias} | {relevance} | {rate} | {affine} | **{label}** | {limit} |")
+    return rows
+
+
+def real_rows() -> list[str]:
+    """How labels of real logs agree with human grades; the best of a log in bold."""
+    rows = []
+    for name, log in figures("real-logs").items():
+        ways = ("production order", "none", "ctr-then-rank", "coec-smoothed", "mixture")
+        values = [log["agreement"][way]["ndcg@10"] for way in ways]
+        texts = [error_text(value) for value in values]
+        shown = [f"**{text}**" if text == error_text(max(values)) else text for text in texts]
+        rows.append(f"| {name} | {log['clicks']:,} | {' | '.join(shown)} |")
+    return rows
+
+
+FIRST_HEAD = "| first use | seconds of the processor |"
+
+
+def first_rows() -> list[str]:
+    """What a first use takes, step by step; seconds on the clock depend on what else the machine does."""
+    first = figures("first-use")
+    steps = [f"| `{name}` | {step['processor seconds']} |" for name, step in first["steps"].items()]
+    return [*steps, f"| in all | {first['in all']['processor seconds']} |"]
+
+
+# The tables that show figures on file: the page, the head of the table, its rows.
+TABLES = [
+    ("README.md", TRUTH_HEAD, truth_rows(only=((1, "binarized"), (2, "graded")))),
+    ("docs/evidence.md", TRUTH_HEAD, truth_rows()),
+    ("README.md", REAL_HEAD, real_rows()),
+    ("docs/evidence.md", REAL_HEAD, real_rows()),
+    ("docs/evidence.md", FIRST_HEAD, first_rows()),
+]
+
+
+def table_below(text: str, head: str) -> str:
+    """The rows of the table with this head, as they stand in a page."""
+    found = re.search(rf"^{re.escape(head)}\n\|[-|]+\|\n((?:\|.*\n)*)", text, re.MULTILINE)
+    assert found, f"no table {head}"
+    return found[1]
+
+
+def example(text: str) -> tuple[str, str]:
+    """A page's first Python example that is followed by what it prints, and that."""
+    found = re.search(r"```python\n((?:(?!```).)*?)```\n+```\n(.*?)```", text, re.DOTALL)
+    assert found
+    return found[1], found[2]
+
+
+def lines_of(printed: str, *, like: str) -> str:
+    """Of a printed text the lines that begin like these (two words each); `...` stands for those left out."""
+    begins = {tuple(line.split()[:2]): line for line in printed.splitlines()}
+    return "".join(f"{line if line == '...' else begins[tuple(line.split()[:2])]}\n" for line in like.splitlines())
+
+
+def executed(notebook: Path, folder: Path) -> dict[str, Any]:
+    """A notebook with the outputs of running it in a folder, without what differs from run to run."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    book = nbformat.read(notebook, as_version=4)
+    NotebookClient(book, timeout=300, resources={"metadata": {"path": str(folder)}}, record_timing=False).execute()
+    book.metadata.language_info = {"name": "python"}
+    made: dict[str, Any] = json.loads(nbformat.writes(book))
+    return made
+
+
+def output_texts(notebook: dict[str, Any]) -> list[str]:
+    """What the cells of a notebook gave, as text."""
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    return ["".join(output.get("text", output.get("data", {}).get("text/plain", ""))) for output in outputs]
+
+
+def numbers_aside(text: str) -> tuple[str, list[float]]:
+    """A text with every number taken out, and the numbers."""
+    pattern = r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
+    taken = [float(number.replace(",", "")) for number in re.findall(pattern, text)]
+    return re.sub(r"[ -]+", " ", re.sub(pattern, "#", text)), taken
