@@ -22,7 +22,6 @@ import numpy as np
 from clickmix.corrections.correction import Correction
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.counts.counts import Counts
-from clickmix.lab.hierarchical_correction import HierarchicalCorrection
 from clickmix.types import Floats, Ints
 from measuring import write_result
 from world_kinds import DCM, KINDS, UBM, Kind, attraction, contexts, prior, rate, second_rate
@@ -35,7 +34,7 @@ IMPRESSIONS = 1_200_000
 CORRECTIONS: dict[str, Correction] = {
     "auto": MixtureCorrection(),
     "binomial": MixtureCorrection("binomial"),
-    "hierarchical": HierarchicalCorrection(),
+    "hierarchical": MixtureCorrection("hierarchical"),
 }
 
 

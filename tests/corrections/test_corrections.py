@@ -29,9 +29,9 @@ from clickmix.corrections.plain_em import PlainEM
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place
-from clickmix.lab.hierarchical_correction import HierarchicalCorrection
 from clickmix.mixtures.mixture import Verdict
 from moving_logs import BIAS, moving_counts
+from oracles_labels import slow_labels
 from simulation import simulated, spread
 
 FAMILY: dict[str, Correction] = {
@@ -56,33 +56,21 @@ FAMILY: dict[str, Correction] = {
     "position-based model": PositionBasedModel(),
     "intervention": Intervention(),
     "intervention, adjacent": Intervention("adjacent", clip="twenty"),
-    "hierarchical": HierarchicalCorrection(),
+    "hierarchical": MixtureCorrection("hierarchical"),
 }
+EFFECTS: list[dict[str, Any]] = [
+    {"numbers": ()},
+    {"attention": "odds", "numbers": (np.log(0.5),)},
+    {"attention": "examination", "numbers": (np.log(0.4), 3.0)},
+    {"shares": True, "numbers": (np.log(0.8),)},
+    {"appeal": True, "numbers": (3.0, 0.4)},
+    {"attention": "odds", "shares": True, "appeal": True, "numbers": (np.log(0.3), np.log(0.7), 3.0, 0.4)},
+]
 # A click more on one document may say that its query gets more attention, and lower the labels of the others.
 NEVER_LOWER = sorted(set(FAMILY) - {"hierarchical"})
 ESTIMATING = [name for name in FAMILY if name.startswith(("affine", "ips", "coec", "plain", "intervention"))]
 MIXTURES = [name for name, correction in FAMILY.items() if isinstance(correction, MixtureCorrection)]
-SURE = [*MIXTURES, "hierarchical", *(name for name in FAMILY if "smoothed" in name)]  # they give intervals
-
-
-def slow_labels(fit: MixtureFit, counts: Counts) -> list[float]:
-    """One document at a time: prior plus the evidence of its cells."""
-    cells = counts.cells()
-    documents = sorted(set(zip(cells["query_id"].tolist(), cells["doc_id"].tolist(), strict=True)))
-    by_place = {seen.place: group for group in fit.groups for seen in group.places}
-    labels = []
-    for query, document in documents:
-        rows = np.flatnonzero((cells["query_id"] == query) & (cells["doc_id"] == document))
-        prior, evidence, shown = np.zeros(fit.grades - 1), np.zeros(fit.grades - 1), 0.0
-        for row in rows:
-            place = Place(int(cells["position"][row]), tuple(str(cells[key][row]) for key in counts.context))
-            n, c = int(cells["impressions"][row]), int(cells["clicks"][row])
-            shares = np.array(by_place[place].prior)
-            prior += n * np.log(shares[1:] / shares[0])
-            evidence += by_place[place].mixture.evidence(grades=fit.grades).log_ratios(n, c)
-            shown += n
-        labels.append(float(np.linspace(0, 1, fit.grades) @ softmax([0, *(prior / shown + evidence)])))
-    return labels
+SURE = [*MIXTURES, *(name for name in FAMILY if "smoothed" in name)]  # they give intervals
 
 
 class TestContract:
@@ -144,7 +132,17 @@ class TestMixture:
         counts = moving_counts(device=device)
         fit = FAMILY[name].fit(counts)
         assert isinstance(fit, MixtureFit)
-        assert fit.label(counts).relevance == pytest.approx(slow_labels(fit, counts), abs=1e-9)
+        assert fit.label(counts).relevance == pytest.approx(slow_labels(fit, counts), abs=1e-8)
+
+    @pytest.mark.parametrize("effects", EFFECTS, ids=lambda effects: ", ".join(effects))
+    def test_labels_where_queries_differ_equal_a_slow_version(self, effects: dict[str, Any]) -> None:
+        """The slow version integrates on a fine grid, clickmix in a few points around each query."""
+        counts = moving_counts(queries=12)
+        fit = MixtureCorrection("hierarchical").fit(counts)
+        assert fit.model is not None
+        plain = replace(fit.model, attention=None, shares=False, appeal=False, numbers=())
+        differing = replace(fit, model=replace(plain, **effects))
+        assert differing.label(counts).relevance == pytest.approx(slow_labels(differing, counts), abs=0.01)
 
     @pytest.mark.parametrize("mixture", ["binomial", "graded", "gaussian"])
     def test_labels_of_documents_that_stay_are_those_of_the_sum_over_their_one_cell(
@@ -223,7 +221,10 @@ class TestMixture:
             MixtureCorrection().fit(counts).explain(counts, "x", 1)
 
     @pytest.mark.parametrize(("settings_", "message"), [
-        ({"mixture": "poisson"}, "mixture 'poisson': expected one of auto, binomial, gaussian, graded, nonparametric."),
+        (
+            {"mixture": "poisson"},
+            "mixture 'poisson': expected one of auto, binomial, gaussian, graded, hierarchical, nonparametric.",
+        ),
         ({"grades": 9}, "grades 9: expected a whole number from 2 to 7."),
         ({"grades": 2.5}, "grades 2.5: expected a whole number from 2 to 7."),
         ({"grades": "3"}, "grades '3': expected a whole number from 2 to 7."),
@@ -317,7 +318,7 @@ class TestGroupsWithoutAFit:
 
 
 class TestModelFiles:
-    @pytest.mark.parametrize("mixture", ["auto", "binomial", "graded", "gaussian", "nonparametric"])
+    @pytest.mark.parametrize("mixture", ["auto", "binomial", "graded", "gaussian", "hierarchical", "nonparametric"])
     @pytest.mark.parametrize("device", [False, True])
     def test_a_saved_model_is_the_same_model_and_gives_the_same_labels(
         self, mixture: str, device: bool, tmp_path: Path

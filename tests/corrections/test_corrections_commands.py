@@ -208,7 +208,7 @@ def test_failures(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
     "option", [{"mixture": "graded"}, {"prior": "flat"}, {"examination": "dcm"}, {"trust": False}, {"seed": 0}]
 )
 def test_options_of_others_are_refused_in_python(option: dict[str, Any]) -> None:
-    takers = {"trust": "plain-em, regression-em", "seed": "hierarchical, regression-em"}
+    takers = {"trust": "plain-em, regression-em", "seed": "regression-em"}
     (name,) = option
     message = f"{name} is for {takers.get(name, 'mixture')}, and the correction is coec."
     with pytest.raises(cm.SettingError, match=f"^{message}$"):
@@ -238,7 +238,7 @@ def test_parameters_of_too_few_positions(
 def test_an_unknown_correction() -> None:
     message = (
         "correction 'magic': expected one of mixture, affine, coec, coec-best-position, coec-smoothed, ctr-smoothed, "
-        "ctr-then-rank, hierarchical, intervention, ips, none, pbm, plain-em, regression-em."
+        "ctr-then-rank, intervention, ips, none, pbm, plain-em, regression-em."
     )
     with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
         cm.debias(moving_counts(queries=5), correction="magic")

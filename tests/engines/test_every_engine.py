@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from clickmix.engines.choose import choose_engine
 from clickmix.engines.engine import ENGINES
 from clickmix.groups import sample as groups
 from clickmix.judging import checks
-from clickmix.lab.hierarchical_correction import HierarchicalCorrection
 from clickmix.lab.users.logfile import read_sessions
 from clickmix.report import log_page, write_page
 from logs import Table, cells, counted, small_log, write
@@ -93,6 +93,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("moving, text ids", {"prior": "flat", "mixture": "graded"}),
     ("staying", {"mixture": "gaussian"}),
     ("staying", {"mixture": "nonparametric"}),
+    ("staying", {"mixture": "hierarchical"}),
+    ("moving, text ids", {"mixture": "hierarchical"}),
     ("moving, text ids", {"correction": "none"}),
     ("moving, text ids", {"correction": "coec"}),
     ("moving, whole ids", {"correction": "coec-best-position"}),
@@ -125,6 +127,20 @@ def test_every_engine_gives_the_same_labels(
     assert_same_labels(cm.debias(name, engine=engine, **settings), expected)
 
 
+def test_every_engine_gives_the_same_labels_where_queries_differ(load: Load, tmp_path: Path) -> None:
+    """These come from numpy, a few queries at a time; ids stay in the engine."""
+    fitted = cm.MixtureCorrection("hierarchical").fit(
+        cm.count(write(tmp_path / "log.parquet", LOGS["moving, text ids"]))
+    )
+    assert fitted.model is not None
+    differing = replace(
+        fitted, model=replace(fitted.model, attention="odds", shares=True, appeal=False, numbers=(-0.7, -0.5))
+    )
+    expected = differing.label(cm.count(tmp_path / "log.parquet"))
+    name, engine = load(LOGS["moving, text ids"])
+    assert_same_labels(differing.label(cm.count(name, engine=engine)), expected)
+
+
 def test_every_engine_gives_the_same_report(load: Load, tmp_path: Path) -> None:
     def report(log: Any, engine: Any) -> str:
         counts = cm.count(log, engine=engine)
@@ -151,7 +167,6 @@ def test_too_many_contexts_are_refused_before_any_of_them_crosses(load: Load, mo
 NEED_ALL_COUNTS: dict[str, Any] = {
     "plain-em": cm.PlainEM(),
     "oracle": cm.Oracle(["q"], ["d"], [1.0]),
-    "hierarchical": HierarchicalCorrection(),
 }
 
 

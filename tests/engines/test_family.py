@@ -31,8 +31,8 @@ class Toy:
         self.memory = memory
         self.inner = DuckDB(memory=memory)
 
-    embedded, tables, keep, forget, fetch, rows = map(
-        passed_on, ("embedded", "tables", "keep", "forget", "fetch", "rows")
+    embedded, tables, keep, forget, fetch, rows, take = map(
+        passed_on, ("embedded", "tables", "keep", "forget", "fetch", "rows", "take")
     )
     types, frame_like, check_target, write, close = map(
         passed_on, ("types", "frame_like", "check_target", "write", "close")

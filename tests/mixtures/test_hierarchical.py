@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import re
@@ -20,7 +21,6 @@ from clickmix.mixtures.hierarchical.climb import climb, expected, first_models
 from clickmix.mixtures.hierarchical.fit import first, with_effects, with_grades
 from clickmix.mixtures.hierarchical.nodes import Nodes
 from clickmix.mixtures.hierarchical.problem import Model, Problem, rates
-from clickmix.lab.hierarchical_correction import HierarchicalCorrection
 from moving_logs import moving_counts
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +33,15 @@ EFFECTS = [
     Effects("examination", shares=True, appeal=True),
 ]
 RATES = np.array([[0.4, 0.1, 0.05, 0.03], [0.95, 0.5, 0.3, 0.2]])
+
+
+def places_of_cells(log: dict[str, np.ndarray]) -> tuple[Places, np.ndarray]:
+    """The places of a log's cells, small ones joined, and the place of each cell."""
+    keys, cell, sizes = np.unique(
+        np.stack([log["context"], log["position"]]), axis=1, return_inverse=True, return_counts=True
+    )
+    places, joined = join_places(keys[1], keys[0], sizes)
+    return places, joined[cell.ravel()]
 
 
 def log_of(seed: int, *, queries: int = 40, contexts: int = 1, shown: int = 30) -> dict[str, np.ndarray]:
@@ -50,7 +59,7 @@ def log_of(seed: int, *, queries: int = 40, contexts: int = 1, shown: int = 30) 
 
 
 def cells_of(log: dict[str, np.ndarray]) -> tuple[Cells, np.ndarray]:
-    places, place = join_places(log["position"], log["context"])
+    places, place = places_of_cells(log)
     queries = int(log["query"].max()) + 1
     return Cells.of_documents(places, log["query"], log["document"], place, log["n"], log["c"], queries=queries)
 
@@ -213,7 +222,7 @@ def test_intervals_hold_the_label() -> None:
 def test_a_document_without_impressions_is_predicted_from_its_prior() -> None:
     log = log_of(9)
     log["n"][0], log["c"][0] = 0, 0
-    places, place = join_places(log["position"], log["context"])
+    places, place = places_of_cells(log)
     cells, entry = Cells.of_documents(places, log["query"], log["document"], place, log["n"], log["c"], queries=40)
     model = fit(cells)[0]
     p = predict(model, cells, entry[:1], place[:1], np.zeros(1), np.zeros(1))
@@ -263,7 +272,7 @@ def test_the_fit_finds_the_truth_of_a_clean_log() -> None:
 @pytest.mark.parametrize("device", [False, True])
 def test_debias_labels_a_log_whose_documents_move(device: bool) -> None:
     counts = moving_counts(device=device)
-    found = cm.debias(counts, correction="hierarchical")
+    found = cm.debias(counts, mixture="hierarchical")
     assert list(found.columns) == ["query_id", "doc_id", "relevance", "impressions", "clicks", "low", "high"]
     assert len(found) == 60 * 8
     assert (found.impressions.sum(), found.clicks.sum()) == counts.totals()
@@ -288,7 +297,7 @@ def moving_posterior() -> np.ndarray[Any, Any]:
 def test_debias_labels_a_degenerate_log(name: str) -> None:
     log = DEGENERATE[name]
     counts = Counts.from_arrays(log["query"][log["document"]], log["document"], log["position"], log["n"], log["c"])
-    found = cm.debias(counts, correction="hierarchical")
+    found = cm.debias(counts, mixture="hierarchical")
     assert len(found) == len(log["query"])
     assert ((found.relevance >= 0) & (found.relevance <= 1)).all()
 
@@ -299,7 +308,7 @@ def test_labels_are_near_the_limit_where_attention_differs_and_better_than_those
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     world = importlib.import_module("worlds").make("attention-0.6", seed=2, impressions=100_000)
     counts = world.counts()
-    mixture, found = (cm.debias(counts, correction=name).relevance for name in ("mixture", "hierarchical"))
+    mixture, found = (cm.debias(counts, mixture=name).relevance for name in ("auto", "hierarchical"))
     # Squared errors beyond those of the limit, per query: mixture less hierarchical, more than five standard errors.
     better = np.bincount(world.query, (mixture - world.truth) ** 2 - (found - world.truth) ** 2)
     assert better.mean() > 5 * better.std() / np.sqrt(len(better))
@@ -307,28 +316,14 @@ def test_labels_are_near_the_limit_where_attention_differs_and_better_than_those
     assert beyond.mean() < better.mean() / 5
 
 
-def test_the_summary_says_what_was_chosen_and_how() -> None:
-    counts = moving_counts()
-    assert HierarchicalCorrection(grades=3).fit(counts).summary == (
-        "The hierarchical model has 3 grades; queries get the same attention, equal shares, equal appeal. Held-out "
-        "clicks chose this for the number of grades given among 6 models. It is experimental: compare its labels with "
-        "those of mixture."
-    )
-    log = log_of(10, queries=200, shown=100)
-    columns = (log["query"][log["document"]], log["document"], log["position"], log["n"], log["c"])
-    fit = HierarchicalCorrection(grades=2).fit(Counts.from_arrays(*columns))
-    attention = f"attention differs between queries (deviation {fit.model.attention:.2f}, examination link)"
-    assert fit.summary.startswith(f"The hierarchical model has 2 grades; {attention}, ")
-
-
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        cm.debias(moving_counts(), correction="hierarchical", seed=3).write(tmp_path / f"{name}.parquet")
+        cm.debias(moving_counts(), mixture="hierarchical").write(tmp_path / f"{name}.parquet")
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
 def test_a_place_that_the_fit_has_not_seen_is_read_as_the_nearest() -> None:
-    fit = HierarchicalCorrection(grades=2).fit(moving_counts(device=True))
+    fit = cm.MixtureCorrection("hierarchical").fit(moving_counts(device=True))
     seen = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 6], [20, 20], [9, 1], device=["desk", "desk"])
     deep = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 9], [20, 20], [9, 1], device=["desk", "desk"])
     assert fit.label(deep).relevance.tolist() == fit.label(seen).relevance.tolist()
@@ -339,28 +334,48 @@ def test_labels_go_to_documents_whose_ids_no_float_can_tell_apart() -> None:
         "SELECT CAST(1e30 AS HUGEINT) AS query_id, CAST(1e30 AS HUGEINT) + d AS doc_id, 1 + d % 4 AS position, "
         "40 AS impressions, CASE WHEN d < 60 THEN 30 ELSE 1 END AS clicks FROM range(200) AS documents(d)"
     )
-    found = cm.debias(table, correction="hierarchical").select("doc_id, relevance").fetchall()
+    found = cm.debias(table, mixture="hierarchical").select("doc_id, relevance").fetchall()
     assert [int(document) - int(found[0][0]) for document, _ in found] == list(range(200))
     relevance = np.array([relevance for _, relevance in found])
     assert relevance[:60].min() > relevance[60:].max()
 
 
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "one grade": ({"grades": 1}, "grades 1: expected a whole number from 2 to 7."),
-    "grades in parts": ({"grades": 2.5}, "grades 2.5: expected a whole number from 2 to 7."),
-    "a seed below 0": ({"seed": -1}, "seed -1: expected a whole number from 0."),
-}
+REFUSED: dict[str, dict[str, Any]] = {"flat": {"prior": "flat"}, "dcm": {"examination": "dcm"}}
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_settings_are_checked(case: str) -> None:
-    settings, message = REFUSED[case]
+def test_what_it_does_not_know_is_refused(case: str) -> None:
+    message = (
+        "mixture 'hierarchical': it has a prior by position and knows pbm only. Leave out prior and examination, or "
+        "choose another mixture."
+    )
     with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
-        HierarchicalCorrection(**settings)
+        cm.MixtureCorrection("hierarchical", **REFUSED[case]).fit(moving_counts())
+
+
+def test_a_log_that_says_nothing_is_fitted_group_by_group() -> None:
+    counts = Counts.from_arrays(np.arange(40), np.arange(40), [1] * 40, [5] * 40, [0] * 40)
+    fit = cm.MixtureCorrection("hierarchical").fit(counts)
+    assert fit.model is None
+    assert {group.mixture.verdict for group in fit.groups} == {cm.Verdict.NO_CLICKS}
+
+
+def test_a_model_in_which_queries_differ_is_no_sql_statement() -> None:
+    fit = cm.MixtureCorrection("hierarchical").fit(moving_counts())
+    assert fit.model is not None
+    alike = dataclasses.replace(
+        fit, model=dataclasses.replace(fit.model, attention=None, shares=False, appeal=True, numbers=(3.0, 0.3))
+    )
+    assert "ln(" in alike.statement("counts")
+    differ = dataclasses.replace(
+        fit, model=dataclasses.replace(fit.model, attention="odds", shares=False, appeal=False, numbers=(-1.0,))
+    )
+    with pytest.raises(cm.SettingError, match=r"^in this model queries differ in attention"):
+        differ.statement("counts")
 
 
 def test_counts_of_another_context_are_refused() -> None:
-    fit = HierarchicalCorrection(grades=2).fit(moving_counts())
+    fit = cm.MixtureCorrection("hierarchical").fit(moving_counts())
     message = (
         "the model's context is no context columns, the counts have device. "
         "Count the log with the model's context columns."
@@ -372,11 +387,11 @@ def test_counts_of_another_context_are_refused() -> None:
 def test_more_impressions_than_can_be_dealt_out_are_refused() -> None:
     counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [10**9, 5], [3, 1])
     message = (
-        "hierarchical: 1,000,000,000 impressions of one document found at position 1, expected fewer than "
-        "1,000,000,000. Use the mixture correction for this log."
+        "1,000,000,000 impressions of one document at one place found, expected fewer than 1,000,000,000. "
+        "Use --mixture auto for this log."
     )
     with pytest.raises(cm.InputError, match=f"^{re.escape(message)}$"):
-        cm.debias(counts, correction="hierarchical")
+        cm.debias(counts, mixture="hierarchical")
 
 
 def test_the_table_of_the_docs_is_the_result_of_the_benchmark() -> None:

@@ -55,7 +55,6 @@ class Described(Protocol):
 CORRECTIONS: Family[Correction] = Family(
     "correction",
     "clickmix.corrections",
-    "clickmix.lab.hierarchical_correction",
     "clickmix.lab.regression_em",
     first="mixture",
 )

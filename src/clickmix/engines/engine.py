@@ -33,7 +33,7 @@ class Table:
 
 @runtime_checkable
 class Engine(Protocol):
-    """Runs the statements of the log stage where the log lives; `fetch` and `rows` bring results over, `take` numbers back."""
+    """Runs the statements of the log stage where the log lives; only `fetch`, `rows` and `take` move anything."""
 
     @property
     def embedded(self) -> DuckDB | None:

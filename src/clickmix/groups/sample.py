@@ -43,6 +43,26 @@ class Sample:
         )
 
 
+@dataclass(frozen=True)
+class QueryCells:
+    """All cells of some queries, in order of document; documents and queries numbered from 0, one query after another.
+
+    `query` has an element per document. `share` is the share of the log's queries.
+    """
+
+    query: Ints
+    document: Ints
+    place: Ints
+    impressions: Ints
+    clicks: Ints
+    share: float
+
+    @property
+    def queries(self) -> int:
+        """How many queries."""
+        return int(self.query[-1]) + 1
+
+
 def cells_query(counts: Counts, where: str = "") -> str:
     """SQL for the cells with renamed keys: k0 is the position, k1 the first context column."""
     return (
@@ -102,3 +122,21 @@ def read_sample(counts: Counts, histogram: Histogram) -> Sample:
     index = {key: i for i, key in enumerate(histogram.places)}
     known = np.array([index[key] for key in places], dtype=np.int64)
     return Sample(columns["document"], known[place], columns["impressions"], columns["clicks"])
+
+
+def read_queries(counts: Counts, histogram: Histogram, *, cells: int = SAMPLE_CELLS) -> QueryCells:
+    """Fetch queries with about this many cells from the engine, all cells of each; all queries if there are no more."""
+    share = min(1.0, cells / int(histogram.documents.sum()))
+    where = f"WHERE {_chosen(counts, share, 'query_id')}" if share < 1 else ""
+    keys = listed(aliases(counts.keys))
+    columns = counts.engine.fetch(
+        "SELECT dense_rank() OVER (ORDER BY query_id) - 1 AS query, "
+        f"dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, {keys}, impressions, clicks "
+        f"FROM {cells_query(counts, where)} ORDER BY document, {keys}"
+    )
+    places, place = places_of(columns, counts.context)
+    index = {key: i for i, key in enumerate(histogram.places)}
+    known = np.array([index[key] for key in places], dtype=np.int64)
+    first = np.flatnonzero(np.diff(columns["document"], prepend=-1))
+    impressions, clicks = columns["impressions"], columns["clicks"]
+    return QueryCells(columns["query"][first], columns["document"], known[place], impressions, clicks, share)

@@ -16,7 +16,7 @@ from scipy.special import chdtri, logit
 
 from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
-from clickmix.corrections.mixture_based.label_sql import labels_query
+from clickmix.corrections.mixture_based.label_sql import Numbers, labels_query
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliases, listed
 from clickmix.groups.histogram import Histogram, observations_of, read_histogram
@@ -196,7 +196,12 @@ def _below_and_not(
 def split_query(groups: Sequence[Group], counts: Counts) -> str:
     """The histogram of each place in two parts, `below` 0 or 1."""
     position, *context = aliases(counts.keys)
-    labels = labels_query({p.place: g for g in groups for p in g.places}, counts.table, counts.keys)
+    numbers = {
+        seen.place: (group.prior_logits, group.mixture.evidence(grades=len(group.prior)))
+        for group in groups
+        for seen in group.places
+    }
+    labels = labels_query(Numbers(numbers), counts.table, counts.keys)
     keys, list_of = listed([position, *context]), listed(["query_id", *context])
     first = f"min(CASE WHEN relevance > 0.5 THEN {position} END) OVER (PARTITION BY {list_of})"
     return (

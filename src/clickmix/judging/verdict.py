@@ -25,6 +25,7 @@ from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
 from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import MOST, TARGET, check_target, expected_error
+from clickmix.mixtures.kinds.kind import MIXTURES
 from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
@@ -205,7 +206,7 @@ def _looked_for(fitted: MixtureFit) -> list[str]:
     quiet = [str(check.violation) for check in fitted.checks if not check.found]
     if fitted.examination != "pbm":
         return ["The assumptions are not checked when documents are grouped by what is above them."]
-    if fitted.mixture in ("gaussian", "nonparametric"):
+    if not MIXTURES.make(fitted.mixture).checkable:
         return [f"The assumptions are not checked for a {fitted.mixture} mixture."]
     if not fitted.checks:
         return ["The assumptions were not checked when this model was fitted."]

@@ -97,9 +97,7 @@ def beta_binomial_evidence(rates: tuple[float, ...], weights: tuple[float, ...])
     level = betaln(a0, b0)
     return Evidence(
         "beta-binomial",
-        tuple(
-            {"a": a, "b": b, "a_of_0": a0, "b_of_0": b0, "level": float(level - betaln(a, b))} for a, b in above
-        ),
+        tuple({"a": a, "b": b, "a_of_0": a0, "b_of_0": b0, "level": float(level - betaln(a, b))} for a, b in above),
     )
 
 

@@ -6,6 +6,7 @@ highest rates, the prior by position and by impressions, and how much queries an
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +18,7 @@ from clickmix.storage.records import MismatchError, Range
 from clickmix.types import Floats
 
 if TYPE_CHECKING:
-    from clickmix.mixtures.hierarchical.problem import Model
+    from clickmix.mixtures.hierarchical.problem import Effects, Model
 
 Logit = Annotated[float, Range(-60, 60)]
 MOST_ALIKE = 14.0  # log of the impressions that a rate counts for, beyond which documents are alike
@@ -34,11 +35,11 @@ class Looked:
 
 @dataclass(frozen=True)
 class LogModel:
-    """One entry per place in `positions`, `contexts`, `low` and `high` (logits of rates, with `errors`).
+    """One entry per place in `positions`, `contexts`, `low` and `high` (logits of rates, with their errors).
 
     `prior` has a row per grade above 0: its logits at the knots `where` of log position, then what the knots `often`
-    of log impressions add, from the second on. `numbers` are the parameters of the effects. `share` of the log's
-    queries were fitted, and `looked` are the models that were compared.
+    of log impressions add, from the second on. `curves` are what contexts have in common. `numbers` are the parameters
+    of the effects. `share` of the log's queries were fitted, and `looked` are the models that were compared.
     """
 
     positions: tuple[Annotated[float, Range(1)], ...]
@@ -50,6 +51,7 @@ class LogModel:
     where: tuple[float, ...]
     often: tuple[float, ...]
     prior: tuple[tuple[Logit, ...], ...]
+    curves: tuple[float, ...]
     attention: Literal["examination", "odds"] | None
     shares: bool
     appeal: bool
@@ -64,12 +66,14 @@ class LogModel:
                 raise MismatchError("expected a number for each place", at=at)
         for at in ("where", "often"):
             knots = getattr(self, at)
-            if not knots or any(a >= b for a, b in zip(knots, knots[1:], strict=False)):
+            if not knots or any(a >= b for a, b in itertools.pairwise(knots)):
                 raise MismatchError("expected ascending numbers", at=at)
         if not self.prior or any(len(row) != len(self.where) + len(self.often) - 1 for row in self.prior):
             raise MismatchError("expected a number for each knot", at="prior")
         if len(self.numbers) != len(self.effects.numbers):
             raise MismatchError("these do not fit the effects", at="numbers")
+        if len(self.curves) != 2 * len(self.model.places.spread.curve):
+            raise MismatchError("expected two numbers for each knot of the contexts' common curve", at="curves")
 
     @classmethod
     def of(cls, model: Model, *, share: float = 1.0) -> LogModel:
@@ -80,11 +84,14 @@ class LogModel:
         return cls(
             tuple(model.places.position.tolist()),
             tuple(model.places.context.tolist()),
-            *(tuple(part.tolist()) for part in (model.x[:k], model.x[k : 2 * k])),
-            *(tuple(part.tolist()) for part in (model.errors[:k], model.errors[k : 2 * k])),
+            tuple(model.x[:k].tolist()),
+            tuple(model.x[k : 2 * k].tolist()),
+            tuple(model.errors[:k].tolist()),
+            tuple(model.errors[k : 2 * k].tolist()),
             tuple(where.tolist()),
             tuple(often.tolist()),
             tuple(map(tuple, prior.tolist())),
+            tuple(model.x[2 * k + prior.size :].tolist()),
             model.effects.attention,
             model.effects.shares,
             model.effects.appeal,
@@ -103,9 +110,7 @@ class LogModel:
         places = Places(np.array(self.positions), np.array(self.contexts))
         knots = np.array(self.where), np.array(self.often)
         walk = Walk.of(places, knots, grades=self.grades)
-        x = np.zeros(walk.parameters)
-        known = np.concatenate([self.low, self.high, np.array(self.prior).ravel()])
-        x[: len(known)] = known
+        x = np.concatenate([self.low, self.high, np.array(self.prior).ravel(), self.curves])
         errors = np.zeros(len(x))
         errors[: 2 * len(places)] = np.concatenate([self.low_errors, self.high_errors])
         return Model(places, knots, self.grades, self.effects, x, np.array(self.numbers), walk, errors, converged=True)
@@ -116,7 +121,7 @@ class LogModel:
         return len(self.prior) + 1
 
     @cached_property
-    def effects(self):  # type: ignore[no-untyped-def]
+    def effects(self) -> Effects:
         """What differs between queries and documents."""
         from clickmix.mixtures.hierarchical.problem import Effects
 
@@ -155,7 +160,7 @@ class LogModel:
     @cached_property
     def place_logits(self) -> Floats:
         """Place x grade above 0: the prior of a document seen there as rarely as the first knot says."""
-        from clickmix.mixtures.hierarchical.problem import hats
+        from clickmix.mixtures.hierarchical.spread import hats
 
         prior = np.array(self.prior)[:, : len(self.where)]
         return np.asarray(hats(np.log(np.array(self.positions)), np.array(self.where)) @ prior.T)

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.mixtures.evidence import Evidence, beta_binomial_evidence, binomial_evidence, gaussian_evidence, no_evidence
+from clickmix.mixtures.evidence import (
+    Evidence,
+    beta_binomial_evidence,
+    binomial_evidence,
+    gaussian_evidence,
+    no_evidence,
+)
 from clickmix.mixtures.problem import mean_grade
 from clickmix.types import Floats
 

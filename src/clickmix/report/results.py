@@ -19,6 +19,7 @@ from clickmix.judging.changes import Moved
 from clickmix.judging.verdict import Judgement, judge
 from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import TARGET, impressions_for
+from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.report.rows import Column, Estimate, Rows, Value, json_value
 from clickmix.report.words import cut, percent, several
@@ -264,7 +265,9 @@ def _how_fitted(fitted: MixtureFit) -> str:
 
 
 def _choice(fitted: MixtureFit) -> list[str]:
-    """Say which number of grades was chosen, and by how much."""
+    """Say which number of grades was chosen, and by how much; of a whole log's model, also what differs."""
+    if fitted.model is not None:
+        return [_on_model(fitted.model)]
     others = {grades: bic for grades, bic in fitted.bics.items() if grades != fitted.grades}
     if fitted.mixture != "auto" or not others or fitted.grades not in fitted.bics:
         return []
@@ -274,3 +277,18 @@ def _choice(fitted: MixtureFit) -> list[str]:
     ahead = others[second] - fitted.bics[fitted.grades]
     by = f"BIC better by {ahead:,.0f} than" if ahead >= 0 else f"they are fewer, and BIC is within {-ahead:.1f} of that"
     return [f"{fitted.grades} grades of relevance were chosen: {by} with {second}."]
+
+
+def _on_model(model: LogModel) -> str:
+    """What was chosen, and what differs between queries and documents."""
+    link = {"examination": "how much people look", "odds": "the odds of a click", None: ""}[model.attention]
+    numbers = dict(zip(model.effects.numbers, model.numbers, strict=True))
+    found = [
+        *([f"{link} (deviation {math.exp(numbers['log s']):.2f})"] if model.attention else []),
+        *([f"the share of relevant documents (deviation {math.exp(numbers['log t']):.2f})"] if model.shares else []),
+    ]
+    differ = f" Queries differ in {' and in '.join(found)}." if found else ""
+    appeal = " Documents of a grade differ in appeal." if model.appeal else ""
+    part = "" if model.share == 1 else f" Fitted to {model.share:.1%} of the queries."
+    chosen = f" Held-out clicks chose this among {several(len(model.looked), 'model')}."
+    return f"{several(model.grades, 'grade')} of relevance.{differ}{appeal}{chosen}{part}"

@@ -32,7 +32,6 @@ from clickmix.corrections.mixture_based.model_file import (
     MODEL_KIND,
     MODEL_VERSION,
     SAME_FIELDS,
-    CheckRecord,
     GroupRecord,
     LogModelRecord,
     ModelRecord,
@@ -83,10 +82,10 @@ class Explanation:
 class MixtureFit:
     """A fitted mixture correction: the groups with their mixtures. Labels any counts with the same context columns.
 
-    `moving` is the share of documents seen at several places. `model` is the model of the whole log that groups were
-    fitted `jointly` with, and `joint_error` the expected error of labels from it; without one, each group was fitted by
-    itself, and `bics` has the BIC of every number of grades that was tried. `checks` are the results of testing the
-    assumptions on the log. Models of release 0.1 also say whether groups were `shared`, and have a trace.
+    `moving` is the share of documents seen at several places. If it is high, all groups were fitted `jointly`, and
+    `log_likelihoods` is the trace; otherwise `shared` says whether neighbours informed each other. `bics` has the BIC
+    of every number of grades that was tried. `joint_error` is the expected error of labels from a joint fit. `checks`
+    are the results of testing the assumptions on the log. `model` is the model of the whole log, where one was fitted.
     """
 
     mixture: str
@@ -147,9 +146,7 @@ class MixtureFit:
         record = read_model(path)
         same = {name: getattr(record, name) for name in SAME_FIELDS}
         model = record.model if isinstance(record, LogModelRecord) else None
-        checks = tuple(Check(**vars(check)) for check in record.checks)
-        groups, jointly = record.fitted_groups(), record.fitted == FITTED[True]
-        return cls(groups=groups, jointly=jointly, checks=checks, model=model, **same)
+        return cls(groups=record.fitted_groups(), jointly=record.fitted == FITTED[True], model=model, **same)
 
     @property
     def _version(self) -> int:
@@ -158,10 +155,9 @@ class MixtureFit:
     def _payload(self) -> dict[str, Any]:
         same = {name: getattr(self, name) for name in SAME_FIELDS}
         same |= {"groups": tuple(map(GroupRecord.of, self.groups)), "fitted": FITTED[self.jointly]}
-        if self.model is not None:
-            return dict(encode(LogModelRecord(model=self.model, checks=self.checks, **same)))
-        checks = (CheckRecord(each.violation, each.statistic, each.limit, each.evidence) for each in self.checks)
-        return dict(encode(ModelRecord(checks=tuple(checks), **same)))
+        record = ModelRecord(**same) if self.model is None else LogModelRecord(model=self.model, **same)
+        payload: dict[str, Any] = encode(record)
+        return payload
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""
@@ -182,7 +178,9 @@ class MixtureFit:
         """The counts with the model's context columns; those of a cascade are found by walking down the lists."""
         if self.steps and counts.context != (ABOVE,):
             check_lists(counts, self.examination)
-            return walk_again(counts, self.steps, lambda c: labels_query(self._numbers(read_places(c)), c.table, c.keys))
+            return walk_again(
+                counts, self.steps, lambda c: labels_query(self._numbers(read_places(c)), c.table, c.keys)
+            )
         if counts.context != self.context:
             raise SettingError(
                 f"the model's context is {_named(self.context)}, the counts have {_named(counts.context)}. "

@@ -17,7 +17,7 @@ from clickmix.groups.histogram import Histogram, observations_of, read_histogram
 from clickmix.groups.places import Place, join_small, nearest
 from clickmix.groups.sample import Sample, read_moving, read_sample
 from clickmix.mixtures.group import Group, PlaceCounts
-from clickmix.mixtures.kinds.kind import GroupFits, MixtureKind
+from clickmix.mixtures.kinds.kind import GroupFits, MixtureKind, WholeLogKind
 from clickmix.types import Floats, Ints, Progress
 
 if TYPE_CHECKING:
@@ -29,14 +29,50 @@ LEAST_PRIOR = 1e-13
 
 def fit_counts(settings: MixtureCorrection, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
     """Fit every group by itself or with its neighbours, or all together where documents move between them."""
+    kind = settings.kind
+    if isinstance(kind, WholeLogKind):
+        return _fit_whole_log(settings, kind, counts)
     if settings.needs_lists:
         fit = partial(_fit_position, settings)
         return fit_cascade(counts, fit, examination=settings.examination, moving_from=MOVING_FROM)
-    return _fit_places(settings, settings.kind, counts, progress)
+    return _fit_places(settings, kind, counts, progress)
+
+
+def _fit_whole_log(settings: MixtureCorrection, kind: WholeLogKind, counts: Counts) -> MixtureFit:
+    """One model of all of the log; every group by itself where clicks say nothing."""
+    from clickmix.corrections.mixture_based.whole_log import fit_whole_log, groups_of  # late: scipy is slow to load
+
+    if settings.needs_lists or settings.prior == "flat":
+        raise SettingError(
+            f"mixture {settings.mixture!r}: it has a prior by position and knows pbm only. Leave out prior and "
+            "examination, or choose another mixture."
+        )
+    histogram = read_histogram(counts)
+    moving = read_moving(counts, histogram)
+    found = fit_whole_log(kind, counts, histogram)
+    if found is None:
+        return _fit_separately(settings, kind, histogram, moving, None)
+    model, joined, error = found
+    groups = groups_of(model, histogram, _members(histogram, joined), joined)
+    return MixtureFit(
+        settings.mixture,
+        settings.prior,
+        histogram.context,
+        groups,
+        jointly=True,
+        moving=moving,
+        shared=True,
+        joint_error=error,
+        model=model,
+    )
 
 
 def fit_histogram(settings: MixtureCorrection, histogram: Histogram, *, moving: float) -> MixtureFit:
     """Fit a histogram that was made elsewhere, never jointly."""
+    if isinstance(settings.kind, WholeLogKind):
+        raise SettingError(
+            f"mixture {settings.mixture!r}: a histogram does not show which documents belong to a query. Fit a log."
+        )
     if settings.needs_lists:
         raise SettingError(
             f"examination {settings.examination!r}: a histogram does not show what was above a document. Fit a log."

@@ -5,6 +5,7 @@ Cells of some queries at a time come from the engine, as numbers without ids, an
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -50,7 +51,7 @@ def _ranges(counts: Counts, documents: str) -> Iterator[tuple[int, int]]:
     )
     parts = -(-int(cells) // MOST_CELLS)
     edges = [int(queries) * i // parts for i in range(parts + 1)]
-    yield from zip(edges[:-1], edges[1:], strict=True)
+    yield from itertools.pairwise(edges)
 
 
 def _cells(counts: Counts, documents: str, low: int, high: int) -> Columns:

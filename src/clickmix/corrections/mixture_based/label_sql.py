@@ -23,7 +23,7 @@ Pieces = Sequence[tuple[float, float, float]]  # from, to, slope
 
 @dataclass(frozen=True)
 class Numbers:
-    """What labels need of a fit: prior logits and evidence of each place; what log impressions add, per grade above 0."""
+    """What labels need of a fit: prior logits and evidence of each place, what log impressions add to each grade."""
 
     places: Mapping[Place, tuple[Sequence[float], Evidence]]
     exposure: Sequence[Pieces] = ()
@@ -115,7 +115,9 @@ def _numbers_table(numbers: Numbers, keys: Sequence[str]) -> str:
     rows = []
     for place, (priors, evidence) in numbers.places.items():
         values = [
-            value for prior, of_grade in zip(priors, evidence.numbers, strict=True) for value in (prior, *of_grade.values())
+            value
+            for prior, of_grade in zip(priors, evidence.numbers, strict=True)
+            for value in (prior, *of_grade.values())
         ]
         texts = [str(place.position), *map(literal, place.context), *(f"CAST({v!r} AS DOUBLE)" for v in values)]
         rows.append(f"({listed(texts)})")

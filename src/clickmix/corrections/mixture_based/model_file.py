@@ -1,8 +1,7 @@
 """The model file: records with the shape of its JSON, and the checks that one field cannot make alone.
 
     MixtureFit <-> ModelRecord <-> model.json
-The names of fields are those of the file: versions 2 (groups fitted one by one, and release 0.1) and 3 (one model of the
-whole log) fix them.
+The names of fields are those of the file: versions 2 (groups alone) and 3 (one model of the whole log) fix them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from clickmix.corrections.check import Check, Violation
+from clickmix.corrections.check import Check
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import LEVELS, Step
 from clickmix.errors import FormatError
@@ -120,16 +119,6 @@ class GroupRecord:
         return Group(tuple(places), Mixture(family, **vars(self.mixture)), self.prior)
 
 
-@dataclass(frozen=True)
-class CheckRecord:
-    """A check of release 0.1, which did not say what a violation does to labels."""
-
-    violation: Violation
-    statistic: float
-    limit: float
-    evidence: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class ModelRecord:
     """A model of groups that were fitted one by one, or by release 0.1."""
@@ -146,7 +135,7 @@ class ModelRecord:
     examination: Examination
     steps: tuple[Step, ...]
     joint_error: Share | None
-    checks: tuple[CheckRecord, ...]
+    checks: tuple[Check, ...]
 
     @property
     def family(self) -> str:
@@ -212,7 +201,6 @@ class ModelRecord:
 class LogModelRecord(ModelRecord):
     """The model of a whole log: a group for each of its places."""
 
-    checks: tuple[Check, ...]  # type: ignore[assignment]
     model: LogModel
 
     def fitted_groups(self) -> tuple[Group, ...]:
@@ -233,7 +221,7 @@ class LogModelRecord(ModelRecord):
 
 
 # What a MixtureFit calls by the same name.
-SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted", "checks"))
+SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted"))
 
 
 def read_model(path: str | Path) -> ModelRecord:

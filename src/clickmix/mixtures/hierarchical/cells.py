@@ -7,7 +7,7 @@ the same pattern are one row with a multiplicity: most of a real log's documents
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -88,6 +88,18 @@ class Cells:
             entry_of,
         )
 
+    def in_order(self) -> Cells:
+        """The same, its queries numbered by what was seen of them: engines sort ids in different ways."""
+        parts = (part.astype(np.uint64) for part in (self.place, self.impressions, self.clicks))
+        patterns, totals = np.zeros(self.patterns, dtype=np.uint64), np.zeros(self.queries, dtype=np.uint64)
+        np.add.at(patterns, self.pattern, _mixed(*parts))
+        np.add.at(totals, self.query, _mixed(patterns)[self.entry] * self.documents.astype(np.uint64))
+        number = np.empty(self.queries, dtype=np.int64)
+        number[np.argsort(totals, kind="stable")] = np.arange(self.queries)
+        query = number[self.query]
+        order = np.lexsort((self.entry, query))
+        return replace(self, query=query[order], entry=self.entry[order], documents=self.documents[order])
+
     @cached_property
     def patterns(self) -> int:
         """How many patterns there are."""
@@ -145,15 +157,16 @@ class Cells:
         )
 
 
-def join_places(position: Ints, context: Ints) -> tuple[Places, Ints]:
-    """Places of documents' cells (position, context), small ones joined; and the place of each cell.
+def join_places(position: Ints, context: Ints, cells: Ints) -> tuple[Places, Ints]:
+    """The model's places for places (position, context) with so many cells each, small ones joined; and which is whose.
 
     A context with too few cells is read as the largest one. From the last position up, a place with too few joins the
     one above. On a page of very many positions, those that are near each other are one place.
     """
-    sizes = np.bincount(context)
+    sizes = np.bincount(context, cells)
     context = np.where(sizes[context] < SMALLEST_PLACE, int(sizes.argmax()), context)
-    keys, inverse, sizes = np.unique(np.stack([context, position]), axis=1, return_inverse=True, return_counts=True)
+    keys, inverse = np.unique(np.stack([context, position]), axis=1, return_inverse=True)
+    sizes = np.bincount(inverse.ravel(), cells).astype(np.int64)
     width = 0.0
     block = _blocks(keys[0], keys[1], sizes, SMALLEST_PLACE, width)
     first = np.flatnonzero(np.diff(block, prepend=-1))

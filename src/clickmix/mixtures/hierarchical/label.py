@@ -28,7 +28,7 @@ class Labels:
 
 def label(model: Model, cells: Cells) -> Labels:
     """The labels of every (query, pattern)."""
-    grades = sum(weight * post for weight, post in _looks(*expected(model, cells)))
+    grades = sum(weight * post for weight, post in looks(*expected(model, cells)))
     x = np.linspace(0, 1, model.grades)
     relevance = x @ grades
     below = np.cumsum(grades, axis=0)
@@ -45,7 +45,7 @@ def predict(model: Model, cells: Cells, entry: Ints, place: Ints, impressions: F
     total = np.zeros(len(entry))
     of_query = cells.query[entry] if len(problem.nodes.at) > 1 else np.zeros(len(entry), dtype=np.int64)
     points = problem.nodes.at.shape[1]
-    for i, (weight, post) in enumerate(_looks(problem, seen)):
+    for i, (weight, post) in enumerate(looks(problem, seen)):
         node = problem.nodes.at[of_query, i % points]
         rate = rates[:, place, node]
         rate = problem.family.next_rate(rate, scatter, clicks, impressions)
@@ -53,7 +53,7 @@ def predict(model: Model, cells: Cells, entry: Ints, place: Ints, impressions: F
     return total
 
 
-def _looks(problem: Problem, seen: Expected) -> list[tuple[Floats, Floats]]:
+def looks(problem: Problem, seen: Expected) -> list[tuple[Floats, Floats]]:
     """Per node: its weight for each entry's query, and grade x entry their probabilities there."""
     query = problem.cells.query if len(problem.nodes.at) > 1 else np.zeros(len(problem.cells.query), dtype=np.int64)
     return [

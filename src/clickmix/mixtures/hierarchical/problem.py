@@ -335,15 +335,18 @@ def _log_normal(at: Floats, log_deviation: float | None) -> Floats:
 
 
 def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> csr_array:
-    """Pattern x knot, sparse: where a document was shown in the mean, and how often, from the second knot on.
+    """Pattern x knot, sparse: where a document was shown, the mean over its impressions, and how often.
 
-    A document of which only a place is known, with no impression, counts as shown once.
+    How often counts from the second knot on. A document of which only a place is known, with no impression, counts as
+    shown once.
     """
     shown = np.maximum(cells.impressions, TINY)
     total = cells.per_pattern(shown)
-    where = cells.per_pattern(shown * np.log(cells.places.position)[cells.place]) / total
+    share = shown / total[cells.pattern]
+    places = csr_array((share, (cells.pattern, cells.place)), shape=(cells.patterns, len(cells.places)))
+    where = places @ hats(np.log(cells.places.position), knots[0])
     often = hats(np.log(np.maximum(total, 1)), knots[1])
-    return csr_array(hstack([hats(where, knots[0]), often[:, 1:]]))
+    return csr_array(hstack([where, often[:, 1:]]))
 
 
 def prior_knots(cells: Cells) -> tuple[Floats, Floats]:

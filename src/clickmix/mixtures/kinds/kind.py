@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from clickmix.registry import Family
 from clickmix.types import Floats
@@ -15,6 +15,8 @@ from clickmix.types import Floats
 if TYPE_CHECKING:
     from clickmix.groups.observations import Observations
     from clickmix.groups.places import Place
+    from clickmix.mixtures.hierarchical.cells import Cells
+    from clickmix.mixtures.hierarchical.problem import Model
     from clickmix.mixtures.mixture import Mixture
 
 GRADES = (2, 3, 4, 5, 6, 7)
@@ -69,6 +71,14 @@ class MixtureKind(Protocol):
 
     def given(self, grades: int) -> MixtureKind:
         """The same kind once the number of grades is known."""
+
+
+@runtime_checkable
+class WholeLogKind(MixtureKind, Protocol):
+    """A kind of mixture that fits one model to the whole log, and groups only where clicks say nothing."""
+
+    def fit_log(self, cells: Cells) -> Model:
+        """Fit the log."""
 
 
 MIXTURES: Family[MixtureKind] = Family("mixture", "clickmix.mixtures.kinds", first="auto")
