@@ -24,7 +24,7 @@ LINKS: tuple[Link, Link] = ("examination", "odds")
 CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, must gain
 WORTH = 0.01  # of what two grades gain over one rate per place, that more grades or appeal must gain
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
-EXTREME = 0.08  # of the queries, at either end of a difference between two models, that do not count
+EXTREME = 0.08  # of the queries, at either end of a difference between two models, that count for half of it at most
 SURE = 2.0  # standard errors of a difference between two models that settle it
 COMPARED = 1.0  # log-likelihood that a round must bring, of models that are only compared
 MOST_GRADES = 7
@@ -90,21 +90,24 @@ class _Search:
             price += self.worth + CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else CLEAR
         return price
 
-    def differences(self, one: _Candidate, other: _Candidate) -> Floats:
-        """Per query, without the most extreme per impression: robots in some queries choose no model for the others."""
+    def most(self, one: _Candidate, other: _Candidate) -> Floats:
+        """Differences of scores per query, without those that are most extreme per impression."""
         differences = one.scores - other.scores
         order = np.argsort(differences / self.shown, kind="stable")
         off = int(EXTREME * len(order))
         return differences[order[off : len(order) - off]]
 
     def gain(self, one: _Candidate, other: _Candidate) -> float:
-        """By how much one model predicts held-out clicks better than another."""
-        return float(self.differences(one, other).sum())
+        """By how much one model predicts held-out clicks better than another: half of it by most queries.
+
+        Where queries or documents differ as the effects say, the most extreme queries have about half of the gain.
+        Robots in some queries have all of it, and choose no model for the others.
+        """
+        return min(float((one.scores - other.scores).sum()), 2 * float(self.most(one, other).sum()))
 
     def error(self, one: _Candidate, other: _Candidate) -> float:
-        """The standard error of a gain."""
-        differences = self.differences(one, other)
-        return float(differences.std() * np.sqrt(len(differences)))
+        """About the standard error of a gain."""
+        return float(self.most(one, other).std()) * len(self.shown) ** 0.5
 
     def lead(self, one: _Candidate, other: _Candidate) -> float:
         """What one model gains over another, beyond the difference of their prices."""
