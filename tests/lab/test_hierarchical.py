@@ -243,12 +243,15 @@ DEGENERATE = {
 
 
 @pytest.mark.parametrize("name", DEGENERATE)
-def test_a_degenerate_log_has_labels_between_0_and_1(name: str) -> None:
+def test_a_degenerate_log_has_labels_between_0_and_1_and_a_state_that_says_why(name: str) -> None:
     cells, entry = cells_of(DEGENERATE[name])
     model = choose(cells, rng=np.random.default_rng(0))
     relevance = label(model, cells).relevance[entry]
     assert np.isfinite(relevance).all()
     assert ((relevance >= 0) & (relevance <= 1)).all()
+    states = {"no clicks": "no clicks", "all clicked": "every impression clicked"}
+    one_rate = "one rate explains the clicks"
+    assert model.state == states.get(name, "fitted" if name == "one place" else one_rate)
 
 
 def test_the_fit_finds_the_truth_of_a_clean_log() -> None:

@@ -87,12 +87,6 @@ class Held:
         """All of the log."""
         return self.whole[0]
 
-    @property
-    def one_rate(self) -> float:
-        """What the score would be if all documents of a place were clicked at one rate."""
-        clicks, shown = (self.cells.per_place(part) for part in (self.cells.clicks, self.cells.impressions))
-        return float((xlogy(clicks, clicks / shown) + xlog1py(shown - clicks, -clicks / shown)).sum())
-
     def score(self, model: Model, look: Look) -> Floats:
         """How well each half predicts the other: log-likelihood per query."""
         wide = look.wider()
@@ -106,6 +100,12 @@ class Held:
             logs = highest.ravel() + np.log((weight * np.exp(gained - highest)).sum(axis=(1, 2)))
             score += np.bincount(self.query, logs, self.cells.queries)
         return score
+
+
+def one_rate_value(cells: Cells) -> float:
+    """The log-likelihood if all documents of a place were clicked at one rate."""
+    clicks, shown = (cells.per_place(part) for part in (cells.clicks, cells.impressions))
+    return float((xlogy(clicks, clicks / shown) + xlog1py(shown - clicks, -clicks / shown)).sum())
 
 
 def _totals(problem: Problem, seen: Expected, entries: Ints) -> Floats:
