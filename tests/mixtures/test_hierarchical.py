@@ -15,8 +15,9 @@ import pytest
 from scipy.special import betaln, expit
 
 import clickmix as cm
+from cell_places import cell_places
 from clickmix.counts.counts import Counts
-from clickmix.mixtures.hierarchical import Cells, Effects, Places, choose, fit, join_places, label, predict
+from clickmix.mixtures.hierarchical import Cells, Effects, Places, choose, fit, label, predict
 from clickmix.mixtures.hierarchical.climb import climb, expected, first_models
 from clickmix.mixtures.hierarchical.fit import first, with_effects, with_grades
 from clickmix.mixtures.hierarchical.nodes import Nodes
@@ -35,15 +36,6 @@ EFFECTS = [
 RATES = np.array([[0.4, 0.1, 0.05, 0.03], [0.95, 0.5, 0.3, 0.2]])
 
 
-def places_of_cells(log: dict[str, np.ndarray]) -> tuple[Places, np.ndarray]:
-    """The places of a log's cells, small ones joined, and the place of each cell."""
-    keys, cell, sizes = np.unique(
-        np.stack([log["context"], log["position"]]), axis=1, return_inverse=True, return_counts=True
-    )
-    places, joined = join_places(keys[1], keys[0], sizes)
-    return places, joined[cell.ravel()]
-
-
 def log_of(seed: int, *, queries: int = 40, contexts: int = 1, shown: int = 30) -> dict[str, np.ndarray]:
     """A log of four positions, documents at one or two of them."""
     rng = np.random.default_rng(seed)
@@ -59,7 +51,7 @@ def log_of(seed: int, *, queries: int = 40, contexts: int = 1, shown: int = 30) 
 
 
 def cells_of(log: dict[str, np.ndarray]) -> tuple[Cells, np.ndarray]:
-    places, place = places_of_cells(log)
+    places, place = cell_places(log["position"], log["context"])
     queries = int(log["query"].max()) + 1
     return Cells.of_documents(places, log["query"], log["document"], place, log["n"], log["c"], queries=queries)
 
@@ -222,7 +214,7 @@ def test_intervals_hold_the_label() -> None:
 def test_a_document_without_impressions_is_predicted_from_its_prior() -> None:
     log = log_of(9)
     log["n"][0], log["c"][0] = 0, 0
-    places, place = places_of_cells(log)
+    places, place = cell_places(log["position"], log["context"])
     cells, entry = Cells.of_documents(places, log["query"], log["document"], place, log["n"], log["c"], queries=40)
     model = fit(cells)[0]
     p = predict(model, cells, entry[:1], place[:1], np.zeros(1), np.zeros(1))
@@ -252,12 +244,15 @@ DEGENERATE = {
 
 
 @pytest.mark.parametrize("name", DEGENERATE)
-def test_a_degenerate_log_has_labels_between_0_and_1(name: str) -> None:
+def test_a_degenerate_log_has_labels_between_0_and_1_and_a_state_that_says_why(name: str) -> None:
     cells, entry = cells_of(DEGENERATE[name])
     model = choose(cells, rng=np.random.default_rng(0))
     relevance = label(model, cells).relevance[entry]
     assert np.isfinite(relevance).all()
     assert ((relevance >= 0) & (relevance <= 1)).all()
+    states = {"no clicks": "no clicks", "all clicked": "every impression clicked"}
+    one_rate = "one rate explains the clicks"
+    assert model.state == states.get(name, "fitted" if name == "one place" else one_rate)
 
 
 def test_the_fit_finds_the_truth_of_a_clean_log() -> None:

@@ -17,7 +17,6 @@ from clickmix.groups.sample import read_queries
 from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
 from clickmix.mixtures.hierarchical.climb import expected
-from clickmix.mixtures.hierarchical.held import one_rate_value
 from clickmix.mixtures.hierarchical.label import looks
 from clickmix.mixtures.hierarchical.spread import hats
 from clickmix.mixtures.kinds.kind import WholeLogKind
@@ -25,7 +24,6 @@ from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import SEPARATED_FROM, Mixture, Verdict, left_over
 from clickmix.types import Floats, Ints
 
-LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the number of documents: BIC, two parameters
 LEAST_PRIOR = 1e-13
 MOST_IMPRESSIONS = 10**9  # of a cell: numpy deals out fewer
 
@@ -35,9 +33,6 @@ def fit_whole_log(kind: WholeLogKind, counts: Counts, histogram: Histogram) -> t
 
     None where nothing can be learned from the clicks: nobody clicked, everybody did, or one rate explains it all.
     """
-    clicks, shown = histogram.total(histogram.clicks).sum(), histogram.total(histogram.impressions).sum()
-    if clicks in (0, shown):
-        return None
     places, joined = joined_places(histogram)
     rows = read_queries(counts, histogram)
     most = int(rows.impressions.max())
@@ -50,9 +45,9 @@ def fit_whole_log(kind: WholeLogKind, counts: Counts, histogram: Histogram) -> t
         places, rows.query, rows.document, joined[rows.place], rows.impressions, rows.clicks, queries=rows.queries
     )[0].in_order()
     model = kind.fit_log(cells)
-    problem, seen = expected(model, cells)
-    if 2 * (seen.value - one_rate_value(cells)) < LEAST_GAIN * np.log(cells.documents.sum()):
+    if model.state not in ("fitted", "still climbing"):
         return None
+    problem, seen = expected(model, cells)
     grades = np.asarray(sum(weight * posterior for weight, posterior in looks(problem, seen)))
     return LogModel.of(model, share=rows.share), joined, left_over(grades, cells.documents)[1]
 

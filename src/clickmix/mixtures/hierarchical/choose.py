@@ -14,9 +14,9 @@ from functools import reduce
 import numpy as np
 
 from clickmix.mixtures.hierarchical.cells import Cells
-from clickmix.mixtures.hierarchical.climb import Look, climb
-from clickmix.mixtures.hierarchical.fit import fit
-from clickmix.mixtures.hierarchical.held import Halved, Held
+from clickmix.mixtures.hierarchical.climb import Look, climb, expected
+from clickmix.mixtures.hierarchical.fit import first, fit
+from clickmix.mixtures.hierarchical.held import Halved, Held, one_rate_value
 from clickmix.mixtures.hierarchical.problem import Effects, Link, Model
 from clickmix.types import Floats, Ints
 
@@ -24,7 +24,8 @@ LINKS: tuple[Link, Link] = ("examination", "odds")
 CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, must gain
 WORTH = 0.01  # of what two grades gain over one rate per place, that more grades or appeal must gain
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
-EXTREME = 0.08  # of the queries, at either end of a difference between two models, that do not count
+LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the number of documents: BIC, two parameters
+EXTREME = 0.08  # of the queries, at either end of a difference between two models, that count for half of it at most
 SURE = 2.0  # standard errors of a difference between two models that settle it
 COMPARED = 1.0  # log-likelihood that a round must bring, of models that are only compared
 MOST_GRADES = 7
@@ -68,7 +69,7 @@ class _Search:
         self.shown = np.maximum(np.bincount(cells.query, shown, cells.queries), 1)
         self.look: Look | None = None  # where queries are, if attention differs
         self.plain = self.best = self._add(*fit(held.cells, start=plain, gain=COMPARED))
-        self.worth = max(CLEAR, WORTH * (self.plain.score - held.one_rate))
+        self.worth = max(CLEAR, WORTH * (self.plain.score - one_rate_value(held.cells)))
 
     def _add(self, model: Model, look: Look) -> _Candidate:
         found = _Candidate(model, self.held.score(model, look))
@@ -90,21 +91,26 @@ class _Search:
             price += self.worth + CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else CLEAR
         return price
 
-    def differences(self, one: _Candidate, other: _Candidate) -> Floats:
-        """Per query, without the most extreme per impression: robots in some queries choose no model for the others."""
+    def most(self, one: _Candidate, other: _Candidate) -> Floats:
+        """Differences of scores per query, without those that are most extreme per impression."""
         differences = one.scores - other.scores
         order = np.argsort(differences / self.shown, kind="stable")
         off = int(EXTREME * len(order))
         return differences[order[off : len(order) - off]]
 
     def gain(self, one: _Candidate, other: _Candidate) -> float:
-        """By how much one model predicts held-out clicks better than another."""
-        return float(self.differences(one, other).sum())
+        """By how much one model predicts held-out clicks better than another: half of it by most queries.
+
+        Where queries or documents differ as the effects say, the most extreme queries have about half of the gain.
+        Robots in some queries have all of it, and choose no model for the others.
+        """
+        total = float((one.scores - other.scores).sum())
+        same = one.kind == other.kind and one.model.effects == other.model.effects  # a grade more or less
+        return total if same else min(total, 2 * float(self.most(one, other).sum()))
 
     def error(self, one: _Candidate, other: _Candidate) -> float:
-        """The standard error of a gain."""
-        differences = self.differences(one, other)
-        return float(differences.std() * np.sqrt(len(differences)))
+        """About the standard error of a gain."""
+        return float(self.most(one, other).std() * np.sqrt(len(self.shown)))
 
     def lead(self, one: _Candidate, other: _Candidate) -> float:
         """What one model gains over another, beyond the difference of their prices."""
@@ -179,21 +185,32 @@ class _Search:
         return self.lead(best, other) <= SURE * self.error(best, other) + slack
 
     def settle(self, before: _Search) -> None:
-        """Compare the rivals of a smaller sample again: the link first, then kinds, then a grade more or less."""
+        """Compare the rivals of a smaller sample again: the link first, then kinds, then a grade more or less.
+
+        Grades without attention explain what it would, so that they are settled before it and again after it.
+        """
         first, *rivals = before.rivals()
-        for effects in (first.model.effects, *before.links(first)):
-            self.again(before, effects, first.model.grades)
+        top = self.again(before, first.model.effects, first.model.grades)
+        if not top.model.effects.attention:
+            top = self.step_grades(before, top)
+        for effects in before.links(first):
+            self.again(before, effects, top.model.grades)
         link = self.best.model.effects.attention
         for rival in rivals:
             self.again(before, replace(rival.model.effects, attention=link), rival.model.grades)
         finer = [each for each in self.found.values() if each.model.grades > 2]
-        finest = self.top(finer or [self.plain])
+        if finer and self._near(top := self.top(finer), self.best):
+            self.step_grades(before, top)
+
+    def step_grades(self, before: _Search, top: _Candidate) -> _Candidate:
+        """A grade less as long as that loses nothing, then a grade more as long as it gains."""
         for step in (-1, 1):
-            while finer and 3 <= finest.model.grades + step <= MOST_GRADES:
-                other = self.again(before, finest.model.effects, finest.model.grades + step)
-                if self.gain(other, finest) < step * CLEAR / 2:
+            while top.model.grades > 2 and 3 <= top.model.grades + step <= MOST_GRADES:
+                other = self.again(before, top.model.effects, top.model.grades + step)
+                if self.gain(other, top) < step * CLEAR / 2:
                     break
-                finest = other
+                top = other
+        return top
 
     def again(self, before: _Search, effects: Effects, grades: int) -> _Candidate:
         """A model that a smaller sample did not settle; with more grades, from two on this sample."""
@@ -211,11 +228,17 @@ def name_of(model: Model) -> str:
 def choose(cells: Cells, *, rng: np.random.Generator, halved: Halved | None = None, grades: int | None = None) -> Model:
     """The model that predicts held-out clicks best, chosen on a sample of queries, fitted to all.
 
-    `halved` are the rows of the same log in two halves of its sessions; without them impressions are dealt out.
+    `halved` are the rows of the same log in two halves of its sessions; without them impressions are dealt out. Where
+    clicks tell nothing of grades, the model's `state` says why.
     Where the number of `grades` is given, only effects are chosen.
     """
+    clicks, shown = (cells.per_place(part).sum() for part in (cells.clicks, cells.impressions))
+    if clicks in (0, shown):
+        return replace(first(cells), state="every impression clicked" if clicks else "no clicks")
     fitted = cells.sample(_some(cells, rng, MOST_FITTED))
     plain = fit(fitted)[0]
+    if 2 * (expected(plain, fitted)[1].value - one_rate_value(fitted)) < LEAST_GAIN * np.log(fitted.documents.sum()):
+        return replace(plain, state="one rate explains the clicks")
     search = _Search(_held(cells, rng, halved, MOST_COMPARED), plain)
     search.add_effects()
     if grades is None:
@@ -233,8 +256,9 @@ def choose(cells: Cells, *, rng: np.random.Generator, halved: Halved | None = No
         effects = best.model.effects
         given = [search.compare(best.model, replace(effects, appeal=on), grades) for on in {False, effects.appeal}]
         best, looked = search.top(given), search.looked
-    model = plain if best.kind == (False, False) and best.model.effects == plain.effects else best.model
-    return replace(climb(fitted, model)[0] if model is not plain else plain, chosen=tuple(looked))
+    as_plain = (best.model.grades, best.model.effects) == (2, plain.effects)
+    model = plain if as_plain else climb(fitted, best.model)[0]
+    return replace(model, chosen=tuple(looked), state="fitted" if model.converged else "still climbing")
 
 
 def _held(cells: Cells, rng: np.random.Generator, halved: Halved | None, most: float) -> Held:

@@ -23,6 +23,7 @@ from clickmix.types import Floats
 ROUNDS, STEPS, START_STEPS = 12, 12, 5
 GAIN = 0.3  # of the log-likelihood: what a round must bring to go on
 MEMORY = 8
+CALM = 4  # rounds after which deviations of the walk go only half of the way: some swing to and fro
 ONE_THREAD = 64  # rows of a matrix that LAPACK does not share between threads
 FAR = 20.0  # of the log-likelihood: after a round that brought more, what clicks tell is summed up again
 LOOKS = 2  # at a fitted model before its nodes lie well
@@ -67,7 +68,10 @@ def climb(
         converged = values[-1] - values[0] < gain and number > 0
         if converged:
             break
-        model = replace(model, walk=model.walk.estimated(free, known_to))
+        walk = model.walk.estimated(free, known_to)
+        if number >= CALM:
+            walk = replace(walk, deviation=np.sqrt(walk.deviation * model.walk.deviation))
+        model = replace(model, walk=walk)
         look = look.moved(problem, seen)
     return replace(model, trace=tuple(trace), converged=converged), look
 

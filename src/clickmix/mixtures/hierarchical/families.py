@@ -20,6 +20,7 @@ from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.types import Floats, Ints
 
 MOST_COUNTED = 32  # up to which sums are faster than series
+PIECE = 2**14  # numbers that fit into a fast cache
 HALF_LOG_2_PI = float(np.log(2 * np.pi) / 2)
 MOST_ALIKE = 14.0  # log m beyond which beta-binomial is binomial, and gamma functions lose the digits that differ
 
@@ -81,14 +82,16 @@ class _Counted:
         most = int(count.max(initial=0)) + 1
         keys, self.column = np.unique(place * most + count.astype(np.int64), return_inverse=True)
         self.place, self.count = keys // most, (keys % most).astype(np.float64)
-        self.large = np.flatnonzero(self.count > MOST_COUNTED)
-        small = np.minimum(self.count, MOST_COUNTED).astype(np.int64)
+        self.large, self.small = (
+            np.flatnonzero(part) for part in (self.count > MOST_COUNTED, self.count <= MOST_COUNTED)
+        )
+        at, small = self.place[self.small], self.count[self.small].astype(np.int64)
         highest = np.zeros(places, dtype=np.int64)
-        np.maximum.at(highest, self.place, small)
+        np.maximum.at(highest, at, small)
         start = np.cumsum(highest) - highest
         self.ladder_place = np.repeat(np.arange(places), highest)
         self.ladder = (np.arange(len(self.ladder_place)) - start[self.ladder_place]).astype(np.float64)[:, None]
-        self.top, self.bottom = start[self.place] + small, start[self.place]
+        self.top, self.bottom = start[at] + small, start[at]
 
     def __len__(self) -> int:
         return len(self.place)
@@ -104,11 +107,13 @@ class _Counted:
     def _sums(self, steps: Floats, a: Floats, of_large: Any, exact: Any) -> Floats:
         sums = np.zeros((len(steps), steps.shape[1] + 1, steps.shape[2]))
         np.cumsum(steps, axis=1, out=sums[:, 1:])
-        found = np.take(sums, self.top, axis=1) - np.take(sums, self.bottom, axis=1)
-        if len(self.large):
-            at = self.place[self.large]
-            found[:, self.large] = of_large(a[:, at] + self.count[self.large, None]) - exact(a)[:, at]
-        return np.asarray(found)
+        found = np.empty((len(a), len(self), a.shape[2]))
+        found[:, self.small] = sums[:, self.top] - sums[:, self.bottom]
+        begin = exact(a) if len(self.large) else a
+        for part in np.array_split(self.large, len(self.large) * len(a) * a.shape[2] // PIECE + 1):
+            at = self.place[part]
+            found[:, part] = of_large(a[:, at] + self.count[part, None]) - begin[:, at]
+        return found
 
 
 def _log_gamma(x: Floats) -> Floats:

@@ -87,11 +87,6 @@ class Held:
         """All of the log."""
         return self.whole[0]
 
-    @property
-    def one_rate(self) -> float:
-        """What the score would be if all documents of a place were clicked at one rate."""
-        return one_rate_value(self.cells)
-
     def score(self, model: Model, look: Look) -> Floats:
         """How well each half predicts the other: log-likelihood per query."""
         wide = look.wider()
@@ -107,14 +102,13 @@ class Held:
         return score
 
 
+def one_rate_value(cells: Cells) -> float:
+    """The log-likelihood if all documents of a place were clicked at one rate."""
+    clicks, shown = (cells.per_place(part) for part in (cells.clicks, cells.impressions))
+    return float((xlogy(clicks, clicks / shown) + xlog1py(shown - clicks, -clicks / shown)).sum())
+
+
 def _totals(problem: Problem, seen: Expected, entries: Ints) -> Floats:
     """Document x point x v: the log-likelihood of its pattern in each node; 0 where it was not seen."""
     found = seen.total[problem.nodes.of_entry[np.maximum(entries, 0)]]
     return np.where((entries >= 0)[:, None, None], found, 0.0)
-
-
-def one_rate_value(cells: Cells) -> float:
-    """The log-likelihood of one rate for all documents of a place."""
-    clicks, shown = (cells.per_place(part) for part in (cells.clicks, cells.impressions))
-    rate = np.divide(clicks, shown, out=np.zeros_like(shown), where=shown > 0)
-    return float((xlogy(clicks, rate) + xlog1py(shown - clicks, -rate)).sum())

@@ -24,6 +24,7 @@ from clickmix.mixtures.hierarchical.walk import Walk
 from clickmix.types import Floats
 
 Link = Literal["examination", "odds"]
+State = Literal["fitted", "still climbing", "one rate explains the clicks", "no clicks", "every impression clicked"]
 
 LOWEST_RATE = 1e-12
 LARGEST = 30.0  # logit
@@ -65,6 +66,7 @@ class Model:
     trace: tuple[float, ...] = ()
     converged: bool = False
     chosen: tuple[Any, ...] = ()
+    state: State = "fitted"  # any other: labels say little or nothing
 
     def number(self, name: str) -> float:
         """A parameter of the effects."""
