@@ -136,14 +136,6 @@ BAD = [
     ("clicked", {"clicked": [1, 2]}, "clicked has a value that is neither 0 nor 1", "clicked", "[1, 2]"),
     ("clicked", {"clicked": None}, "clicked and doc_ids have different lengths", "clicked", None),
     ("clicked", {"doc_ids": None}, "doc_ids is not a list; in CSV it is a list in JSON", "doc_ids", None),
-    ("clicked_ids", {"clicked_ids": ["z"]}, "clicked_ids has a value that is not in doc_ids", "clicked_ids", "[z]"),
-    (
-        "clicked_ids",
-        {"doc_ids": ["a", "a"], "clicked_ids": ["a"]},
-        "a clicked document is in doc_ids twice, so clicked_ids does not say which",
-        "clicked_ids",
-        "[a]",
-    ),
     (
         "clicked_positions",
         {"clicked_positions": [0]},
@@ -182,6 +174,26 @@ def test_a_list_that_contradicts_itself(
     counts = cm.count(file, bad_rows="skip")
     assert cells(counts) == [("q", "a", 1, 1, 1), ("q", "b", 2, 1, 0)]
     assert [(r.reason, r.rows) for r in counts.refused] == [(reason, 1)]
+
+
+DECIDED = [
+    (["a", "b"], ["z", "b"], [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)], "clicks on documents that are not in them"),
+    (["a", "b", "a"], ["a"], [("q", "a", 1, 1, 1), ("q", "a", 3, 1, 0), ("q", "b", 2, 1, 0)], "a clicked document"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("documents", "clicked", "expected", "words"), DECIDED)
+def test_odd_clicks_are_decided_and_counted(
+    tmp_path: Path, name: str, documents: list[str], clicked: list[str], expected: list[Any], words: str
+) -> None:
+    table: Table = {"query_id": ["q", "r"], "doc_ids": [documents, ["c"]], "clicked_ids": [clicked, ["c"]]}
+    counts = cm.count(written(tmp_path / name, table))
+    assert cells(counts) == [*expected, ("r", "c", 1, 1, 1)]
+    assert counts.refused == ()
+    (note,) = counts.notes
+    assert str(note).startswith(f"1 lists have {words}")
+    assert cells(cm.count(written(tmp_path / name, table), lists=True)) == cells(counts)
 
 
 @pytest.mark.parametrize("clicked", [[1], [0.5], [{"a": 1}], [[["a"]]], [["x"]]])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
 from clickmix.engines.engine import ENGINES, EngineKind, Table, other_columns, same_columns
+from clickmix.engines.postgres_lists import PostgresLists
 from clickmix.engines.sql import name
 from clickmix.errors import EngineError, InputError, SettingError, hide_secrets
 from clickmix.storage.written import record
@@ -39,6 +40,7 @@ class Postgres:
     """An `Engine`: one connection, which keeps results in temporary tables until it is closed."""
 
     embedded = None
+    list_sql = PostgresLists()
 
     def __init__(self, address: str) -> None:
         try:
@@ -72,6 +74,12 @@ class Postgres:
         return tuple(
             Table(f"table {part}", str(table), self.types(str(table))) for part, table in zip(names, found, strict=True)
         )
+
+    def view(self, statement: str) -> str:
+        """A temporary view of a SELECT in PostgreSQL's own dialect."""
+        view = f"clickmix_{secrets.token_hex(6)}"
+        self._run(f"CREATE TEMP VIEW {view} AS {statement}", translate=False)
+        return view
 
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
         """Compute a result of any size, keep it in a temporary table, and return the table's name."""
@@ -194,9 +202,11 @@ class Postgres:
 
     def _type(self, column: Any) -> str:
         known = self._connection.adapters.types.get(column.type_code)
-        if known is None or known.array_oid == column.type_code:
+        if known is None:
             return "OTHER"
         type = TYPES.get(known.name, known.name.upper())
+        if known.array_oid == column.type_code:
+            return f"{type}[]"
         return f"DECIMAL({column.precision},{column.scale})" if type == "DECIMAL" and column.precision else type
 
     def _run(self, statement: str, *, translate: bool = True) -> Cursor[Any]:
