@@ -48,7 +48,8 @@ def output(printed: dict[str, str], words: str) -> str:
 
 def test_the_log_is_recognised_and_all_of_it_is_used(printed: dict[str, str]) -> None:
     shop = Path(printed["folder"]) / "shop"
-    ((shown, clicks),) = duckdb.sql(f"SELECT count(*), sum(clicked) FROM '{shop}/log.parquet'").fetchall()
+    log = f"SELECT count(*), sum(clicked) FROM '{shop}/log.parquet'"
+    ((shown, clicks),) = duckdb.connect().execute(log).fetchall()
     text = output(printed, "clickmix inspect")
     assert f"A click log, format ubi: {shown:,} impressions and {clicks:,} clicks." in text
 
