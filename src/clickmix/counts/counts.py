@@ -197,8 +197,6 @@ def _scanned(
             f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
         )
     cleaned = _cleaned(log, engine, table, seen)
-    if "unicode" in normalise and any(source.foreign for source in log.sources):
-        raise SettingError("normalise 'unicode': only DuckDB can do that. Leave it out, or give files.")
     if normalise and engine.types(cleaned)["query_id"] == "VARCHAR":
         keys = ["doc_id", "position", *(["list"] if log.roles.lists else map(name, log.roles.context))]
         cleaned = engine.keep(joined_query(cleaned, normalise, keys))

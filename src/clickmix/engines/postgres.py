@@ -34,6 +34,8 @@ TYPES = {
     "uuid": "VARCHAR",
 }
 LONGEST_NAME = 63  # bytes
+# A collation that knows the letters of all alphabets; nearly every server is built with it.
+LETTERS = "und-x-icu"
 
 
 class Postgres:
@@ -55,6 +57,8 @@ class Postgres:
         except psycopg.Error as error:
             raise _unreachable(address, _first_line(error)) from None
         self._close = weakref.finalize(self, self._connection.close)
+        (icu,) = self._ask("SELECT count(*) FROM pg_collation WHERE collname = %s", LETTERS)
+        self._letters = LETTERS if icu else "default"
 
     def tables(self, log: object) -> tuple[Table, ...]:
         """The tables or views of a log, by name, with or without schema."""
@@ -97,7 +101,7 @@ class Postgres:
         import numpy as np  # late, as in `Columns`
 
         with self._asking():
-            cursor = self._connection.execute(translated(query, "postgres").encode())
+            cursor = self._connection.execute(self._translated(query).encode())
             columns = (
                 zip(*cursor.fetchall(), strict=True) if cursor.rowcount else [() for _ in cursor.description or ()]
             )
@@ -211,8 +215,11 @@ class Postgres:
 
     def _run(self, statement: str, *, translate: bool = True) -> Cursor[Any]:
         with self._asking():
-            text = translated(statement, "postgres") if translate else statement
+            text = self._translated(statement) if translate else statement
             return self._connection.execute(text.encode())
+
+    def _translated(self, statement: str) -> str:
+        return translated(statement, "postgres", letters=self._letters)
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
