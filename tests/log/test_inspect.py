@@ -86,3 +86,14 @@ def test_labels_a_histogram_and_features(folder: Path) -> None:
     )
     (folder / "train.txt").write_text("2 qid:1 1:0.5 2:0.1\n")
     assert run("inspect", "train.txt").output.startswith("train.txt: features and grades in LETOR's format.")
+
+
+@pytest.mark.parametrize("layout", ["rows", "lists"])
+def test_documents_that_are_twice_in_a_list_are_counted(tmp_path: Path, layout: str) -> None:
+    tables: dict[str, Table] = {
+        "rows": {"session_id": [1, 1, 1, 2, 2], "query_id": ["q"] * 5, "doc_id": ["a", "b", "a", "a", "b"],
+                 "position": [1, 2, 3, 1, 2], "clicked": [1, 0, 0, 0, 0]},
+        "lists": {"query_id": ["q", "q"], "doc_ids": [["a", "b", "a"], ["a", "b"]], "clicked": [[1, 0, 0], [0, 0]]},
+    }  # fmt: skip
+    output = run("inspect", str(write(tmp_path / "log.parquet", tables[layout]))).output
+    assert "1 times a document is in a list again: each place counts as shown.\n" in output

@@ -138,10 +138,10 @@ BAD = [
     ("clicked", {"doc_ids": None}, "doc_ids is not a list; in CSV it is a list in JSON", "doc_ids", None),
     (
         "clicked_positions",
-        {"clicked_positions": [0]},
+        {"clicked_positions": [3]},
         "clicked_positions has a value that is not in the list's positions",
         "clicked_positions",
-        "[0]",
+        "[3]",
     ),
     ("clicked", {"doc_ids": [None, "b"]}, "a place without a document was clicked", "clicked", "[1, 0]"),
     (
@@ -227,3 +227,12 @@ def test_missing_columns_of_lists_are_told_together(tmp_path: Path) -> None:
         "use --columns query_id=term,doc_ids=results,clicked=click (in Python columns={'query_id': 'term', 'doc_ids': "
         "'results', 'clicked': 'click'})."
     )
+
+
+@pytest.mark.parametrize(
+    "change", [{"positions": [[0, 1]], "clicked": [[1, 0]]}, {"clicked_positions": [[0]]}], ids=["positions", "clicked"]
+)
+def test_positions_from_0_get_a_hint(tmp_path: Path, change: Table) -> None:
+    file = write(tmp_path / "log.parquet", {"query_id": ["q"], "doc_ids": [["a", "b"]], **change})
+    with pytest.raises(cm.InputError, match="If positions count from 0, add 1 to all of them"):
+        cm.count(file)

@@ -106,6 +106,8 @@ def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, gi
     say(f"{seen.queries:,} queries with {seen.documents:,} documents, {seen.moving:.0%} of them at several places.")
     if seen.sessions is not None:
         say(f"{seen.sessions:,} sessions or lists.")
+    if seen.twice:
+        say(f"{seen.twice:,} times a document is in a list again: each place counts as shown.")
     if seen.first:
         say("First impressions: query, document, position, clicked")
     for row in seen.first:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -77,7 +78,7 @@ def refusal(refused: Sequence[Refused]) -> InputError:
 
 def _hint(first: Refused) -> str:
     text = (first.examples[0].text or "").strip()
-    if first.reason.startswith("position") and text == "0":
+    if first.reason.startswith(("position", "clicked_positions")) and re.match(r"[\[{]?0\b(?!\.)", text):
         return " If positions count from 0, add 1 to all of them."
     if first.reason.startswith("clicked") and text.lower() in FOREIGN_FLAGS:
         return f" {text!r} may mean yes or no: write 1 for a click and 0 for none, or true and false."
