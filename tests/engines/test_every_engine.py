@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import clickmix as cm
+from clickmix.counts.spelling import spelled_alike
 from clickmix.engines.choose import choose_engine
 from clickmix.engines.engine import ENGINES
 from clickmix.groups import sample as groups
@@ -206,6 +207,32 @@ def test_context_and_other_names(load: Load, tmp_path: Path) -> None:
     assert_same_labels(
         cm.debias(name, engine=engine, **settings), cm.debias(write(tmp_path / "log.parquet", table), **settings)
     )
+
+
+# One query in capitals of two alphabets, with blanks of three kinds, and an accent of its own.
+SPELLINGS: Table = {
+    "query_id": [
+        "\u00c9t\u00e9 \u0414\u0410",
+        "\u00e9t\u00e9\u00a0\u0434\u0430",
+        " E\u0301TE\u0301\t\u3000\u0434\u0430",
+        "red",
+        "Red",
+        "Red",
+    ],
+    "doc_id": ["d"] * 6,
+    "position": [1] * 6,
+    "clicked": [1, 0, 1, 0, 1, 0],
+}
+
+
+def test_spellings_are_joined_and_reported_alike(load: Load, tmp_path: Path) -> None:
+    name, engine = load(SPELLINGS)
+    file = write(tmp_path / "log.parquet", SPELLINGS)
+    for normalise in ("case,space,unicode", "case", "space", "unicode"):
+        assert cells(cm.count(name, engine=engine, normalise=normalise)) == cells(cm.count(file, normalise=normalise))
+    assert len(cells(cm.count(file, normalise="case,space,unicode"))) == 2
+    counts = cm.count(name, engine=engine)
+    assert spelled_alike(counts.engine, counts.table).startswith("5 queries become 2 if case, blanks and Unicode")
 
 
 BAD: Table = {

@@ -34,8 +34,8 @@ class Toy:
     embedded, tables, keep, forget, fetch, rows, take = map(
         passed_on, ("embedded", "tables", "keep", "forget", "fetch", "rows", "take")
     )
-    types, frame_like, check_target, write, close = map(
-        passed_on, ("types", "frame_like", "check_target", "write", "close")
+    types, frame_like, check_target, write, close, list_sql, view = map(
+        passed_on, ("types", "frame_like", "check_target", "write", "close", "list_sql", "view")
     )
 
 

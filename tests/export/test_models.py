@@ -366,3 +366,40 @@ def test_the_same_ranker_gives_the_same_bytes(ranker: tuple[Path, Any, bool], tm
 def test_every_target_of_rankers_is_tested_here() -> None:
     takers = {member.name for member in EXPORTS if EXPORTS.make(member.name).takes == "ranker"}
     assert takers == {*EVALUATORS, "lightgbm", "onnx"}
+
+
+ELAND = Path(__file__).parents[1] / "golden" / "eland-9.2"
+
+
+def test_elands_serializer_writes_the_same_trees(tmp_path: Path) -> None:
+    """eland needs pandas before 3, so what it wrote is on file, with the program that made it.
+
+    A split without missing values in training has no side for them in eland; LightGBM and clickmix read 0.
+    """
+    found = exported(ELAND / "ranker", "elasticsearch", tmp_path / "model.json")["trained_model"]["ensemble"]
+    expected = json.loads((ELAND / "definition.json").read_text(encoding="utf-8"))["trained_model"]["ensemble"]
+    assert {key: found[key] for key in expected if key != "trained_models"} == {
+        key: value for key, value in expected.items() if key != "trained_models"
+    }
+    (text,) = (ELAND / "ranker").glob("model.*.txt")
+    dump = lightgbm.Booster(model_file=str(text)).dump_model()["tree_info"]
+    splits = 0
+
+    def compare(ours: list[Any], theirs: list[Any], one: int, other: int, node: dict[str, Any]) -> int:
+        mine, eland = ours[one], theirs[other]
+        if "leaf_value" in eland:
+            assert mine["leaf_value"] == eland["leaf_value"] == node["leaf_value"]
+            return 0
+        keys = ("decision_type", "split_feature", "threshold")
+        assert [mine[key] for key in keys] == [eland[key] for key in keys]
+        told = node["missing_type"] == "NaN"
+        assert mine["default_left"] == (eland["default_left"] if told else node["threshold"] >= 0)
+        return 1 + sum(
+            compare(ours, theirs, mine[f"{side}_child"], eland[f"{side}_child"], node[f"{side}_child"])
+            for side in ("left", "right")
+        )
+
+    for mine, eland, tree in zip(found["trained_models"], expected["trained_models"], dump, strict=True):
+        ours, theirs = (member["tree"]["tree_structure"] for member in (mine, eland))
+        splits += compare(ours, theirs, 0, 0, tree["tree_structure"])
+    assert splits > 40

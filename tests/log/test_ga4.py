@@ -157,6 +157,35 @@ def test_the_statement_for_bigquery_is_bigquerys_sql() -> None:
     assert "`p.analytics_9.events_*`" in done.output
 
 
+def in_bigquery(events: list[Any]) -> list[tuple[Any, ...]]:
+    """The impressions that the statement for BigQuery finds, run by DuckDB; the query, document, position, clicked."""
+    import duckdb
+    import sqlglot
+
+    from clickmix.export.statements import ga4_statement
+
+    statement = ga4_statement("bigquery", table="events")
+    assert " AS it WITH OFFSET AS o" in statement
+    # BigQuery's offset is from 0, the ordinality that sqlglot makes of it is from 1.
+    translated = sqlglot.transpile(statement, read="bigquery", write="duckdb")[0].replace(
+        "o AS place", "o - 1 AS place"
+    )
+    named = [{**each, "items": [{**shown, "item_list_name": None} for shown in each["items"]]} for each in events]
+    table = pa.Table.from_pylist([{**each, "batch_event_index": 0} for each in named])
+    with duckdb.connect() as connection:
+        connection.register("events", table)
+        return connection.execute(f"SELECT query_id, doc_id, position, clicked FROM ({translated})").fetchall()
+
+
+@pytest.mark.parametrize("events", [EVENTS, *(case[1] for case in ODD)], ids=["usual", *(case[0] for case in ODD)])
+def test_the_statement_for_bigquery_finds_what_the_layout_finds(tmp_path: Path, events: list[Any]) -> None:
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for *key, clicked in in_bigquery(events):
+        found.setdefault(tuple(key), []).append(clicked)
+    counted = [(*key, len(clicked), sum(clicked)) for key, clicked in sorted(found.items())]
+    assert counted == cells(cm.count(ndjson(tmp_path / "e.ndjson", events)))
+
+
 def test_lines_that_are_cut_off_are_skipped_and_counted(tmp_path: Path) -> None:
     log = ndjson(tmp_path / "log.ndjson", EVENTS)
     with log.open("a") as file:

@@ -82,7 +82,36 @@ def test_labels_a_histogram_and_features(folder: Path) -> None:
     )
     write(folder / "features.parquet", {"query_id": [1], "doc_id": [1], "feature_1": [0.5], "feature_2": [0.5]})
     assert run("inspect", "features.parquet").output == (
-        "features.parquet: 2 features of documents, for clickmix train and score.\n"
+        "features.parquet: 2 features of documents (feature_1, feature_2), for clickmix train, score and evaluate.\n"
     )
+    (folder / "own.csv").write_text(
+        "query_id,doc_id,bm25_title,price,grade\nred shoes,s1,2.5,,3\nred shoes,s2,1e-3,9,0\n"
+    )
+    assert run("inspect", "own.csv").output == (
+        "own.csv: 2 features of documents, and grades (bm25_title, price), for clickmix train, score and evaluate.\n"
+    )
+    (folder / "scores.csv").write_text("query_id,doc_id,score,rank\nq,d,0.5,1\n")
+    assert run("inspect", "scores.csv").output.startswith("scores.csv: scores and ranks of documents")
     (folder / "train.txt").write_text("2 qid:1 1:0.5 2:0.1\n")
     assert run("inspect", "train.txt").output.startswith("train.txt: features and grades in LETOR's format.")
+
+
+@pytest.mark.parametrize("layout", ["rows", "lists"])
+def test_documents_that_are_twice_in_a_list_are_counted(tmp_path: Path, layout: str) -> None:
+    tables: dict[str, Table] = {
+        "rows": {"session_id": [1, 1, 1, 2, 2], "query_id": ["q"] * 5, "doc_id": ["a", "b", "a", "a", "b"],
+                 "position": [1, 2, 3, 1, 2], "clicked": [1, 0, 0, 0, 0]},
+        "lists": {"query_id": ["q", "q"], "doc_ids": [["a", "b", "a"], ["a", "b"]], "clicked": [[1, 0, 0], [0, 0]]},
+    }  # fmt: skip
+    output = run("inspect", str(write(tmp_path / "log.parquet", tables[layout]))).output
+    assert "1 times a document is in a list again: each place counts as shown.\n" in output
+
+
+def test_pairs_without_a_header_are_refused_with_the_reason(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "qrels.tsv").write_text("1185869\t0\t0\t1\n1185868\t0\t16\t1\n")
+    assert failure(capsys, monkeypatch, "inspect", "qrels.tsv") == (
+        "clickmix: qrels.tsv: the first line (1185869, 0, 0, 1) has no names of columns. Expected a header. Pairs that "
+        "were clicked or judged (as MS MARCO's) are no log: they do not say what was shown and not clicked.\n"
+    )

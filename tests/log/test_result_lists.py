@@ -136,20 +136,12 @@ BAD = [
     ("clicked", {"clicked": [1, 2]}, "clicked has a value that is neither 0 nor 1", "clicked", "[1, 2]"),
     ("clicked", {"clicked": None}, "clicked and doc_ids have different lengths", "clicked", None),
     ("clicked", {"doc_ids": None}, "doc_ids is not a list; in CSV it is a list in JSON", "doc_ids", None),
-    ("clicked_ids", {"clicked_ids": ["z"]}, "clicked_ids has a value that is not in doc_ids", "clicked_ids", "[z]"),
-    (
-        "clicked_ids",
-        {"doc_ids": ["a", "a"], "clicked_ids": ["a"]},
-        "a clicked document is in doc_ids twice, so clicked_ids does not say which",
-        "clicked_ids",
-        "[a]",
-    ),
     (
         "clicked_positions",
-        {"clicked_positions": [0]},
+        {"clicked_positions": [3]},
         "clicked_positions has a value that is not in the list's positions",
         "clicked_positions",
-        "[0]",
+        "[3]",
     ),
     ("clicked", {"doc_ids": [None, "b"]}, "a place without a document was clicked", "clicked", "[1, 0]"),
     (
@@ -184,6 +176,26 @@ def test_a_list_that_contradicts_itself(
     assert [(r.reason, r.rows) for r in counts.refused] == [(reason, 1)]
 
 
+DECIDED = [
+    (["a", "b"], ["z", "b"], [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)], "clicks on documents that are not in them"),
+    (["a", "b", "a"], ["a"], [("q", "a", 1, 1, 1), ("q", "a", 3, 1, 0), ("q", "b", 2, 1, 0)], "a clicked document"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("documents", "clicked", "expected", "words"), DECIDED)
+def test_odd_clicks_are_decided_and_counted(
+    tmp_path: Path, name: str, documents: list[str], clicked: list[str], expected: list[Any], words: str
+) -> None:
+    table: Table = {"query_id": ["q", "r"], "doc_ids": [documents, ["c"]], "clicked_ids": [clicked, ["c"]]}
+    counts = cm.count(written(tmp_path / name, table))
+    assert cells(counts) == [*expected, ("r", "c", 1, 1, 1)]
+    assert counts.refused == ()
+    (note,) = counts.notes
+    assert str(note).startswith(f"1 lists have {words}")
+    assert cells(cm.count(written(tmp_path / name, table), lists=True)) == cells(counts)
+
+
 @pytest.mark.parametrize("clicked", [[1], [0.5], [{"a": 1}], [[["a"]]], [["x"]]])
 def test_clicks_of_other_types_are_refused(tmp_path: Path, clicked: list[Any]) -> None:
     file = write(tmp_path / "log.parquet", {"query_id": ["q"], "doc_ids": [["a"]], "clicked": clicked})
@@ -215,3 +227,12 @@ def test_missing_columns_of_lists_are_told_together(tmp_path: Path) -> None:
         "use --columns query_id=term,doc_ids=results,clicked=click (in Python columns={'query_id': 'term', 'doc_ids': "
         "'results', 'clicked': 'click'})."
     )
+
+
+@pytest.mark.parametrize(
+    "change", [{"positions": [[0, 1]], "clicked": [[1, 0]]}, {"clicked_positions": [[0]]}], ids=["positions", "clicked"]
+)
+def test_positions_from_0_get_a_hint(tmp_path: Path, change: Table) -> None:
+    file = write(tmp_path / "log.parquet", {"query_id": ["q"], "doc_ids": [["a", "b"]], **change})
+    with pytest.raises(cm.InputError, match="If positions count from 0, add 1 to all of them"):
+        cm.count(file)

@@ -257,7 +257,9 @@ def test_filters_by_application_time_and_action(tmp_path: Path) -> None:
 def test_options_of_ubi_need_its_format(tmp_path: Path) -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.count(tmp_path, position_base="0")
-    assert str(caught.value) == "position_base is for ga4, ubi, and the format is auto."
+    assert str(caught.value) == (
+        "position_base is for ga4, ubi, and the format is auto. Say which it is with --format ga4 or ubi."
+    )
 
 
 def test_context_is_a_field_of_events_or_queries(tmp_path: Path) -> None:
@@ -277,3 +279,10 @@ def test_lines_that_are_cut_off_are_skipped_and_counted(tmp_path: Path) -> None:
 def test_a_context_that_cannot_be_a_path_is_no_stack_trace(tmp_path: Path, log: list[Path]) -> None:
     with pytest.raises(cm.InputError, match="cannot be read"):
         cm.count(log, context='a"[')
+
+
+def test_an_option_of_one_layout_names_it(tmp_path: Path) -> None:
+    from clickmix.log.open import choose_layout
+
+    assert choose_layout("auto", page_size=10) == choose_layout("ubi", page_size=10)
+    assert choose_layout("auto", list_name="search") == choose_layout("ga4", list_name="search")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import sys
 from pathlib import Path
 from typing import cast
@@ -90,6 +91,22 @@ def test_evaluate_prints_the_table(folder: Path) -> None:
         "ndcg@10: 9 queries, 0 of them without relevant documents (left out).",
         f"mrr:grade=4: 9 queries, {mrr.without_relevant} of them without relevant documents (left out).",
     ]
+
+
+def test_evaluate_compares_rankers_against_labels(folder: Path) -> None:
+    examples = make_examples(TRAIN, folder / "labels.csv")
+    LambdaMART(trees=1).fit(examples).save(folder / "small")
+    query = examples.query_id[examples.query]
+    means = {
+        name: evaluate(load_ranker(name).score(examples.features), examples.relevance, query, measure="ndcg@5").mean
+        for name in ("small", "ranker")
+    }
+    words = "--features train.parquet --labels labels.csv --metrics ndcg@5"
+    printed = run(f"evaluate --ranker small --ranker ranker {words}").stdout
+    assert re.findall(r"^(small|ranker) +([0-9.]+)", printed, re.MULTILINE) == [
+        (name, f"{mean:.4f}") for name, mean in means.items()
+    ]
+    assert "w/t/l: wins, ties and losses against small." in printed
 
 
 def test_score_writes_a_run_also_without_grades(folder: Path) -> None:
@@ -233,6 +250,10 @@ FAILURES = [
         "words.csv: no label matches a document of the features. Labels have query / document 'q1' / 'd1', 'q1' / 'd2' "
         "(text / text); features have query / document 1 / 1, 1 / 2 (whole number / whole number). Text '7' is not the "
         "whole number 7: make the ids the same type on both sides (Parquet keeps types).",
+    ),
+    (
+        "evaluate --ranker ranker --ranker ./ranker --features test.parquet",
+        "--ranker: the same ranker is given twice. Name each once.",
     ),
     (
         "evaluate --ranker no --features test.parquet",

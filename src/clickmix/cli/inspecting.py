@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickmix.cli.terminal import print_fit, say
+from clickmix.engines.sql import name
 from clickmix.errors import FormatError
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 START = 400  # bytes of a document that show what it is
 MOST_POSITIONS = 20
+MOST_NAMES = 5
+FIRST_ROWS = 1000  # rows that show whether columns hold numbers
+OF_LOGS = {"position", "clicked", "impressions", "clicks", "doc_ids", "relevance", "documents"}
 
 
 def inspect_files(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> None:
@@ -80,13 +84,31 @@ def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout,
         _say_labels(sources, engine)
     elif is_histogram(files) if {"documents", "position"} <= {name.lower() for name in names} else False:
         say(f"{_named(sources)}: a histogram. Fit it: {_command('fit', files, '-o model.json', given)}")
-    elif "feature_1" in names:
-        number = sum(bool(re.fullmatch(r"feature_\d+", name)) for name in names)
-        say(f"{_named(sources)}: {number:,} features of documents, for clickmix train and score.")
+    elif not columns and (told := _scores_or_features(sources, engine)):
+        say(f"{_named(sources)}: {told}")
     else:
         for source in sources:
             say(f"{source}: columns {', '.join(f'{column} ({type})' for column, type in source.types.items())}.")
         _say_log(files, columns=columns, layout=layout, given=given)
+
+
+def _scores_or_features(sources: tuple[Source, ...], engine: Any) -> str:
+    """What a table of numbers per query and document is; nothing if it may be a log."""
+    names = [set(source.types) for source in sources]
+    if not all({"query_id", "doc_id"} < found and not found & OF_LOGS for found in names):
+        return ""
+    if all({"score", "rank"} <= found for found in names):
+        return "scores and ranks of documents, as clickmix score writes them."
+    features = [column for column in sources[0].types if column not in ("query_id", "doc_id", "grade")]
+    # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
+    texts = (f"concat({name(column)}, '')" for column in features)
+    wrong = " OR ".join(f"({text} <> '' AND TRY_CAST({text} AS DOUBLE) IS NULL)" for text in texts)
+    rows = f"SELECT * FROM {sources[0].table()} LIMIT {FIRST_ROWS}"
+    if not features or engine.rows(f"SELECT 1 FROM ({rows}) WHERE {wrong} LIMIT 1"):
+        return ""
+    shown = ", ".join(features[:MOST_NAMES]) + (", ..." if len(features) > MOST_NAMES else "")
+    graded = ", and grades" if "grade" in names[0] else ""
+    return f"{len(features):,} features of documents{graded} ({shown}), for clickmix train, score and evaluate."
 
 
 def _say_labels(sources: tuple[Source, ...], engine: Any) -> None:
@@ -106,6 +128,8 @@ def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, gi
     say(f"{seen.queries:,} queries with {seen.documents:,} documents, {seen.moving:.0%} of them at several places.")
     if seen.sessions is not None:
         say(f"{seen.sessions:,} sessions or lists.")
+    if seen.twice:
+        say(f"{seen.twice:,} times a document is in a list again: each place counts as shown.")
     if seen.first:
         say("First impressions: query, document, position, clicked")
     for row in seen.first:

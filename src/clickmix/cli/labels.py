@@ -293,8 +293,7 @@ def _count(
         say(f"Including earlier counts: {impressions:,} impressions and {clicks:,} clicks.")
     for note in counted.notes:
         say(str(note))
-    foreign = any(source.foreign for source in counted.sources)
-    if not (reading["normalise"] or foreign) and (alike := spelled_alike(counted.engine, counted.table)):
+    if not reading["normalise"] and (alike := spelled_alike(counted.engine, counted.table)):
         say(alike)
     for refused in counted.refused:
         say(f"Skipped bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")

@@ -77,23 +77,38 @@ def train(
 
 
 def evaluate(
-    ranker: Folder,
+    ranker: Annotated[
+        list[Path], typer.Option(help="A folder that `clickmix train` wrote; give several to compare them.")
+    ],
     features: Annotated[Path, typer.Option(help="Features with a column `grade`, in any format that train reads.")],
+    labels: Annotated[
+        Path | None, typer.Option(help="Measure against these labels instead of grades: a relevance is a grade.")
+    ] = None,
     metrics: Annotated[str, typer.Option(help="For instance ndcg@10,mrr,map:grade=2.")] = "ndcg@10",
 ) -> None:
-    """Measure a ranker on judged documents."""
+    """Measure rankers on judged documents; with several, whether they differ from the first."""
     from clickmix.evaluate import Measure, rank, score, tabulate
-    from clickmix.features import open_features
+    from clickmix.features import make_examples, open_features
     from clickmix.rankers import load_ranker
 
     measures = [Measure.parse(word.strip()) for word in metrics.split(",")]
+    if len({folder.resolve() for folder in ranker}) < len(ranker):
+        raise SettingError("--ranker: the same ranker is given twice. Name each once.")
+    results = {}
     with stages() as stage:
         stage("scoring")
-        fitted = load_ranker(ranker)
-        split = open_features(features, graded=True, names=fitted.feature_names)
-        ranking = rank(fitted.score(split.features), split.grade, split.query_id[split.query])
-        scores = [score(ranking, measure=measure) for measure in measures]
-    for line in str(tabulate({ranker.resolve().name: scores})).splitlines():
+        for folder in ranker:
+            fitted = load_ranker(folder)
+            if labels is None:
+                split = open_features(features, graded=True, names=fitted.feature_names)
+                ranking = rank(fitted.score(split.features), split.grade, split.query_id[split.query])
+            else:
+                judged = make_examples(features, labels, names=fitted.feature_names)
+                ranking = rank(fitted.score(judged.features), judged.relevance, judged.query_id[judged.query])
+            named = str(folder) if len(ranker) > 1 else folder.resolve().name
+            results[named] = [score(ranking, measure=measure) for measure in measures]
+    table = tabulate(results, baseline=str(ranker[0]) if len(ranker) > 1 else None)
+    for line in str(table).splitlines():
         say(line)
 
 

@@ -181,9 +181,13 @@ def _scanned(
     try:
         table = _counted(log, engine, skip=skip, progress=progress)
         seen = _look(log, engine, table)
-        refused = _refuse(log, engine, seen, skip=skip)
+        found = _found(log, engine, seen, skip=skip)
     except duckdb.Error as error:
         raise _unscannable(log, engine, error) from None
+    refused = tuple(kind for kind in found if not kind.decided)
+    if refused and not skip:
+        raise refusal(refused)
+    notes = (*log.notes, *(Note(kind.reason, kind.rows) for kind in found if kind.decided))
     if not seen.impressions:
         every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
         raise InputError(f"{log}: the log is empty.{every} Expected one row per impression.")
@@ -193,16 +197,14 @@ def _scanned(
             f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
         )
     cleaned = _cleaned(log, engine, table, seen)
-    if "unicode" in normalise and any(source.foreign for source in log.sources):
-        raise SettingError("normalise 'unicode': only DuckDB can do that. Leave it out, or give files.")
     if normalise and engine.types(cleaned)["query_id"] == "VARCHAR":
         keys = ["doc_id", "position", *(["list"] if log.roles.lists else map(name, log.roles.context))]
         cleaned = engine.keep(joined_query(cleaned, normalise, keys))
     if log.roles.lists:
         table = _added_up(engine, cleaned)
-        return Counts(engine, table, (), refused, log.notes, cleaned, log.sources)
+        return Counts(engine, table, (), refused, notes, cleaned, log.sources)
     contexts = count_contexts(engine, cleaned, {column: name(column) for column in log.roles.context}, most=most)
-    return Counts(engine, cleaned, log.roles.context, refused, log.notes, None, log.sources, contexts)
+    return Counts(engine, cleaned, log.roles.context, refused, notes, None, log.sources, contexts)
 
 
 def _counted(log: OpenedLog, engine: Engine, *, skip: bool, progress: Progress | None) -> str:
@@ -241,9 +243,10 @@ def _added_up(engine: Engine, by_list: str) -> str:
 def _unscannable(log: OpenedLog, engine: Engine, error: duckdb.Error) -> InputError:
     """Why a log could not be read: lines that cannot be split into columns, or the reader's own words."""
     try:
-        refused = find_refused(log.parts, engine) if isinstance(error, duckdb.InvalidInputException) else []
+        found = find_refused(log.parts, engine) if isinstance(error, duckdb.InvalidInputException) else []
     except duckdb.Error as again:
         return unreadable(str(log), again)
+    refused = [kind for kind in found if not kind.decided]
     return refusal(refused) if refused else unreadable(str(log), error)
 
 
@@ -302,15 +305,12 @@ def _scan(log: OpenedLog, *, skip: bool, narrow: bool = False) -> str:
     return f"SELECT {values}, impressions, clicks FROM ({united})"
 
 
-def _refuse(log: OpenedLog, engine: Engine, seen: _Seen, *, skip: bool) -> tuple[Refused, ...]:
-    """If rows were refused, read the log again to name them."""
+def _found(log: OpenedLog, engine: Engine, seen: _Seen, *, skip: bool) -> list[Refused]:
+    """If rows were refused or decided on, read the log again to name them."""
     cut = skip and engine.embedded is not None and any_rejected_line(engine.embedded)
     if not seen.bad and not cut:
-        return ()
-    refused = find_refused(log.parts, engine)
-    if not skip:
-        raise refusal(refused)
-    return tuple(refused)
+        return []
+    return find_refused(log.parts, engine)
 
 
 def _was_whole(log: OpenedLog, engine: Engine, table: str, role: str, stored: str) -> bool:

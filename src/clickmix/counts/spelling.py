@@ -8,10 +8,12 @@ from clickmix.engines.engine import Engine
 from clickmix.engines.sql import listed
 from clickmix.errors import SettingError
 
+# Every blank that Unicode has: what \\s means differs between engines.
+BLANKS = "\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 # What may be ignored, and how SQL does it.
 IGNORED = {
     "case": "lower({})",
-    "space": "trim(regexp_replace({}, '\\s+', ' ', 'g'))",
+    "space": f"trim(regexp_replace({{}}, '[{BLANKS}]+', ' ', 'g'))",
     "unicode": "nfc_normalize({})",
 }
 
@@ -45,7 +47,8 @@ def spelled_alike(engine: Engine, table: str) -> str:
     if engine.types(table)["query_id"] != "VARCHAR":
         return ""
     ((queries, forms),) = engine.rows(
-        f"SELECT count(*), count(DISTINCT {_form(tuple(IGNORED))}) FROM (SELECT DISTINCT query_id FROM {table})"
+        f"SELECT count(*), count(DISTINCT form) FROM (SELECT {_form(checked_normalise(tuple(IGNORED)))} AS form "
+        f"FROM (SELECT DISTINCT query_id FROM {table}))"
     )
     if queries == forms:
         return ""

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 DIALECTS = ("bigquery", "clickhouse", "databricks", "duckdb", "postgres", "redshift", "snowflake", "spark", "trino")
 
 
-def translated(statement: str, dialect: str) -> str:
-    """A statement for an engine to run.
+def translated(statement: str, dialect: str, *, letters: str = "default") -> str:
+    """A statement for an engine to run; `letters` is the collation by which PostgreSQL knows capital letters.
 
     >>> translated("SELECT n / 2 FROM (SELECT 1 AS n)", "postgres")
     'SELECT CAST(n AS DOUBLE PRECISION) / 2 FROM (SELECT 1 AS n) AS part_1'
     """
-    tree = _parsed(statement)
+    tree = _parsed(statement).transform(_composed(dialect))
     if dialect == "postgres":
-        tree = tree.transform(_checked_cast).transform(_bytewise).transform(_computed_once)
+        tree = tree.transform(_checked_cast).transform(_bytewise).transform(_computed_once).transform(_small(letters))
     return str(_named_parts(tree).sql(dialect=dialect))
 
 
@@ -84,6 +84,35 @@ def _bytewise(node: Any) -> Any:
     if type(node) is exp.Cast and node.to.is_type("TEXT", "VARCHAR"):
         return exp.Paren(this=exp.Collate(this=node, expression=exp.to_identifier("C", quoted=True)))
     return node
+
+
+def _small(letters: str) -> Callable[[Any], Any]:
+    """Small letters of every alphabet in PostgreSQL: texts that sort by their bytes only know a to z."""
+    from sqlglot import exp
+
+    def change(node: Any) -> Any:
+        if isinstance(node, exp.Lower) and not isinstance(node.this, exp.Collate):
+            known = exp.Collate(this=exp.paren(node.this.copy()), expression=exp.to_identifier(letters, quoted=True))
+            return exp.Lower(this=known)
+        return node
+
+    return change
+
+
+def _composed(dialect: str) -> Callable[[Any], Any]:
+    """Unicode's composed form (NFC), which PostgreSQL has as a function and Spark in a library that it brings."""
+    from sqlglot import exp
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, exp.Anonymous) or node.name.lower() != "nfc_normalize":
+            return node
+        (text,) = node.expressions
+        if dialect == "postgres":
+            return exp.Normalize(this=text, form=exp.var("NFC"))
+        words = map(exp.Literal.string, ("com.ibm.icu.text.Normalizer", "compose"))
+        return exp.Anonymous(this="java_method", expressions=[*words, text, exp.false()])
+
+    return change
 
 
 def _computed_once(node: Any) -> Any:

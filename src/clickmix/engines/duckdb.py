@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
+from clickmix.engines.duckdb_lists import DuckDBLists
 from clickmix.engines.engine import ENGINES, EngineKind, Table
 from clickmix.engines.sql import checked_text, listed, literal
 from clickmix.errors import SettingError
@@ -92,6 +93,17 @@ class DuckDB:
         ('pages_1', 'pages_2')
         """
         return f"{word}_{next(self._numbers)}"
+
+    @property
+    def list_sql(self) -> DuckDBLists:
+        """DuckDB's lists."""
+        return DuckDBLists()
+
+    def view(self, statement: str) -> str:
+        """A view of a SELECT, under a new name."""
+        view = self.new_name("view")
+        self.run(f"CREATE TEMP VIEW {view} AS {statement}")
+        return view
 
     def tables(self, log: object) -> tuple[Table, ...]:
         """None: the log stage reads files and frames."""

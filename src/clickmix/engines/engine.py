@@ -16,6 +16,7 @@ from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
+    from clickmix.engines.list_sql import ListSql
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,15 @@ class Engine(Protocol):
     @property
     def embedded(self) -> DuckDB | None:
         """The DuckDB in this process that does the work, and reads files and frames; None if it runs elsewhere."""
+        ...
+
+    @property
+    def list_sql(self) -> ListSql:
+        """How the engine writes SQL over list columns."""
+        ...
+
+    def view(self, statement: str) -> str:
+        """A view of a SELECT in the engine's own dialect, until the engine is closed; returns its name."""
         ...
 
     def tables(self, log: object) -> tuple[Table, ...]:

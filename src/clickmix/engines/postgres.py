@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
 from clickmix.engines.engine import ENGINES, EngineKind, Table, other_columns, same_columns
+from clickmix.engines.postgres_lists import PostgresLists
 from clickmix.engines.sql import name
 from clickmix.errors import EngineError, InputError, SettingError, hide_secrets
 from clickmix.storage.written import record
@@ -33,12 +34,15 @@ TYPES = {
     "uuid": "VARCHAR",
 }
 LONGEST_NAME = 63  # bytes
+# A collation that knows the letters of all alphabets; nearly every server is built with it.
+LETTERS = "und-x-icu"
 
 
 class Postgres:
     """An `Engine`: one connection, which keeps results in temporary tables until it is closed."""
 
     embedded = None
+    list_sql = PostgresLists()
 
     def __init__(self, address: str) -> None:
         try:
@@ -53,6 +57,8 @@ class Postgres:
         except psycopg.Error as error:
             raise _unreachable(address, _first_line(error)) from None
         self._close = weakref.finalize(self, self._connection.close)
+        (icu,) = self._ask("SELECT count(*) FROM pg_collation WHERE collname = %s", LETTERS)
+        self._letters = LETTERS if icu else "default"
 
     def tables(self, log: object) -> tuple[Table, ...]:
         """The tables or views of a log, by name, with or without schema."""
@@ -73,6 +79,12 @@ class Postgres:
             Table(f"table {part}", str(table), self.types(str(table))) for part, table in zip(names, found, strict=True)
         )
 
+    def view(self, statement: str) -> str:
+        """A temporary view of a SELECT in PostgreSQL's own dialect."""
+        view = f"clickmix_{secrets.token_hex(6)}"
+        self._run(f"CREATE TEMP VIEW {view} AS {statement}", translate=False)
+        return view
+
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
         """Compute a result of any size, keep it in a temporary table, and return the table's name."""
         table = f"clickmix_{secrets.token_hex(6)}"
@@ -89,7 +101,7 @@ class Postgres:
         import numpy as np  # late, as in `Columns`
 
         with self._asking():
-            cursor = self._connection.execute(translated(query, "postgres").encode())
+            cursor = self._connection.execute(self._translated(query).encode())
             columns = (
                 zip(*cursor.fetchall(), strict=True) if cursor.rowcount else [() for _ in cursor.description or ()]
             )
@@ -207,15 +219,20 @@ class Postgres:
 
     def _type(self, column: Any) -> str:
         known = self._connection.adapters.types.get(column.type_code)
-        if known is None or known.array_oid == column.type_code:
+        if known is None:
             return "OTHER"
         type = TYPES.get(known.name, known.name.upper())
+        if known.array_oid == column.type_code:
+            return f"{type}[]"
         return f"DECIMAL({column.precision},{column.scale})" if type == "DECIMAL" and column.precision else type
 
     def _run(self, statement: str, *, translate: bool = True) -> Cursor[Any]:
         with self._asking():
-            text = translated(statement, "postgres") if translate else statement
+            text = self._translated(statement) if translate else statement
             return self._connection.execute(text.encode())
+
+    def _translated(self, statement: str) -> str:
+        return translated(statement, "postgres", letters=self._letters)
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:

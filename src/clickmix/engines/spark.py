@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
 from clickmix.engines.engine import ENGINES, EngineKind, Table
+from clickmix.engines.spark_lists import SparkLists
 from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
 from clickmix.errors import EngineError, InputError, SettingError
 from clickmix.storage.written import record
@@ -58,6 +59,7 @@ class Spark:
     """An `Engine`: a session, which caches the results it keeps in the cluster until the engine is gone."""
 
     embedded = None
+    list_sql = SparkLists()
 
     def __init__(self, session: object = "spark") -> None:
         self.session: SparkSession = _started(session) if isinstance(session, str) else session
@@ -80,6 +82,11 @@ class Spark:
                 paths = [part for part in shown if part not in tables and _format(part) == format]
                 found.append(self._read(format, paths))
         return tuple(found)
+
+    def view(self, statement: str) -> str:
+        """A view of a SELECT in Spark's own dialect."""
+        with self._asking():
+            return self._view(self.session.sql(statement))
 
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
         """Compute a result of any size, keep it in the cluster, and return the name of its view."""
@@ -302,7 +309,18 @@ def _format(path: str) -> str:
 
 
 def _types(frame: Any) -> dict[str, str]:
-    return {key: TYPES.get(type, type.upper()) for key, type in frame.dtypes}
+    return {key: _duckdb_type(type) for key, type in frame.dtypes}
+
+
+def _duckdb_type(type: str) -> str:
+    """DuckDB's name of a type; what an object holds does not matter.
+
+    >>> [_duckdb_type(type) for type in ("bigint", "array<string>", "array<struct<sku:string>>", "decimal(10,0)")]
+    ['BIGINT', 'VARCHAR[]', 'STRUCT[]', 'DECIMAL(10,0)']
+    """
+    if type.startswith("array<"):
+        return f"{_duckdb_type(type.removeprefix('array<').removesuffix('>'))}[]"
+    return "STRUCT" if type.startswith("struct<") else TYPES.get(type, type.upper())
 
 
 def _numpy_type(type: str) -> str:

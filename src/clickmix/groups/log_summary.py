@@ -37,7 +37,10 @@ class AtPosition:
 
 @dataclass(frozen=True)
 class LogSummary:
-    """A log at a glance; `first` has query, document, position and clicked of its first impressions, if it has any."""
+    """A log at a glance; `first` has query, document, position and clicked of its first impressions, if it has any.
+
+    `twice` counts the documents that are in their list more than once, where the log tells lists apart.
+    """
 
     formats: tuple[str, ...]
     counts: Counts
@@ -45,6 +48,7 @@ class LogSummary:
     documents: int
     moving: float
     sessions: int | None
+    twice: int
     positions: tuple[AtPosition, ...]
     first: tuple[tuple[Any, ...], ...]
 
@@ -70,6 +74,7 @@ def summarise(log: object, *, layout: Layout, columns: Mapping[str, str] | None 
         documents,
         read_moving(counts, histogram),
         _sessions(opened, engine),
+        _twice(opened, engine),
         tuple(seen),
         _first(opened, engine),
     )
@@ -85,6 +90,18 @@ def _sessions(opened: OpenedLog, engine: DuckDB) -> int | None:
         for part in parts
     )
     return sum(int(rows[0][0]) for rows in found)
+
+
+def _twice(opened: OpenedLog, engine: DuckDB) -> int:
+    """How many documents are in a list again, by session and query."""
+    again = 0
+    for part in opened.parts:
+        if part.layout.row_is_impression and part.has("session_id"):
+            query, document, position = key_values(part)
+            keys = f"{name(part.column('session_id'))}, {query}, {document}"
+            rows = f"SELECT count(*) AS n FROM {part.source.table(skip=True)} WHERE {position} >= 1 GROUP BY {keys}"
+            again += int(engine.rows(f"SELECT coalesce(sum(n - 1), 0) FROM ({rows}) WHERE n > 1")[0][0])
+    return again
 
 
 def _first(opened: OpenedLog, engine: DuckDB) -> tuple[tuple[Any, ...], ...]:

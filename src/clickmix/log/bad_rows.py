@@ -20,7 +20,7 @@ from clickmix.log.scan import id_columns, used_columns
 
 
 def find_refused(parts: Sequence[Part], engine: Engine) -> list[Refused]:
-    """Read a log again to say which rows were refused, and why: one row, one reason."""
+    """Read a log again to say which rows were refused or decided on, and why: one row, one reason."""
     found: list[Refused] = []
     for counted in parts:
         part = counted.judged or counted
@@ -54,14 +54,14 @@ def _by_reason(
             )
             for _, where, row, text, _ in mine
         )
-        refused += [Refused(problem.reason, mine[0][4], tuple(examples))] if mine else []
+        refused += [Refused(problem.reason, mine[0][4], tuple(examples), problem.decided)] if mine else []
     return refused
 
 
 def reasons_query(part: Part) -> str:
     """SQL for how many rows are refused, by reason."""
     problems = part.layout.problems(part)
-    reasons = " ".join(f"WHEN {problem.bad} THEN {literal(problem.reason)}" for problem in problems)
+    reasons = " ".join(f"WHEN {p.bad} THEN {literal(p.reason)}" for p in problems if not p.decided)
     return (
         f"SELECT reason, count(*) AS refused FROM (SELECT CASE {reasons} END AS reason FROM {part.source.table()}) "
         "WHERE reason IS NOT NULL GROUP BY reason ORDER BY reason"

@@ -36,9 +36,16 @@ class OpenedLog:
 
 
 def choose_layout(format: str | Layout = "auto", **options: Any) -> Layout:
-    """The layout of that name with its options; a layout is taken as it is."""
+    """The layout of that name with its options; a layout is taken as it is. Options of one layout alone name it."""
     if not isinstance(format, Layout):
-        return LAYOUTS.make(format, **options)
+        given = {key for key, value in options.items() if value is not None}
+        takers = [member.name for member in LAYOUTS if given <= {option.name for option in member.options}]
+        if format == "auto" and given and len(takers) > 1:
+            raise SettingError(
+                f"{min(given)} is for {', '.join(takers)}, and the format is auto. Say which it is with --format "
+                f"{' or '.join(takers)}."
+            )
+        return LAYOUTS.make(takers[0] if format == "auto" and given and takers else format, **options)
     if options:
         raise SettingError(f"{next(iter(options))}: the format is an object that has its settings. Leave it out.")
     return format

@@ -1,7 +1,7 @@
-"""Lists inside columns, by path: `doc_ids`, `results[].sku`, `search.items[].document.id` -> SQL.   layouts
+"""Lists inside columns, by path: `doc_ids`, `results[].sku`, `search.items[].document.id`.   layouts
 
-A list is a SQL list (Parquet, frames) or JSON text (CSV, NDJSON). Its elements are values, or objects in which the path
-names a field.
+A list is a list of the source (Parquet, frames, tables) or JSON text (CSV, NDJSON). Its elements are values, or objects
+in which the path names a field.
 """
 
 from __future__ import annotations
@@ -9,44 +9,35 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from clickmix.engines.sql import literal, name
 from clickmix.log.source import Source, kind_of
 
 PATH = re.compile(r"(?P<before>[^\[\]]+)(?P<each>\[\](?:\.(?P<after>[^\[\]]+))?)?")
 
 
 @dataclass(frozen=True)
-class ListColumn:
-    """A list in each row: the column that holds it, SQL for the list, and whether it is parsed from JSON text."""
+class ListPath:
+    """Where a list is: its column, the fields inside it that lead to the list, and those inside each element."""
 
     column: str
-    sql: str
-    parsed: bool
-    element: str = ""  # the SQL type of its elements, where the source says so
+    inside: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
-def list_column(source: Source, path: str) -> ListColumn | None:
+def list_path(source: Source, path: str) -> ListPath | None:
     """The list that a path names in a source, or None if the source has no such column."""
+    if path in source.types:
+        return ListPath(path)
     match = PATH.fullmatch(path)
-    before = match["before"].split(".") if match and path not in source.types else [path]
-    after = match["after"].split(".") if match and match["after"] and path not in source.types else []
-    column = next(
-        (".".join(before[:n]) for n in range(len(before), 0, -1) if ".".join(before[:n]) in source.types), None
-    )
+    before = match["before"].split(".") if match else [path]
+    starts = (".".join(before[:n]) for n in range(len(before), 0, -1))
+    column = next((start for start in starts if start in source.types), None)
     if column is None:
         return None
-    inside = before[column.count(".") + 1 :]
-    if source.is_text or kind_of(source.types[column]) == "text":
-        value = f"TRY_CAST({name(column)} AS JSON)"
-        value = f"json_extract({value}, {_pointer(inside)})" if inside else value
-        element = f"json_extract_string(e, {_pointer(after)})" if after else "json_extract_string(e, '$')"
-        return ListColumn(column, f"list_transform(TRY_CAST({value} AS JSON[]), lambda e: {element})", True)
-    value = ".".join(name(part) for part in (column, *inside))
-    element = ".".join(["e", *map(name, after)])
-    if after:
-        return ListColumn(column, f"list_transform({value}, lambda e: {element})", False)
-    return ListColumn(column, value, False, "" if inside else source.types[column].removesuffix("[]"))
+    after = match["after"].split(".") if match and match["after"] else []
+    return ListPath(column, tuple(before[column.count(".") + 1 :]), tuple(after))
 
 
-def _pointer(fields: list[str]) -> str:
-    return literal("".join(f"/{field.replace('~', '~0').replace('/', '~1')}" for field in fields))
+def list_kind(source: Source, column: str) -> str:
+    """How a column holds a list: as text (JSON), as a list, or otherwise (inside an object)."""
+    kind = "text" if source.is_text else kind_of(source.types[column])
+    return kind if kind in ("text", "list") else "other"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,11 +17,15 @@ FOREIGN_FLAGS = ("ja", "nein", "oui", "non", "si", "sí", "no", "yes", "y", "n",
 
 @dataclass(frozen=True)
 class Problem:
-    """What can be wrong with one value of a row: SQL that is true for a bad row. No `column`: the whole row."""
+    """What can be wrong with one value of a row: SQL that is true for a bad row. No `column`: the whole row.
+
+    If it is `decided` what becomes of such rows, they are not refused; `reason` says what they have and what is done.
+    """
 
     column: str
     bad: str
     reason: str
+    decided: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,11 +47,12 @@ class Example:
 
 @dataclass(frozen=True)
 class Refused:
-    """The rows refused for one reason: how many, and the first few."""
+    """The rows refused for one reason: how many, and the first few. Rows on which it is `decided` are counted."""
 
     reason: str
     rows: int
     examples: tuple[Example, ...]
+    decided: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ def refusal(refused: Sequence[Refused]) -> InputError:
 
 def _hint(first: Refused) -> str:
     text = (first.examples[0].text or "").strip()
-    if first.reason.startswith("position") and text == "0":
+    if first.reason.startswith(("position", "clicked_positions")) and re.match(r"[\[{]?0\b(?!\.)", text):
         return " If positions count from 0, add 1 to all of them."
     if first.reason.startswith("clicked") and text.lower() in FOREIGN_FLAGS:
         return f" {text!r} may mean yes or no: write 1 for a click and 0 for none, or true and false."
@@ -83,7 +89,7 @@ def merged(found: Iterable[Refused]) -> list[Refused]:
     """One entry per reason."""
     by_reason: dict[str, Refused] = {}
     for refused in found:
-        known = by_reason.setdefault(refused.reason, Refused(refused.reason, 0, ()))
+        known = by_reason.setdefault(refused.reason, replace(refused, rows=0, examples=()))
         examples = (*known.examples, *refused.examples)[:EXAMPLES_PER_REASON]
         by_reason[refused.reason] = replace(known, rows=known.rows + refused.rows, examples=examples)
     return list(by_reason.values())

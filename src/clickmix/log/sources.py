@@ -123,6 +123,12 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
     columns = [column.strip() or f"column{i}" for i, column in enumerate(columns)]
     seen: set[str] = set()
     for column in columns:
+        if column.lower() in seen and column.isdigit():
+            raise InputError(
+                f"{file}: the first line ({', '.join(columns[:6])}) has no names of columns. Expected a header. Pairs "
+                "that were clicked or judged (as MS MARCO's) are no log: they do not say what was shown and not "
+                "clicked."
+            )
         if column.lower() in seen:
             raise InputError(f"{file}: the header has the column {column!r} twice. Rename one of them.")
         seen.add(column.lower())

@@ -30,32 +30,40 @@ OPTIONS = (POSITION_BASE, Option("list_name", "GA4: read only item lists of this
 BIGQUERY = """\
 WITH e AS (
   SELECT event_name, event_timestamp AS ts, IFNULL(batch_event_index, 0) AS batch,
-    CONCAT(user_pseudo_id, '.', (SELECT CAST(value.int_value AS STRING) FROM UNNEST(event_params)
-      WHERE key = 'ga_session_id')) AS session_id,
-    (SELECT value.string_value FROM UNNEST(event_params) WHERE key = 'search_term') AS search_term,
-    IFNULL((SELECT value.string_value FROM UNNEST(event_params) WHERE key = 'page_location'), '') AS page, items
+    CONCAT(user_pseudo_id, '.', (SELECT CAST(p.value.int_value AS STRING) FROM UNNEST(event_params) AS p
+      WHERE p.key = 'ga_session_id')) AS session_id,
+    NULLIF(NULLIF((SELECT p.value.string_value FROM UNNEST(event_params) AS p
+      WHERE p.key = 'search_term'), ''), '(not set)') AS search_term,
+    IFNULL((SELECT p.value.string_value FROM UNNEST(event_params) AS p
+      WHERE p.key = 'page_location'), '') AS page, items
   FROM {table}
   WHERE event_name IN ('view_item_list', 'select_item', 'search', 'view_search_results')
 ), s AS (
-  SELECT v.ts, v.session_id, v.batch, ARRAY_AGG(q.search_term ORDER BY q.ts DESC LIMIT 1)[OFFSET(0)] AS search_term
+  SELECT v.ts, v.session_id, v.batch, q.search_term
   FROM e AS v JOIN e AS q ON q.session_id = v.session_id AND q.page = v.page AND q.ts <= v.ts
-  WHERE v.event_name = 'view_item_list' AND q.search_term IS NOT NULL GROUP BY v.ts, v.session_id, v.batch
+  WHERE v.event_name = 'view_item_list' AND q.search_term IS NOT NULL
+  QUALIFY ROW_NUMBER() OVER (PARTITION BY v.ts, v.session_id, v.batch ORDER BY q.ts DESC, q.search_term DESC) = 1
 ), i AS (
-  SELECT e.event_name, e.ts, e.session_id, e.batch, it.item_id,
+  SELECT e.event_name, e.ts, e.session_id, e.batch, e.page, it.item_id,
     COALESCE(NULLIF(it.item_list_id, '(not set)'), NULLIF(it.item_list_name, '(not set)'), '') AS list_name,
-    COALESCE(SAFE_CAST(it.item_list_index AS INT64), o + {base}) AS idx,
-    FORMAT('%d.%s.%d', e.ts, e.session_id, e.batch) AS list_id
-  FROM e, UNNEST(items) AS it WITH OFFSET AS o WHERE it.item_id IS NOT NULL AND it.item_id <> '(not set)'
+    SAFE_CAST(it.item_list_index AS INT64) AS idx, o AS place,
+    CONCAT(CAST(e.ts AS STRING), '.', e.session_id, '.', CAST(e.batch AS STRING)) AS list_id
+  FROM e, UNNEST(items) AS it WITH OFFSET AS o WHERE it.item_id <> '' AND it.item_id <> '(not set)'
 ), c AS (
-  SELECT DISTINCT v.list_id, v.item_id FROM i AS c JOIN i AS v ON v.session_id = c.session_id
-    AND v.item_id = c.item_id AND v.list_name = c.list_name AND v.ts <= c.ts
-  WHERE c.event_name = 'select_item' AND v.event_name = 'view_item_list'
-  QUALIFY ROW_NUMBER() OVER (PARTITION BY c.session_id, c.item_id, c.list_name, c.ts ORDER BY v.ts DESC) = 1
+  SELECT DISTINCT list_id, item_id, list_name FROM (
+    SELECT v.list_id, v.item_id, v.list_name FROM i AS k JOIN i AS v ON v.session_id = k.session_id
+      AND v.item_id = k.item_id AND v.list_name = k.list_name AND v.ts <= k.ts
+    WHERE k.event_name = 'select_item' AND v.event_name = 'view_item_list'
+    QUALIFY ROW_NUMBER() OVER (PARTITION BY k.session_id, k.item_id, k.list_name, k.ts ORDER BY v.ts DESC) = 1
+  )
 )
-SELECT s.search_term AS query_id, v.item_id AS doc_id, v.idx + 1 - {base} AS position,
-  IF(c.item_id IS NULL, 0, 1) AS clicked, v.list_id AS session_id
-FROM i AS v JOIN s USING (ts, session_id, batch) LEFT JOIN c USING (list_id, item_id)
+SELECT s.search_term AS query_id, v.item_id AS doc_id, COALESCE(v.idx + 1 - {base}, v.place + 1) AS position,
+  IF(c.item_id IS NULL, 0, 1) AS clicked, CONCAT(v.list_id, '.', v.list_name) AS session_id
+FROM i AS v JOIN s ON s.ts = v.ts AND s.session_id = v.session_id AND s.batch = v.batch
+LEFT JOIN c ON c.list_id = v.list_id AND c.item_id = v.item_id AND c.list_name = v.list_name
 WHERE v.event_name = 'view_item_list'
+QUALIFY v.idx IS NOT NULL OR v.list_id = FIRST_VALUE(v.list_id) OVER (
+  PARTITION BY v.session_id, v.page, v.list_name, s.search_term ORDER BY v.ts, v.batch)
 """
 
 

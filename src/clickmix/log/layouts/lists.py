@@ -7,8 +7,8 @@
 | clicked, clicked_ids or clicked_positions | 0 or 1 per document, or the documents, or the positions clicked |
 | positions | optional: the position of each document; without it, the first is at 1 |
 
-A row is one list, so `session_id` is not needed. Contradictions make the whole list a bad row: lists of unequal length,
-clicks on documents that are not in it, and clicked_ids on a document that is in it twice.
+A row is one list, so `session_id` is not needed. Contradictions make the whole list a bad row. Clicks on documents that
+are not in the list are left out, and counted.
 """
 
 from __future__ import annotations
@@ -17,30 +17,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-import duckdb
-
+from clickmix.engines.engine import Table
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
 from clickmix.log.columns import SYNONYMS, check_context, check_present, plain_name
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import Rows
-from clickmix.log.paths_in_columns import ListColumn, list_column
+from clickmix.log.list_columns import CLICKS, ListColumns, list_paths
+from clickmix.log.paths_in_columns import list_kind, list_path
 from clickmix.log.refused import Note, Problem
-from clickmix.log.source import Source, kind_of
+from clickmix.log.source import EngineTable, Source, kind_of
 
 if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
     from clickmix.engines.engine import Engine
 
-CLICKS = ("clicked", "clicked_ids", "clicked_positions")
+TABLE = "\0table"  # stands for the table of the lists in SQL that unfolds them
+KIND = "clickmix_problem"
 
 
 @dataclass(frozen=True)
 class Unfolded(Source):
     """Result lists of another source as rows: query_id, doc_id, position, clicked, session_id and the context."""
 
+    narrow: ClassVar[bool] = True
     base: Source = field(kw_only=True)
-    select: tuple[str, str] = field(kw_only=True)  # SQL before and after the table of the lists
+    select: str = field(kw_only=True)  # SQL with TABLE where the table of the lists goes
     held: Mapping[str, str] = field(kw_only=True)  # types as they are read; `types` are those of the file
 
     def __str__(self) -> str:
@@ -57,7 +59,7 @@ class Unfolded(Source):
 
     def table(self, *, skip: bool = False) -> str:
         """SQL that unfolds the lists."""
-        return self.select[0] + self.base.table(skip=skip) + self.select[1]
+        return f"({self.select.replace(TABLE, self.base.table(skip=skip))})"
 
     def line_by_line(self, engine: DuckDB, view: str, *, used: Sequence[str], ids: Mapping[str, str]) -> Source:
         """The same lists, their lines read one by one."""
@@ -76,7 +78,7 @@ class ResultLists(Rows):
     def recognises(self, source: Source, roles: Roles) -> bool:
         """Whether there is a column doc_ids, or a list where a document is expected."""
         document = roles.column("doc_id")
-        if list_column(source, roles.column("doc_ids")) or kind_of(source.types.get(document, "")) == "list":
+        if list_path(source, roles.column("doc_ids")) or kind_of(source.types.get(document, "")) == "list":
             return True
         return document not in source.types and any(
             kind_of(type) == "list" and plain_name(column) in SYNONYMS["doc_ids"]
@@ -94,63 +96,33 @@ class ResultLists(Rows):
             roles = replace(roles, columns={**roles.columns, "doc_ids": roles.column("doc_id")})
         raw = Part(source, self, roles)
         self._check(raw)
+        lists = ListColumns.of(raw, engine)
+        select = _rows(raw, lists)
         if source.foreign:
-            raise InputError(
-                f"{source}: holds result lists, which only DuckDB unfolds. Make a view with one row per document "
-                "there, or give files."
-            )
-        lists, problems = _lists(raw), self._list_problems(raw)
-        bad = " OR ".join(f"coalesce({problem.bad}, TRUE)" for problem in problems)
-        others = [name(raw.column("query_id")), *map(name, roles.context)]
-        inner = (
-            f"SELECT {listed(f'{other} AS o{i}' for i, other in enumerate(others))}, row_number() OVER () AS list, "
-            f"{bad} AS bad, coalesce({lists['doc_ids'].sql}, [NULL]) AS docs, {self._places(raw)} AS places, "
-            f"{self._flags(raw)} AS flags FROM "
-        )
-        kept = listed(f"o{i}" for i in range(len(others)))
-        rows = f"SELECT {kept}, list, bad, unnest(docs) AS d, unnest(places) AS p, unnest(flags) AS c FROM ({inner}"
-        names = ["query_id", *map(name, roles.context)]
-        before = (
-            f"(SELECT {listed(f'o{i} AS {new}' for i, new in enumerate(names))}, list AS session_id, d AS doc_id, "
-            f"CASE WHEN NOT bad THEN p END AS position, c AS clicked FROM ({rows}"
-        )
-        select = (before, ")) WHERE d IS NOT NULL OR bad)")
-        try:
-            held = engine.types(select[0] + source.table() + select[1])
-        except duckdb.Error as error:
-            columns = ", ".join(f"column {column.column!r}" for column in lists.values())
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{source}, {columns}: cannot be read as result lists: {reason}") from None
-        if kind_of(held["doc_id"]) not in ("text", "integer"):
-            raise InputError(
-                f"{source}, column {lists['doc_ids'].column!r}: found lists of {held['doc_id']}, expected lists of "
-                "text or whole numbers for doc_ids."
-            )
-        types = held | self._file_types(raw)
-        unfolded = Unfolded(types, source.files, source.origin, base=source, select=select, held=held)
-        return Part(unfolded, self, Roles({}, roles.context, roles.lists), judged=raw)
-
-    def _file_types(self, raw: Part) -> dict[str, str]:
-        """The types that ids have in the file, where they are read as text."""
-        types = {"query_id": raw.source.types[raw.column("query_id")]}
-        documents = raw.source.types.get(raw.column("doc_ids"), "")
-        if raw.source.is_text and documents.endswith("[]"):
+            return _in_engine(raw, lists, select, engine)
+        held = engine.types(f"({select.replace(TABLE, source.table())})")
+        # Ids that are read as text may be integers in the file.
+        types = held | {"query_id": source.types[raw.column("query_id")]}
+        documents = source.types.get(raw.column("doc_ids"), "")
+        if source.is_text and documents.endswith("[]"):
             types["doc_id"] = documents.removesuffix("[]")
-        return types
+        unfolded = Unfolded(types, source.files, source.origin, base=source, select=select, held=held)
+        return Part(unfolded, self, Roles({}, roles.context, roles.lists), judged=replace(raw, layout=_Judged(lists)))
 
     def _check(self, raw: Part) -> None:
         """Raise unless there is a query, a list of documents and one column of clicks."""
-        found = _lists(raw)
+        found = list_paths(raw)
         clicks = [role for role in CLICKS if role in found]
         if not clicks or "doc_ids" not in found or not raw.has("query_id"):
-            paths = {role: column.column for role, column in found.items()}
-            known = replace(raw, roles=replace(raw.roles, columns={**raw.roles.columns, **paths}))
+            columns = {role: path.column for role, path in found.items()}
+            known = replace(raw, roles=replace(raw.roles, columns={**raw.roles.columns, **columns}))
             check_present(known, ("query_id", "doc_ids", *(clicks or CLICKS[:1])))
-        for role, column in found.items():
-            if column.element and kind_of(raw.source.types[column.column]) != "list":
+        for role, path in found.items():
+            type = raw.source.types[path.column]
+            if not path.inside and list_kind(raw.source, path.column) == "other" and "JSON" not in type:
                 raise InputError(
-                    f"{raw.source}, column {column.column!r}: found {column.element} values, expected a list for "
-                    f"{role}, because doc_ids is one."
+                    f"{raw.source}, column {path.column!r}: found {type} values, expected a list for {role}, because "
+                    "doc_ids is one."
                 )
         if len(clicks) > 1:
             raise InputError(
@@ -158,105 +130,71 @@ class ResultLists(Rows):
             )
         check_context(raw)
 
-    def _places(self, raw: Part) -> str:
-        """SQL for the positions of the documents."""
-        lists = _lists(raw)
-        if "positions" in lists:
-            return f"TRY_CAST({lists['positions'].sql} AS BIGINT[])"
-        return f"range(1, len({lists['doc_ids'].sql}) + 1)"
 
-    def _flags(self, raw: Part) -> str:
-        """SQL for whether each document was clicked."""
-        lists = _lists(raw)
-        docs = lists["doc_ids"].sql
-        if "clicked_ids" in lists:
-            return f"list_transform({docs}, lambda d: list_contains({_some(lists['clicked_ids'].sql)}, d))"
-        if "clicked_positions" in lists:
-            clicked = _some(f"TRY_CAST({lists['clicked_positions'].sql} AS BIGINT[])")
-            return f"list_transform({self._places(raw)}, lambda p: list_contains({clicked}, p))"
-        return _booleans(lists["clicked"])
+def _rows(raw: Part, lists: ListColumns) -> str:
+    """SQL that unfolds the lists into impressions. A bad list is one row without a document and without a click."""
+    sql = lists.sql
+    others = [sql.name(raw.column("query_id")), *map(sql.name, raw.roles.context)]
+    columns = {"docs": lists.documents, "flags": lists.flags}
+    if lists.own_places:
+        columns["places"] = lists.places
+    kept = [f"o{i}" for i in range(len(others))]
+    numbered = [] if raw.source.foreign else ["list"]
+    judged = listed(
+        [
+            *(f"{other} AS {alias}" for other, alias in zip(others, kept, strict=True)),
+            *(["row_number() OVER () AS list"] if numbered else []),
+            f"{lists.bad} AS bad",
+            f"{lists.odd} AS odd",
+            *(f"{value} AS {alias}" for alias, value in columns.items()),
+        ]
+    )
+    # A list with something to report is followed by a row that cannot be counted, as a bad list is.
+    marked = listed(
+        f"CASE WHEN bad THEN {sql.nothing} WHEN odd THEN {sql.one_more(alias)} ELSE {alias} END AS {alias}"
+        for alias in columns
+    )
+    selected = f"(SELECT {listed([*kept, *numbered])}, {marked} FROM (SELECT {judged} FROM {TABLE}) AS judged)"
+    rows = sql.unfolded(selected, [*kept, *numbered], places=lists.own_places)
+    names = ["query_id", *map(sql.name, raw.roles.context)]
+    renamed = [f"{alias} AS {new}" for alias, new in zip(kept, names, strict=True)]
+    session = ["list AS session_id"] if numbered else []
+    return (
+        f"SELECT {listed([*renamed, *session])}, d AS doc_id, p AS position, c AS clicked FROM ({rows}) AS unfolded "
+        "WHERE d IS NOT NULL OR c IS NULL"
+    )
+
+
+def _in_engine(raw: Part, lists: ListColumns, select: str, engine: Engine) -> Part:
+    """The lists of another engine's table: views of its rows, and of what is wrong with each list."""
+    source, judged = raw.source, _Judged(lists)
+    rows = engine.view(select.replace(TABLE, source.table()))
+    cases = " ".join(f"WHEN {problem.bad} THEN {i}" for i, problem in enumerate(lists.problems()))
+    found = engine.view(f"SELECT *, CASE {cases} END AS {KIND} FROM {source.table()} AS lists")
+    tables = (
+        Table(str(source), rows, engine.types(rows), source.untyped),
+        Table(str(source), found, engine.types(found)),
+    )
+    unfolded, whole = (EngineTable(table.types, of=table) for table in tables)
+    broken = replace(whole, of=replace(whole.of, broken=source.of.broken)) if isinstance(source, EngineTable) else whole
+    roles = Roles({}, raw.roles.context, raw.roles.lists)
+    return Part(unfolded, raw.layout, roles, judged=Part(broken, judged, raw.roles))
+
+
+@dataclass(frozen=True)
+class _Judged(ResultLists):
+    """Lists in which bad ones are looked for: the line, the query, and contradictions within the list."""
+
+    lists: ListColumns
 
     def problems(self, part: Part) -> list[Problem]:
-        """Of a list: the line, the query, and contradictions within the list."""
+        """What can be wrong with a list; another engine has found out already."""
         query = part.column("query_id")
+        problems = self.lists.problems()
+        if part.source.foreign:
+            problems = [replace(problem, bad=f"{KIND} = {i}") for i, problem in enumerate(problems)]
         return [
             *part.source.line_problems({"query_id": query}),
             Problem(query, f"{name(query)} IS NULL", "query_id is missing"),
-            *self._list_problems(part),
-        ]
-
-    def _list_problems(self, part: Part) -> list[Problem]:
-        lists = _lists(part)
-        documents = lists["doc_ids"]
-        docs, column, places = documents.sql, documents.column, self._places(part)
-        problems = [Problem(column, f"{docs} IS NULL", "doc_ids is not a list; in CSV it is a list in JSON")]
-        if documents.parsed:
-            odd = f"list_transform({docs}, lambda d: regexp_matches(d, '{ODD_ELEMENT}', 's'))"
-            reason = "doc_ids has a document that is neither text nor a whole number"
-            problems.append(Problem(column, f"coalesce(list_bool_or({odd}), FALSE)", reason))
-        if "positions" in lists:
-            at = lists["positions"].column
-            differs = f"len({places}) IS DISTINCT FROM len({docs})"
-            bad = f"list_count({places}) <> len({places}) OR coalesce(list_min({places}), 1) < 1"
-            problems.append(Problem(at, differs, "positions and doc_ids have different lengths"))
-            problems.append(Problem(at, bad, "positions has a value that is not a whole number from 1 on"))
-        if "clicked" in lists:
-            at = lists["clicked"].column
-            differs = f"len({lists['clicked'].sql}) IS DISTINCT FROM len({docs})"
-            problems.append(Problem(at, differs, "clicked and doc_ids have different lengths"))
-            problems.append(Problem(at, _not_flags(lists["clicked"]), "clicked has a value that is neither 0 nor 1"))
-            return [*problems, self._click_in_a_hole(part, at)]
-        role = "clicked_ids" if "clicked_ids" in lists else "clicked_positions"
-        among, of = (docs, "doc_ids") if role == "clicked_ids" else (places, "the list's positions")
-        given = lists[role].sql if role == "clicked_ids" else f"TRY_CAST({lists[role].sql} AS BIGINT[])"
-        at, clicked = lists[role].column, _some(given)
-        unreadable = f"{name(at)} IS NOT NULL AND {lists[role].sql} IS NULL"
-        hits = f"len(list_filter({among}, lambda x: list_contains({clicked}, x)))"
-        wanted = f"len(list_distinct({clicked}))"
-        return [
             *problems,
-            Problem(at, unreadable, f"{role} is not a list; in CSV it is a list in JSON"),
-            Problem(at, f"{hits} < {wanted}", f"{role} has a value that is not in {of}"),
-            Problem(at, f"{hits} > {wanted}", f"a clicked document is in doc_ids twice, so {role} does not say which"),
-            self._click_in_a_hole(part, at),
         ]
-
-    def _click_in_a_hole(self, part: Part, column: str) -> Problem:
-        docs = _lists(part)["doc_ids"].sql
-        clicked = f"({docs})[i] IS NULL AND CAST(({self._flags(part)})[i] AS INTEGER) = 1"
-        found = f"list_bool_or(list_transform(range(1, len({docs}) + 1), lambda i: {clicked}))"
-        bad = f"CASE WHEN list_count({docs}) <> len({docs}) THEN coalesce({found}, FALSE) ELSE FALSE END"
-        return Problem(column, bad, "a place without a document was clicked")
-
-
-# Elements of JSON that became text although they are no ids.
-ODD_ELEMENT = r"^(\{.*\}|\[.*\]|true|false|-?[0-9]+[.eE][-+.eE0-9]*)$"
-
-
-def _lists(part: Part) -> dict[str, ListColumn]:
-    """The list columns of a part, by role."""
-    found = {role: list_column(part.source, part.column(role)) for role in ("doc_ids", "positions", *CLICKS)}
-    return {role: column for role, column in found.items() if column is not None}
-
-
-def _some(clicked: str) -> str:
-    """SQL for the clicks of a list; none where the value is missing."""
-    return f"coalesce({clicked}, [])"
-
-
-def _booleans(clicked: ListColumn) -> str:
-    """SQL for a list of clicks: integers and truth values as they are, others as truth values or NULL."""
-    if kind_of(clicked.element) in ("integer", "boolean"):
-        return clicked.sql
-    yes = "CAST(c AS VARCHAR) IN ('1', 'true', '1.0')"
-    no = "CAST(c AS VARCHAR) IN ('0', 'false', '0.0')"
-    return f"list_transform({clicked.sql}, lambda c: CASE WHEN {yes} THEN TRUE WHEN {no} THEN FALSE END)"
-
-
-def _not_flags(clicked: ListColumn) -> str:
-    """SQL for whether a list of clicks has a value that is neither 0 nor 1."""
-    flags = _booleans(clicked)
-    bad = f"list_count({flags}) <> len({flags})"
-    if kind_of(clicked.element) == "integer":
-        bad += f" OR coalesce(list_min({flags}), 0) < 0 OR coalesce(list_max({flags}), 0) > 1"
-    return bad

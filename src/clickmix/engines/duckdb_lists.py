@@ -1,0 +1,88 @@
+"""DuckDB's SQL for list columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clickmix.engines.list_sql import OfElement
+from clickmix.engines.sql import listed, literal, name
+
+
+class DuckDBLists:
+    """`ListSql` of DuckDB: lists, and JSON text."""
+
+    nothing = "[NULL]"
+
+    def name(self, column: str) -> str:
+        """A column's name."""
+        return name(column)
+
+    def at_path(self, column: str, kind: str, inside: Sequence[str], after: Sequence[str]) -> str | None:
+        """Fields of structs, or pointers into JSON."""
+        if kind == "text":
+            value = f"TRY_CAST({name(column)} AS JSON)"
+            value = f"json_extract({value}, {_pointer(inside)})" if inside else value
+            element = f"json_extract_string(e, {_pointer(after) if after else literal('$')})"
+            return f"list_transform(TRY_CAST({value} AS JSON[]), lambda e: {element})"
+        value = ".".join(name(part) for part in (column, *inside))
+        if not after:
+            return value
+        return f"list_transform({value}, lambda e: {'.'.join(['e', *map(name, after)])})"
+
+    def length(self, values: str) -> str:
+        """How many elements a list has."""
+        return f"len({values})"
+
+    def known(self, values: str) -> str:
+        """How many of them are not NULL."""
+        return f"list_count({values})"
+
+    def different(self, values: str) -> str:
+        """How many different ones there are."""
+        return f"list_unique({values})"
+
+    def least(self, values: str) -> str:
+        """The least element."""
+        return f"list_min({values})"
+
+    def most(self, values: str) -> str:
+        """The largest element."""
+        return f"list_max({values})"
+
+    def contains(self, values: str, value: str) -> str:
+        """Whether a value is an element."""
+        return f"list_contains({values}, {value})"
+
+    def place(self, values: str, value: str) -> str:
+        """The first place of a value."""
+        return f"list_position({values}, {value})"
+
+    def at(self, values: str, place: str) -> str:
+        """The element at a place."""
+        return f"list_extract({values}, {place})"
+
+    def each(self, values: str, made: OfElement) -> str:
+        """A list with something made of each element; a place that nobody asks for is not counted."""
+        expression = made("e", "i")
+        return f"list_transform({values}, lambda {'e, i' if made('e', '') != expression else 'e'}: {expression})"
+
+    def whole(self, text: str) -> str:
+        """A text as an integer."""
+        return f"TRY_CAST({text} AS BIGINT)"
+
+    def or_empty(self, values: str) -> str:
+        """The list, empty if it is missing."""
+        return f"coalesce({values}, [])"
+
+    def one_more(self, values: str) -> str:
+        """The list with a NULL behind it."""
+        return f"list_append({values}, NULL)"
+
+    def unfolded(self, table: str, kept: Sequence[str], *, places: bool) -> str:
+        """Lists in the same SELECT are unnested side by side."""
+        place = "unnest(places)" if places else "generate_subscripts(docs, 1)"
+        return f"SELECT {listed(kept)}, unnest(docs) AS d, {place} AS p, unnest(flags) AS c FROM {table}"
+
+
+def _pointer(fields: Sequence[str]) -> str:
+    return literal("".join(f"/{field.replace('~', '~0').replace('/', '~1')}" for field in fields))

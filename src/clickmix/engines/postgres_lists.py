@@ -1,0 +1,101 @@
+"""PostgreSQL's SQL for list columns: arrays, and lists in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clickmix.engines.list_sql import OfElement
+from clickmix.engines.sql import listed, literal, name
+
+# Names that no column of a log has.
+ELEMENT, PLACE = "clickmix_element", "clickmix_place"
+
+
+class PostgresLists:
+    """`ListSql` of PostgreSQL. It has no functions over arrays, but SELECTs over their elements."""
+
+    nothing = "'{NULL}'"
+
+    def name(self, column: str) -> str:
+        """A column's name."""
+        return name(column)
+
+    def at_path(self, column: str, kind: str, inside: Sequence[str], after: Sequence[str]) -> str | None:
+        """An array as it is; a list in json or jsonb as texts. Text that may not be JSON has no safe cast."""
+        if kind == "list" and not inside and not after:
+            return name(column)
+        if kind != "other":
+            return None
+        value = f"(to_jsonb({name(column)}) #> {_path(inside)})"
+        texts = (
+            f"ARRAY(SELECT {ELEMENT} #>> {_path(after)} FROM jsonb_array_elements({value}) WITH ORDINALITY "
+            f"AS elements ({ELEMENT}, {PLACE}) ORDER BY {PLACE})"
+        )
+        return f"CASE WHEN jsonb_typeof({value}) = 'array' THEN {texts} END"
+
+    def length(self, values: str) -> str:
+        """How many elements an array has."""
+        return f"cardinality({values})"
+
+    def known(self, values: str) -> str:
+        """How many of them are not NULL."""
+        return _over(f"count({ELEMENT})", values)
+
+    def different(self, values: str) -> str:
+        """How many different ones there are."""
+        return _over(f"count(DISTINCT {ELEMENT})", values)
+
+    def least(self, values: str) -> str:
+        """The least element."""
+        return _over(f"min({ELEMENT})", values)
+
+    def most(self, values: str) -> str:
+        """The largest element."""
+        return _over(f"max({ELEMENT})", values)
+
+    def contains(self, values: str, value: str) -> str:
+        """Whether a value is an element."""
+        return f"({value} = ANY ({values}))"
+
+    def place(self, values: str, value: str) -> str:
+        """The first place of a value."""
+        return f"array_position({values}, {value})"
+
+    def at(self, values: str, place: str) -> str:
+        """The element at a place."""
+        return f"({values})[{place}]"
+
+    def each(self, values: str, made: OfElement) -> str:
+        """An array with something made of each element."""
+        elements = f"unnest({values}) WITH ORDINALITY AS elements ({ELEMENT}, {PLACE})"
+        return f"ARRAY(SELECT {made(ELEMENT, PLACE)} FROM {elements} ORDER BY {PLACE})"
+
+    def whole(self, text: str) -> str:
+        """A text as an integer."""
+        return f"CASE WHEN {text} ~ '^-?[0-9]{{1,18}}$' THEN CAST({text} AS BIGINT) END"
+
+    def or_empty(self, values: str) -> str:
+        """The array, empty if it is missing."""
+        return f"coalesce({values}, '{{}}')"
+
+    def one_more(self, values: str) -> str:
+        """The array with a NULL behind it."""
+        return f"array_append({values}, NULL)"
+
+    def unfolded(self, table: str, kept: Sequence[str], *, places: bool) -> str:
+        """Arrays are unnested side by side, with their ordinality."""
+        arrays, names = ("docs, flags, places", "d, c, p") if places else ("docs, flags", "d, c")
+        place = "p" if places else PLACE
+        return (
+            f"SELECT {listed(kept)}, d, {place} AS p, c FROM {table} AS lists "
+            f"CROSS JOIN LATERAL unnest({arrays}) WITH ORDINALITY AS elements ({names}, {PLACE})"
+        )
+
+
+def _over(aggregate: str, values: str) -> str:
+    return f"(SELECT {aggregate} FROM unnest({values}) AS elements ({ELEMENT}))"
+
+
+def _path(fields: Sequence[str]) -> str:
+    """Fields as a path of PostgreSQL's operators on JSON."""
+    return f"CAST(ARRAY[{listed(map(literal, fields))}] AS TEXT[])"
