@@ -23,6 +23,7 @@ WALK = [
     "types",
     "registry",
     "storage",
+    "drawn",
     "engines",
     "log",
     "counts",

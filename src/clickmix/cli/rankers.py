@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clickmix.cli.members import given, member_option
 from clickmix.cli.outputs import check_report
-from clickmix.cli.terminal import progress_bar, say, stages
+from clickmix.cli.terminal import progress_bar, say, say_table, stages
 from clickmix.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -44,10 +45,11 @@ def train(
     vali_labels: Annotated[Path | None, typer.Option(help="Labels of those queries; grades are not needed.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page on the features.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
-) -> None:
+) -> dict[str, Any]:
     """Train a ranker on features and labels, joined by query and document."""
     from clickmix.features import make_examples
     from clickmix.rankers import RANKERS, check_folder
+    from clickmix.report.words import several
 
     options = given(given_options)
     name = options.pop("ranker", "lambdamart")
@@ -64,7 +66,8 @@ def train(
     with progress_bar("training") as progress:
         fitted = settings.fit(examples, vali=vali, seed=seed, progress=progress)
     fitted.save(output)
-    say(f"Trained on {examples.queries:,} queries with {len(examples.relevance):,} documents. {examples.left_out}")
+    sizes = f"{several(examples.queries, 'query', 'queries')} with {several(len(examples.relevance), 'document')}"
+    say(f"Trained on {sizes}. {examples.left_out}")
     for remark in fitted.remarks():
         say(remark)
     say(f"Wrote the ranker ({name}) to {output}.")
@@ -74,13 +77,20 @@ def train(
 
         write_page(ranker_page(fitted, examples), report)
         say(f"Report: {report} (open it in a browser)")
+    return {
+        "output": str(output),
+        "ranker": name,
+        "queries": examples.queries,
+        "documents": len(examples.relevance),
+        "remarks": list(fitted.remarks()),
+    }
 
 
 def evaluate(
     ranker: Folder,
     features: Annotated[Path, typer.Option(help="Features with a column `grade`, in any format that train reads.")],
     metrics: Annotated[str, typer.Option(help="For instance ndcg@10,mrr,map:grade=2.")] = "ndcg@10",
-) -> None:
+) -> dict[str, Any]:
     """Measure a ranker on judged documents."""
     from clickmix.evaluate import Measure, rank, score, tabulate
     from clickmix.features import open_features
@@ -93,8 +103,10 @@ def evaluate(
         split = open_features(features, graded=True, names=fitted.feature_names)
         ranking = rank(fitted.score(split.features), split.grade, split.query_id[split.query])
         scores = [score(ranking, measure=measure) for measure in measures]
-    for line in str(tabulate({ranker.resolve().name: scores})).splitlines():
-        say(line)
+    table = tabulate({ranker.resolve().name: scores})
+    say_table(table)
+    results: dict[str, Any] = json.loads(table.json())
+    return results
 
 
 def score(
@@ -107,11 +119,12 @@ def score(
         ),
     ],
     tag: Annotated[str, typer.Option(help="The name of a TREC run, its last column.")] = "clickmix",
-) -> None:
+) -> dict[str, Any]:
     """Rank the documents of a features file: write scores and ranks, or a TREC run."""
     from clickmix.evaluate import write_scores
     from clickmix.features import open_features
     from clickmix.rankers import load_ranker
+    from clickmix.report.words import several
     from clickmix.storage.atomic import check_writable
 
     check_writable(output)
@@ -124,7 +137,8 @@ def score(
         scores = fitted.score(split.features)
         stage("writing")
         write_scores(split.query_id[split.query], split.doc_id, scores, output, tag=tag)
-    say(f"Ranked {split.documents:,} documents of {split.queries:,} queries in {output}.")
+    say(f"Ranked {several(split.documents, 'document')} of {several(split.queries, 'query', 'queries')} in {output}.")
+    return {"output": str(output), "documents": split.documents, "queries": split.queries}
 
 
 def _check_page(report: Path, *read: Path) -> None:

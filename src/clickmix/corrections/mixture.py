@@ -50,6 +50,7 @@ class MixtureCorrection:
     """
 
     saves_model: ClassVar[bool] = True
+    gives_verdict: ClassVar[bool] = True
 
     mixture: str = "auto"
     prior: Prior = "position"

@@ -58,6 +58,13 @@ def open_labels(before: object, engine: Engine) -> Source:
     return old
 
 
+def find_labels(found: object, engine: Engine) -> Source | None:
+    """Labels, if that is what a file or table holds; None for a log."""
+    sources = find_sources(found, engine)
+    names = {column for source in sources for column in source.types}
+    return open_labels(found, engine) if "relevance" in names and "position" not in names else None
+
+
 def _check_rows(old: Source, engine: Engine) -> None:
     """Every row has a query, a document and a relevance; no document appears twice."""
     rows = f"({_keyed(old.table(), relevance=_number(old), more=', CAST(relevance AS VARCHAR) AS found')}) AS before"
@@ -102,7 +109,7 @@ def _joined(labels: Labels, old: Source) -> str:
     """SQL for every document of either side, with its relevance then and now."""
     return (
         f"SELECT coalesce(a.q, b.q) AS q, coalesce(a.d, b.d) AS d, b.r AS old_r, a.r AS new_r, "
-        f"abs(a.r - b.r) AS move FROM ({_keyed(f'({labels.query})')}) AS a "
+        f"abs(a.r - b.r) AS move FROM ({_keyed(f'({labels.sql})')}) AS a "
         f"FULL OUTER JOIN ({_keyed(old.table(), relevance=_number(old))}) AS b ON a.q = b.q AND a.d = b.d"
     )
 

@@ -9,7 +9,6 @@ because each has too few documents, labels reflect position as well as relevance
 
 from __future__ import annotations
 
-import enum
 import functools
 import itertools
 import math
@@ -21,8 +20,10 @@ from scipy.optimize import brentq
 from clickmix.corrections.check import Check
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
+from clickmix.drawn import Drawn
 from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
+from clickmix.judging.judgement import Judgement
 from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import MOST, TARGET, check_target, expected_error
 from clickmix.mixtures.mixture import Verdict
@@ -33,16 +34,8 @@ MOST_GROUPS = 100  # that are asked how much more data they need
 LEAST_DATA = 1e-3  # times the impressions: where the search ends
 
 
-class Judgement(enum.StrEnum):
-    """The verdicts on a log, a closed list."""
-
-    TRUSTWORTHY = "trustworthy"
-    NEEDS_MORE = "needs more data"
-    VIOLATES = "violates the assumptions"
-
-
-@dataclass(frozen=True)
-class LogVerdict:
+@dataclass(frozen=True, repr=False)
+class LogVerdict(Drawn):
     """A judgement with its evidence, one sentence each.
 
     `times` is how many times more data the labels need: None if they need none or it is unknown, infinite if no
@@ -54,6 +47,10 @@ class LogVerdict:
     found: tuple[Check, ...]
     sentences: tuple[str, ...]
     looked: bool = True
+
+    def __repr__(self) -> str:
+        """The judgement and its evidence."""
+        return "\n".join([f"LogVerdict: {self}", *self.sentences])
 
     def __str__(self) -> str:
         """The judgement in a few words, such as `needs 3.4 times more data`."""

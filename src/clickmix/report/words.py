@@ -73,6 +73,15 @@ def label_text(value: float) -> str:
     return f"{value:.2f}"
 
 
+def tenths_text(value: float) -> str:
+    """Write a mean position or an expected number with one decimal.
+
+    >>> tenths_text(1234.56)
+    '1,234.6'
+    """
+    return f"{value:,.1f}"
+
+
 def several(count: int, noun: str, plural: str = "") -> str:
     """Write a count with its noun.
 
@@ -115,5 +124,7 @@ WRITERS: dict[str, Callable[..., str]] = {
     "share": percent,
     "rate": percent,
     "label": label_text,
+    "interval": str,
+    "tenths": tenths_text,
     "number": number_text,
 }

@@ -30,6 +30,7 @@ from clickmix.corrections.mixture_based.model_file import (
     read_model,
 )
 from clickmix.counts.counts import Counts
+from clickmix.drawn import Drawn, Plot, report
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place, nearest, nearest_changes, read_places
@@ -52,7 +53,7 @@ class CellEvidence:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class LabelEvidence:
     """A document's label, its prior, and the evidence of its cells.
 
     `prior_logits` and each cell's `log_ratios` compare every grade above 0 with grade 0.
@@ -70,7 +71,7 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class MixtureFit:
+class MixtureFit(Drawn):
     """A fitted mixture correction: the groups with their mixtures. Labels any counts with the same context columns.
 
     `moving` is the share of documents seen at several places. If it is high, all groups were fitted `jointly`, and
@@ -166,8 +167,20 @@ class MixtureFit:
             )
         return counts
 
-    def explain(self, counts: Counts, query_id: object, doc_id: object) -> Explanation:
-        """Explain a document's label: its prior and the evidence of each of its cells."""
+    def rates(self, place: Place) -> tuple[float, float] | None:
+        """How often people click documents of the lowest and of the highest grade there; None if clicks say nothing."""
+        if len(place.context) != len(self.context):
+            return None  # a cascade's places are known only beside what is above them
+        mixture = self._standing_for(place)[0].mixture
+        return (mixture.rates[0], mixture.rates[-1]) if mixture.informative else None
+
+    def plot(self) -> Plot:
+        """Click rates of relevant and other documents by position, and how much clicks tell: figures of the report."""
+        plot: Plot = report().plot_fit(self)
+        return plot
+
+    def evidence(self, counts: Counts, query_id: object, doc_id: object) -> LabelEvidence:
+        """A document's label in parts: its prior and the evidence of each of its cells."""
         counts = self._in_groups(counts)
         keys = listed(map(name, counts.keys))
         rows = counts.engine.rows(
@@ -183,7 +196,7 @@ class MixtureFit:
             ratios = group.mixture.evidence(grades=self.grades).log_ratios(n, c)
             cells.append(CellEvidence(place.describe(self.context), n, c, tuple(ratios.tolist()), group.verdict(seen)))
             prior, shown = prior + n * np.array(group.prior_logits), shown + n
-        made = Explanation(0.0, tuple((prior / shown).tolist()), tuple(cells))
+        made = LabelEvidence(0.0, tuple((prior / shown).tolist()), tuple(cells))
         logs = np.array([0.0, *made.log_odds])
         posterior = np.exp(logs - np.logaddexp.reduce(logs))
         return replace(made, relevance=float(mean_grade(posterior)))
