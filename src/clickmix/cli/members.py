@@ -74,7 +74,7 @@ def _check_verdict(results: dict[str, Any], worst: str | None) -> None:
         return
     by_name = {judgement.machine_name: judgement for judgement in Judgement}
     if by_name[results["verdict"]].as_bad_as(by_name[worst]):
-        say_error(f"the verdict is {results['verdict']} (--fail-on {worst}). The files are written.")
+        say_error(f"the verdict is {results['verdict']} (--fail-on {worst}).")
         raise typer.Exit(FAILED)
 
 

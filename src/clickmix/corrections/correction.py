@@ -57,7 +57,7 @@ class Described(Protocol):
 class Rated(Protocol):
     """A fit that knows how often people click what is relevant, and what is not. `clickmix explain` asks for it."""
 
-    def rates(self, place: Place) -> tuple[float, float] | None:
+    def usual_rates(self, place: Place) -> tuple[float, float] | None:
         """The click rate of documents that are not relevant, and of relevant ones; None if clicks say nothing there."""
 
 

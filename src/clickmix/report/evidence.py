@@ -1,6 +1,6 @@
 """Evidence: where documents of a query were shown and clicked, and how often is usual there.   counts, fit -> cells
 
-What is usual comes from `fit.rates(place)` (`corrections.correction.Rated`); fits without it have none.
+What is usual comes from `fit.usual_rates(place)` (`corrections.correction.Rated`); fits without it have none.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_cells(counts: Counts, fitted: object, query_id: object, doc_ids: Iterab
         f"WHERE {of_query(query_id)} AND CAST(doc_id AS VARCHAR) IN ({wanted}) ORDER BY {listed(keys)}, 1"
     )
     places = [Place(int(position), tuple(context)) for _, position, *context, _, _ in rows]
-    usual = {place: fitted.rates(place) if isinstance(fitted, Rated) else None for place in set(places)}
+    usual = {place: fitted.usual_rates(place) if isinstance(fitted, Rated) else None for place in set(places)}
     return [
         SeenCell(str(row[0]), place, int(row[-2]), int(row[-1]), usual[place])
         for row, place in zip(rows, places, strict=True)
@@ -53,7 +53,7 @@ def usual_rates(fitted: object, places: Sequence[Place]) -> dict[int, tuple[floa
     """
     if not isinstance(fitted, Rated) or any(place.context for place in places):
         return {}
-    found = ((place.position, fitted.rates(place)) for place in places)
+    found = ((place.position, fitted.usual_rates(place)) for place in places)
     return {at: (float(f"{rates[0]:.4g}"), float(f"{rates[1]:.4g}")) for at, rates in found if rates is not None}
 
 

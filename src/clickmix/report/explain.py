@@ -33,7 +33,7 @@ RESULTS = (
     Column("relevance", "label", title="label"),
     Column("interval", "interval", title="0 to 1", help="The label between 0 and 1, and its 95% interval."),
     Column("place_by_label", "count", title="by label", help="Its place if results were sorted by label.", rank=3),
-    Column("impressions", "count", help="How often it was shown.", rank=1),
+    Column("impressions", "count", title="shown", help="How often it was shown.", rank=1),
     Column("clicks", "count", help="How often it was clicked."),
     Column("if_relevant", "tenths", help="Clicks that a relevant document would have there.", rank=2),
     Column("if_not", "tenths", help="Clicks that a document that is not relevant would have there.", rank=2),
@@ -57,9 +57,9 @@ class Explanation(Drawn):
     >>> counts = cm.Counts.from_arrays(["hats"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
     >>> cm.explain(counts, "hats", "b", correction="none")
     Query 'hats': 2 documents, 200 impressions, 62 clicks.
-    position  document  label  by label  impressions  clicks
-         1.0  a          0.60         1          100      60
-         2.0  b          0.02         2          100       2
+    position  document  label  by label  shown  clicks
+         1.0  a          0.60         1    100      60
+         2.0  b          0.02         2    100       2
     Document 'b': label 0.02.
     Shown 100 times, at position 2; clicked 2 times.
     place       impressions  clicks  click rate
@@ -309,8 +309,8 @@ def _not_there(engine: Engine, what: str, text: object, table: str, where: str, 
     near = near_spellings(engine, f"{what}_id", str(text), table, where, counted=counted)
     advice = f"Did you mean {' or '.join(map(_quoted, near))}?" if near else "Check the spelling."
     noun = "query" if what == "query" else "document"
-    place = "" if what == "query" else " for this query"
-    return InputError(f"{noun} {_quoted(text)}: not there{place}. {advice}")
+    place = "in the log" if what == "query" else "among the documents of this query"
+    return InputError(f"{noun} {_quoted(text)}: not {place}. {advice}")
 
 
 def near_spellings(

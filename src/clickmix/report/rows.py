@@ -11,7 +11,7 @@ from typing import Any, Literal
 from clickmix.report.words import WRITERS
 
 Kind = Literal["text", "sentence", "outcome", "count", "share", "rate", "label", "interval", "tenths", "number"]
-BAR = 21  # letters of an interval drawn in a terminal, from 0 to 1
+BAR = 11  # letters of an interval drawn in a terminal, from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Interval:
     """A label between 0 and 1 and the ends of its interval, drawn as a bar.
 
     >>> str(Interval(0.5, 0.25, 1.0))
-    '·····━━━━━●━━━━━━━━━━'
+    '··━━━●━━━━━'
     """
 
     value: float

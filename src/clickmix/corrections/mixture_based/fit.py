@@ -167,7 +167,7 @@ class MixtureFit(Drawn):
             )
         return counts
 
-    def rates(self, place: Place) -> tuple[float, float] | None:
+    def usual_rates(self, place: Place) -> tuple[float, float] | None:
         """How often people click documents of the lowest and of the highest grade there; None if clicks say nothing."""
         if len(place.context) != len(self.context):
             return None  # a cascade's places are known only beside what is above them
