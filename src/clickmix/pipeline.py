@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from clickmix.corrections.correction import CORRECTIONS, Correction, Fitted, needs_lists
 from clickmix.counts.contexts import MOST_CONTEXTS
@@ -17,7 +17,7 @@ from clickmix.counts.counts import BadRows, Counts, count
 from clickmix.errors import SettingError
 from clickmix.log.open import split_options
 from clickmix.log.paths import are_paths
-from clickmix.types import Progress
+from clickmix.types import AnyFrame, Paths, Progress, Spelling
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
@@ -45,6 +45,40 @@ class Debiased:
     labels: Labels
 
 
+@overload
+def debias(
+    log: Paths | Counts,
+    *,
+    correction: str | Correction = ...,
+    format: str | Layout = ...,
+    context: str | Sequence[str] = ...,
+    max_contexts: int = ...,
+    columns: Mapping[str, str] | None = ...,
+    bad_rows: BadRows = ...,
+    normalise: str | Sequence[Spelling] = ...,
+    memory: str | None = ...,
+    engine: object = ...,
+    **options: Any,
+) -> Labels: ...
+
+
+@overload
+def debias(
+    log: AnyFrame,
+    *,
+    correction: str | Correction = ...,
+    format: str | Layout = ...,
+    context: str | Sequence[str] = ...,
+    max_contexts: int = ...,
+    columns: Mapping[str, str] | None = ...,
+    bad_rows: BadRows = ...,
+    normalise: str | Sequence[Spelling] = ...,
+    memory: str | None = ...,
+    engine: object = ...,
+    **options: Any,
+) -> AnyFrame: ...
+
+
 def debias(
     log: Any,
     *,
@@ -54,7 +88,7 @@ def debias(
     max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
-    normalise: str | Sequence[str] = (),
+    normalise: str | Sequence[Spelling] = (),
     memory: str | None = None,
     engine: object = None,
     **options: Any,
@@ -94,7 +128,7 @@ def _run(
     max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
-    normalise: str | Sequence[str] = (),
+    normalise: str | Sequence[Spelling] = (),
     memory: str | None = None,
     engine: object = None,
     fit: Fitted | None = None,

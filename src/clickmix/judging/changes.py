@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from clickmix.corrections.labels import Labels
+from clickmix.drawn import Drawn
 from clickmix.engines.engine import Engine
 from clickmix.errors import InputError
 from clickmix.log.source import Source, kind_of
@@ -18,8 +19,8 @@ TOLD = 3  # in a sentence each
 FAR = 0.1
 
 
-@dataclass(frozen=True)
-class Moved:
+@dataclass(frozen=True, repr=False)
+class Moved(Drawn):
     """How many documents have labels in both files, only now, or only before; how far labels moved, and which most."""
 
     both: int
@@ -28,6 +29,9 @@ class Moved:
     mean_move: float
     far: int
     furthest: tuple[tuple[str, str, float, float], ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
 
     def sentences(self) -> list[str]:
         """In words."""

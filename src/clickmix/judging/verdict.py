@@ -40,6 +40,11 @@ class LogVerdict(Drawn):
 
     `times` is how many times more data the labels need: None if they need none or it is unknown, infinite if no
     realistic amount would do. `found` are the violations; `looked` says whether the assumptions were checked.
+
+    >>> from clickmix import Counts, MixtureCorrection
+    >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> judge(MixtureCorrection().fit(counts), counts).judgement.machine_name
+    'trustworthy'
     """
 
     judgement: Judgement
@@ -69,6 +74,11 @@ def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = T
     Labels are trustworthy if their expected error is at most `target`, clicks removed at least half of the uncertainty,
     and places have enough documents to be fitted. A violation outweighs all that: then the expected error means
     nothing.
+
+    >>> from clickmix import Counts, MixtureCorrection
+    >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> str(judge(MixtureCorrection().fit(counts), counts))
+    'trustworthy'
     """
     check_target(target)
     fitted = fitted if counts is None else checked(fitted, counts)

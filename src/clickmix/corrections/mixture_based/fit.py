@@ -78,6 +78,11 @@ class MixtureFit(Drawn):
     `log_likelihoods` is the trace; otherwise `shared` says whether neighbours informed each other. `bics` has the BIC
     of every number of grades that was tried. `joint_error` is the expected error of labels from a joint fit. `checks`
     are the results of testing the assumptions on the log.
+
+    >>> from clickmix import Counts, MixtureCorrection
+    >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> MixtureCorrection().fit(counts)
+    MixtureFit(auto mixture, 1 group, 2 grades, expected error 0.000)
     """
 
     mixture: str
@@ -97,7 +102,8 @@ class MixtureFit(Drawn):
     def __repr__(self) -> str:
         """A summary; the whole fit would fill a screen."""
         return (
-            f"MixtureFit({self.mixture} mixture, {len(self.groups)} groups, {self.grades} grades, "
+            f"MixtureFit({self.mixture} mixture, {len(self.groups)} group{'s' * (len(self.groups) != 1)}, "
+            f"{self.grades} grades, "
             f"expected error {self.error:.3f})"
         )
 
