@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -57,7 +58,7 @@ def demo(
     from clickmix.lab.demo import run_demo
 
     with stages() as stage:
-        done = run_demo(output, say=say, stage=stage)
+        done = run_demo(output, say=say, stage=stage, date=datetime.date.today().isoformat())
     say("")
     results = print_fit(done.fit)
     say("")
