@@ -21,6 +21,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 WALK = [
     "errors",
     "types",
+    "wording",
     "registry",
     "storage",
     "drawn",

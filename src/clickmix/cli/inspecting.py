@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clickmix.cli.reading import read_json
 from clickmix.cli.terminal import print_fit, say, say_rows
 from clickmix.errors import FormatError
+from clickmix.wording import several
 
 if TYPE_CHECKING:
     from clickmix.log.layout import Layout
@@ -65,7 +66,6 @@ def _is_letor(path: Path) -> bool:
 
 def _say_ranker(folder: Path) -> dict[str, Any]:
     from clickmix.rankers.folder import read_folder
-    from clickmix.report.words import several
 
     saved = read_folder(folder)
     features = several(len(saved.feature_names), "feature")
@@ -76,7 +76,6 @@ def _say_ranker(folder: Path) -> dict[str, Any]:
 def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> dict[str, Any]:
     from clickmix.engines.duckdb import DuckDB
     from clickmix.groups.histogram import is_histogram
-    from clickmix.report.words import several
 
     engine = DuckDB()
     sources = layout.find(files, engine)
@@ -97,7 +96,6 @@ def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout,
 
 
 def _say_labels(sources: tuple[Source, ...], engine: Any) -> dict[str, Any]:
-    from clickmix.report.words import several
 
     table = " UNION ALL BY NAME ".join(f"SELECT query_id, relevance FROM {source.table()}" for source in sources)
     ((rows, queries, mean),) = engine.rows(
@@ -111,7 +109,6 @@ def _say_labels(sources: tuple[Source, ...], engine: Any) -> dict[str, Any]:
 def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> dict[str, Any]:
     from clickmix.groups.log_summary import summarise
     from clickmix.report.rows import Column, Rows
-    from clickmix.report.words import several
 
     seen = summarise(files, layout=layout, columns=columns)
     impressions, clicks = seen.counts.totals()

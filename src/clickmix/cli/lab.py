@@ -13,6 +13,7 @@ from clickmix.cli.members import given, member_option
 from clickmix.cli.terminal import print_fit, progress_bar, say, say_table, stages, terminal_width
 from clickmix.lab.families import USERS
 from clickmix.registry import Option
+from clickmix.wording import several
 
 
 def user_options() -> list[Option]:
@@ -47,7 +48,8 @@ def simulate(
         for note in collection.notes:
             say(note)
         rows = write_simulation(collection, output, settings, stage=stage)
-    say(f"Wrote {rows:,} impressions of {collection.train.queries:,} queries to {output / 'log.parquet'}.")
+    sizes = f"{several(rows, 'impression')} of {several(collection.train.queries, 'query', 'queries')}"
+    say(f"Wrote {sizes} to {output / 'log.parquet'}.")
     return {"output": str(output), "impressions": rows, "queries": collection.train.queries}
 
 
@@ -100,6 +102,6 @@ def reproduce(
     for line in made.text.splitlines():
         say(line)
     costs = ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in made.seconds.items())
-    say(f"{made.tasks} results; typical time per task: {costs}.")
+    say(f"{several(made.tasks, 'result')}; typical time per task: {costs}.")
     say(f"Wrote {', '.join(str(file) for file in made.files)}.")
     return {"files": list(map(str, made.files)), "results": made.tasks, "seconds": made.seconds}

@@ -34,6 +34,7 @@ from clickmix.cli.terminal import print_fit, progress_bar, say, stages
 from clickmix.counts.contexts import MOST_CONTEXTS
 from clickmix.errors import InputError, MissingColumnError, SettingError
 from clickmix.registry import Option
+from clickmix.wording import several
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
@@ -145,7 +146,7 @@ def counts(
         logs = [*merged, *log]
         counted = count_log(logs, opened, reading, columns, context, max_contexts, bad_rows, lists=lists, before=before)
         rows = counted.write(target)
-    say(f"Wrote {rows:,} cells (query, {'list, ' if lists else ''}document, position) to {target}.")
+    say(f"Wrote {several(rows, 'cell')} (query, {'list, ' if lists else ''}document, position) to {target}.")
     return {**read_json(counted), "output": target, "cells": rows}
 
 
@@ -254,7 +255,7 @@ def _write_labels(labels: Labels, output: str, before: Source | None) -> tuple[M
     moved = labels_moved(labels, before) if before else None  # compare before writing: it may be the same file
     with progress_bar("labelling") as progress:
         rows = labels.write(output, progress=progress)
-    say(f"Wrote {rows:,} labels to {output}.")
+    say(f"Wrote {several(rows, 'label')} to {output}.")
     for sentence in moved.sentences() if moved else ():
         say(sentence)
     return moved, {"output": output, "labels": rows, **({"changes": change_results(moved).json()} if moved else {})}

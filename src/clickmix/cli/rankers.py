@@ -12,6 +12,7 @@ from clickmix.cli.members import given, member_option
 from clickmix.cli.outputs import check_report
 from clickmix.cli.terminal import progress_bar, say, say_table, stages
 from clickmix.errors import InputError, SettingError
+from clickmix.wording import several
 
 if TYPE_CHECKING:
     from clickmix.registry import Option
@@ -49,7 +50,6 @@ def train(
     """Train a ranker on features and labels, joined by query and document."""
     from clickmix.features import make_examples
     from clickmix.rankers import RANKERS, check_folder
-    from clickmix.report.words import several
 
     options = given(given_options)
     name = options.pop("ranker", "lambdamart")
@@ -124,7 +124,6 @@ def score(
     from clickmix.evaluate import write_scores
     from clickmix.features import open_features
     from clickmix.rankers import load_ranker
-    from clickmix.report.words import several
     from clickmix.storage.atomic import check_writable
 
     check_writable(output)

@@ -12,6 +12,7 @@ from clickmix.cli.option_text import pairs, words
 from clickmix.cli.terminal import progress_bar, say
 from clickmix.counts.contexts import many_contexts
 from clickmix.registry import Option
+from clickmix.wording import several
 
 if TYPE_CHECKING:
     from clickmix.counts.counts import Counts
@@ -94,9 +95,9 @@ def count_log(
         )
     impressions, clicks = counted.totals()
     old = before or (0, 0)
-    say(f"Read {impressions - old[0]:,} impressions and {clicks - old[1]:,} clicks.")
+    say(f"Read {several(impressions - old[0], 'impression')} and {several(clicks - old[1], 'click')}.")
     if before:
-        say(f"Including earlier counts: {impressions:,} impressions and {clicks:,} clicks.")
+        say(f"Including earlier counts: {several(impressions, 'impression')} and {several(clicks, 'click')}.")
     for note in counted.notes:
         say(str(note))
     foreign = any(source.foreign for source in counted.sources)

@@ -13,6 +13,7 @@ from clickmix.engines.engine import Engine
 from clickmix.errors import InputError
 from clickmix.log.source import Source, kind_of
 from clickmix.log.sources import find_sources, unreadable
+from clickmix.wording import several
 
 MOST_EXAMPLES = 20
 TOLD = 3  # in a sentence each
@@ -36,8 +37,8 @@ class Moved(Drawn):
     def sentences(self) -> list[str]:
         """In words."""
         summary = [
-            f"Compared with the previous labels: {self.both:,} documents in both, {self.new:,} new, {self.gone:,} gone."
-            f" Labels in both moved by {self.mean_move:.4f} on average, {self.far:,} of them by more than {FAR}."
+            f"Compared with the previous labels: {several(self.both, 'document')} in both, {self.new:,} new, "
+            f"{self.gone:,} gone. Labels in both moved by {self.mean_move:.4f} on average, {self.far:,} of them by more than {FAR}."
         ]
         return summary + [
             f"Largest change: query {query!r}, document {document!r} from {before:.3f} to {after:.3f}."

@@ -13,7 +13,8 @@ from clickmix.corrections.labels import of_query
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliased, aliases, listed, literal
 from clickmix.groups.places import Place
-from clickmix.report.words import cut, percent, several
+from clickmix.report.words import cut, percent
+from clickmix.wording import several
 
 MOST_CELLS = 3  # in the evidence of a document
 

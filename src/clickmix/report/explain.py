@@ -19,7 +19,8 @@ from clickmix.log.source import Source
 from clickmix.report.evidence import SeenCell, read_cells
 from clickmix.report.rows import Column, Interval, Rows, Value
 from clickmix.report.text_table import text_lines
-from clickmix.report.words import cut, label_text, several
+from clickmix.report.words import cut, label_text
+from clickmix.wording import several
 
 MOST_DOCUMENTS = 30  # of a query, by mean position
 MOST_TEXTS = 20_000  # looked through for near spellings, those shown most first

@@ -82,15 +82,6 @@ def tenths_text(value: float) -> str:
     return f"{value:,.1f}"
 
 
-def several(count: int, noun: str, plural: str = "") -> str:
-    """Write a count with its noun.
-
-    >>> several(1, "query", "queries"), several(2, "label")
-    ('1 query', '2 labels')
-    """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
 def file_name(path: str) -> str:
     """Keep the last part of a path or an address: a report must not show a server's folders, hosts or passwords.
 

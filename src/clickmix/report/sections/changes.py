@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import number_text, several
+from clickmix.report.words import number_text
+from clickmix.wording import several
 
 MOST_ROWS = 10  # queries come next, and a phone shows a card for each row
 

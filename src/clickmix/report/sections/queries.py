@@ -7,7 +7,7 @@ from clickmix.report.pages import Section
 from clickmix.report.query_list import QueryList
 from clickmix.report.query_numbers import DEPTH, MOST_BYTES, read_queries
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import several
+from clickmix.wording import several
 
 
 @SECTIONS.register("queries", help="Queries that would gain most, with their result lists.")
