@@ -6,6 +6,7 @@ starts, as the other sections need them too.
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -66,4 +67,5 @@ def measure(*, sessions: int = 5_000_000) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    write_result("report", "python benchmarks/report.py", measure())
+    sessions = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000
+    write_result("report", " ".join(["python benchmarks/report.py", *sys.argv[1:]]), measure(sessions=sessions))
