@@ -9,12 +9,13 @@ import debias
 import engines
 import fitting
 import letor
+import report
 import simulate
 import sure
 import synthetic
 import truth
 from measuring import write_result
 
-for module in (debias, engines, fitting, truth, cascade, clicks, simulate, letor, synthetic, corrections, sure):
+for module in (debias, engines, fitting, truth, cascade, clicks, simulate, letor, synthetic, corrections, sure, report):
     name = module.__name__
     write_result(name, f"python benchmarks/{name}.py", module.measure())

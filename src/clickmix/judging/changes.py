@@ -38,8 +38,8 @@ class Moved(Drawn):
         """In words."""
         summary = [
             f"Compared with the previous labels: {several(self.both, 'document')} in both, {self.new:,} new, "
-            f"{self.gone:,} gone. Labels in both moved by {self.mean_move:.4f} on average, {self.far:,} of them by more "
-            f"than {FAR}."
+            f"{self.gone:,} gone. Labels in both moved by {self.mean_move:.4f} on average, {self.far:,} of them by "
+            f"more than {FAR}."
         ]
         return summary + [
             f"Largest change: query {query!r}, document {document!r} from {before:.3f} to {after:.3f}."
