@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clickmix.counts.counts import Counts
 from clickmix.drawn import Drawn, Plot, report
 from clickmix.engines.sql import listed, literal
 from clickmix.errors import InputError
 from clickmix.types import Columns, Floats, Progress
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
 
 KEY = ("query_id", "doc_id")
 IN_ORDER = f"ORDER BY {listed(KEY)}"
@@ -142,15 +147,15 @@ class Labels(Drawn):
         one_cell, added_up = f"{self.one_cell} {IN_ORDER}", f"{self.added_up} {IN_ORDER}"
         return engine.embedded.write(one_cell, path, key=KEY, otherwise=added_up, progress=progress)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pandas.DataFrame:
         """The labels as a pandas frame."""
         return self._to("pandas")
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> polars.DataFrame:
         """The labels as a polars frame."""
         return self._to("polars")
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pyarrow.Table:
         """The labels as an arrow table."""
         return self._to("pyarrow")
 
