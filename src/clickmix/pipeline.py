@@ -174,7 +174,8 @@ def explain(log: Any, query: object, doc: object = None, *, fit: Fitted | None =
 
     if not isinstance(log, Counts) and are_paths(log):
         options["engine"] = choose_engine(options.get("engine"), log=log, memory=options.get("memory"))
-        if not options.get("columns") and (labels := find_labels(log, options["engine"])):
+        is_log = options.get("columns") or options.get("format", "auto") != "auto"
+        if not is_log and (labels := find_labels(log, options["engine"])):
             return explain_labels(labels, options["engine"], query, doc)
     done = _run(log, fit=fit, **options)
     return explain_query(done.counts, done.fit, query, doc)

@@ -176,6 +176,8 @@ def test_a_labels_file_gives_what_it_holds_and_names_the_command_for_more(
     assert told.notes == ("These are labels. For evidence by position: clickmix explain LOG --query 'red shoes'",)
     with pytest.raises(InputError, match=r"query 'red shoos': not in the log\. Did you mean 'red shoes'\?"):
         cm.explain(tmp_path / name, "red shoos")
+    with pytest.raises(InputError, match="'position'"):
+        cm.explain(tmp_path / name, "red shoes", format="rows")  # who names a format has a log
 
 
 def test_labels_with_nothing_but_relevance_can_be_explained(tmp_path: Path) -> None:

@@ -43,9 +43,11 @@ def explain(
     from clickmix.judging.changes import find_labels
     from clickmix.report.explain import explain_labels
 
-    reading, options = split_reading(given(given_options))
+    options = given(given_options)
+    is_log = bool(columns) or "format" in options
+    reading, options = split_reading(options)
     engine = open_engine(options.pop("engine", None), memory)
-    if not columns and (labels := find_labels(log, engine)):
+    if not is_log and (labels := find_labels(log, engine)):
         return _say(explain_labels(labels, engine, query, doc))
     from clickmix.corrections.correction import needs_lists
     from clickmix.corrections.mixture_based.fit import MixtureFit
