@@ -9,6 +9,7 @@ import debias
 import engines
 import fitting
 import letor
+import report
 import result_lists
 import simulate
 import sure
@@ -29,6 +30,7 @@ for module in (
     synthetic,
     corrections,
     sure,
+    report,
 ):
     name = module.__name__
     write_result(name, f"python benchmarks/{name}.py", module.measure())

@@ -6,33 +6,36 @@
 [0.6, 0.02]
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import typing as _typing
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from clickmix.corrections.affine import AffineCorrection
     from clickmix.corrections.check import Check, Violation
     from clickmix.corrections.coec import ClicksOverExpected
     from clickmix.corrections.ips import InversePropensity
     from clickmix.corrections.labels import Labels
     from clickmix.corrections.mixture import MixtureCorrection
-    from clickmix.corrections.mixture_based.fit import Explanation, MixtureFit
+    from clickmix.corrections.mixture_based.fit import MixtureFit
     from clickmix.corrections.none import NoCorrection
     from clickmix.corrections.oracle import Oracle
     from clickmix.corrections.parameters import BiasParameters
     from clickmix.corrections.plain_em import PlainEM, PlainEMFit
     from clickmix.corrections.regression_em import RegressionEM, RegressionEMFit
     from clickmix.counts.counts import Counts, count
+    from clickmix.drawn import Plot
     from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
     from clickmix.groups.observations import Observations
-    from clickmix.judging.verdict import Judgement, LogVerdict, judge
+    from clickmix.judging.judgement import Judgement
+    from clickmix.judging.verdict import LogVerdict, judge
     from clickmix.lab.affine_error import affine_error, wrong_parameters
     from clickmix.mixtures.group import Group
     from clickmix.mixtures.impressions_needed import expected_error, impressions_for
     from clickmix.mixtures.joint import fit_jointly
     from clickmix.mixtures.mixture import Mixture, Verdict
     from clickmix.mixtures.single import fit_group
-    from clickmix.pipeline import debias
+    from clickmix.pipeline import debias, explain
+    from clickmix.report.explain import Explanation
 
 __version__ = "0.1.0"
 
@@ -51,7 +54,6 @@ _MODULES = {
     "MixtureCorrection": "clickmix.corrections.mixture",
     "MixtureFit": "clickmix.corrections.mixture_based.fit",
     "Group": "clickmix.mixtures.group",
-    "Explanation": "clickmix.corrections.mixture_based.fit",
     "NoCorrection": "clickmix.corrections.none",
     "BiasParameters": "clickmix.corrections.parameters",
     "AffineCorrection": "clickmix.corrections.affine",
@@ -69,8 +71,11 @@ _MODULES = {
     "Violation": "clickmix.corrections.check",
     "judge": "clickmix.judging.verdict",
     "LogVerdict": "clickmix.judging.verdict",
-    "Judgement": "clickmix.judging.verdict",
+    "Judgement": "clickmix.judging.judgement",
     "debias": "clickmix.pipeline",
+    "explain": "clickmix.pipeline",
+    "Explanation": "clickmix.report.explain",
+    "Plot": "clickmix.drawn",
     "ClickmixError": "clickmix.errors",
     "InputError": "clickmix.errors",
     "EngineError": "clickmix.errors",
@@ -102,6 +107,7 @@ __all__ = [
     "Oracle",
     "PlainEM",
     "PlainEMFit",
+    "Plot",
     "RegressionEM",
     "RegressionEMFit",
     "SettingError",
@@ -111,6 +117,7 @@ __all__ = [
     "count",
     "debias",
     "expected_error",
+    "explain",
     "fit_group",
     "fit_jointly",
     "impressions_for",
@@ -119,9 +126,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'clickmix' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_MODULES[name]), name)
+    value = getattr(_importlib.import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -50,6 +50,12 @@ class ClickmixError(Exception):
 
     `nothing_written` adds a note to the message. A command that wrote something before takes `message`, which is
     without that note, and says what it wrote.
+
+    >>> try:
+    ...     raise ClickmixError("clicks.csv: the file is empty.")
+    ... except ClickmixError as error:
+    ...     print(error)
+    clicks.csv: the file is empty.
     """
 
     def __init__(self, message: str = "", *, nothing_written: bool = False) -> None:
@@ -59,7 +65,13 @@ class ClickmixError(Exception):
 
 
 class InputError(ClickmixError):
-    """A log, a collection or a features file that cannot be read as what it should be."""
+    """A log, a collection or a features file that cannot be read as what it should be.
+
+    >>> import clickmix as cm
+    >>> cm.debias("nowhere.csv")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    clickmix.errors.InputError: nowhere.csv: no such file. Check the path; ...
+    """
 
 
 class MissingColumnError(InputError):
@@ -73,15 +85,29 @@ class MissingColumnError(InputError):
 
 
 class FormatError(ClickmixError):
-    """A file written by clickmix that is damaged, of another kind or of another version."""
+    """A file written by clickmix that is damaged, of another kind or of another version.
+
+    >>> import clickmix as cm
+    >>> cm.MixtureFit.read("damaged.json")  # doctest: +SKIP
+    """
 
 
 class SettingError(ClickmixError, ValueError):
-    """An argument with a value that it cannot have."""
+    """An argument with a value that it cannot have.
+
+    >>> import clickmix as cm
+    >>> cm.MixtureCorrection(prior="steep")
+    Traceback (most recent call last):
+    clickmix.errors.SettingError: prior 'steep': expected one of position, flat.
+    """
 
 
 class EngineError(ClickmixError):
-    """An engine that cannot be reached, refuses, or fails while it works."""
+    """An engine that cannot be reached, refuses, or fails while it works.
+
+    >>> import clickmix as cm
+    >>> cm.debias("clicks", engine="postgresql://nowhere/shop")  # doctest: +SKIP
+    """
 
 
 def printable(text: str) -> str:

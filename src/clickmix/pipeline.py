@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from clickmix.corrections.correction import CORRECTIONS, Correction, Fitted, needs_lists
 from clickmix.counts.contexts import MOST_CONTEXTS
@@ -17,11 +17,12 @@ from clickmix.counts.counts import BadRows, Counts, count
 from clickmix.errors import SettingError
 from clickmix.log.open import split_options
 from clickmix.log.paths import are_paths
-from clickmix.types import Progress
+from clickmix.types import AnyFrame, Paths, Progress, Spelling
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
     from clickmix.log.layout import Layout
+    from clickmix.report.explain import Explanation
 
 
 class Watch(Protocol):
@@ -44,6 +45,40 @@ class Debiased:
     labels: Labels
 
 
+@overload
+def debias(
+    log: Paths | Counts,
+    *,
+    correction: str | Correction = ...,
+    format: str | Layout = ...,
+    context: str | Sequence[str] = ...,
+    max_contexts: int = ...,
+    columns: Mapping[str, str] | None = ...,
+    bad_rows: BadRows = ...,
+    normalise: str | Sequence[Spelling] = ...,
+    memory: str | None = ...,
+    engine: object = ...,
+    **options: Any,
+) -> Labels: ...
+
+
+@overload
+def debias(
+    log: AnyFrame,
+    *,
+    correction: str | Correction = ...,
+    format: str | Layout = ...,
+    context: str | Sequence[str] = ...,
+    max_contexts: int = ...,
+    columns: Mapping[str, str] | None = ...,
+    bad_rows: BadRows = ...,
+    normalise: str | Sequence[Spelling] = ...,
+    memory: str | None = ...,
+    engine: object = ...,
+    **options: Any,
+) -> AnyFrame: ...
+
+
 def debias(
     log: Any,
     *,
@@ -53,7 +88,7 @@ def debias(
     max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
-    normalise: str | Sequence[str] = (),
+    normalise: str | Sequence[Spelling] = (),
     memory: str | None = None,
     engine: object = None,
     **options: Any,
@@ -62,14 +97,51 @@ def debias(
 
     `correction` is a name with its `options` (`mixture="binomial"`, `parameters="ab.json"`, ...), or any object with
     `fit(counts)`. `format` is the layout of the log, which has options of its own (`position_base=0`, ...).
+
+    >>> from clickmix import Counts
+    >>> counts = Counts.from_arrays(["q"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
+    >>> debias(counts, correction="none").relevance.tolist()
+    [0.6, 0.02]
     """
+    done = _run(
+        log,
+        correction=correction,
+        format=format,
+        context=context,
+        max_contexts=max_contexts,
+        columns=columns,
+        bad_rows=bad_rows,
+        normalise=normalise,
+        memory=memory,
+        engine=engine,
+        **options,
+    )
+    return done.labels if isinstance(log, Counts) or are_paths(log) else done.labels.like(log)
+
+
+def _run(
+    log: Any,
+    *,
+    correction: str | Correction = "mixture",
+    format: str | Layout = "auto",
+    context: str | Sequence[str] = (),
+    max_contexts: int = MOST_CONTEXTS,
+    columns: Mapping[str, str] | None = None,
+    bad_rows: BadRows = "fail",
+    normalise: str | Sequence[Spelling] = (),
+    memory: str | None = None,
+    engine: object = None,
+    fit: Fitted | None = None,
+    **options: Any,
+) -> Debiased:
+    """Count, unless that is done; fit, unless a fit is given; label."""
     layout, options = split_options(format, options)
     chosen = choose_correction(correction, **options)
     if isinstance(log, Counts):
         _check_counted(
             context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine, normalise=normalise
         )
-        return fit_and_label(log, chosen).labels
+        return fit_and_label(log, chosen, fit=fit)
     counts = count(
         log,
         format=layout,
@@ -82,16 +154,45 @@ def debias(
         engine=engine,
         lists=needs_lists(chosen),
     )
-    labels = fit_and_label(counts, chosen).labels
-    return labels if are_paths(log) else labels.like(log)
+    return fit_and_label(counts, chosen, fit=fit)
+
+
+def explain(log: Any, query: object, doc: object = None, *, fit: Fitted | None = None, **options: Any) -> Explanation:
+    """Explain the labels of a query, and of one of its documents: what was seen, and what is usual there.
+
+    `log` is a log, counts, or a labels file, which holds labels but no evidence. Give a `fit` of the log if there is
+    one; otherwise one is made, with the `options` of `debias`.
+
+    >>> from clickmix import Counts
+    >>> counts = Counts.from_arrays(["hats"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
+    >>> explain(counts, "hats", "b", correction="none").sentences
+    ("Document 'b': label 0.02.", 'Shown 100 times, at position 2; clicked 2 times.')
+    """
+    from clickmix.engines.choose import choose_engine  # late: debias needs none of these
+    from clickmix.judging.changes import find_labels
+    from clickmix.report.explain import explain_labels, explain_query
+
+    if not isinstance(log, Counts) and are_paths(log):
+        options["engine"] = choose_engine(options.get("engine"), log=log, memory=options.get("memory"))
+        is_log = options.get("columns") or options.get("format", "auto") != "auto"
+        if not is_log and (labels := find_labels(log, options["engine"])):
+            return explain_labels(labels, options["engine"], query, doc)
+    done = _run(log, fit=fit, **options)
+    return explain_query(done.counts, done.fit, query, doc)
 
 
 def fit_and_label(
-    counts: Counts, correction: Correction, *, judging: bool = False, watch: Watch = unwatched
+    counts: Counts,
+    correction: Correction,
+    *,
+    fit: Fitted | None = None,
+    judging: bool = False,
+    watch: Watch = unwatched,
 ) -> Debiased:
-    """Fit a correction to counts and label them; with `judging`, also check the assumptions on the log."""
-    with watch("fitting") as progress:
-        fit = correction.fit(counts, progress=progress)
+    """Fit a correction to counts, unless there is a fit, and label; with `judging`, also check the assumptions."""
+    if fit is None:
+        with watch("fitting") as progress:
+            fit = correction.fit(counts, progress=progress)
     if judging:
         from clickmix.judging.checks import checked  # late: labels alone need no checks
 

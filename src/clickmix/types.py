@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:  # late: an engine can read a log before numpy is loaded
     import numpy as np
@@ -11,5 +12,20 @@ if TYPE_CHECKING:  # late: an engine can read a log before numpy is loaded
 Floats: TypeAlias = "np.ndarray[Any, Any]"
 Ints: TypeAlias = "np.ndarray[Any, Any]"
 Columns: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
+# A log: files, folders, globs or an engine's tables, by name.
+Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+# How spellings of a query may differ.
+Spelling: TypeAlias = Literal["case", "space", "unicode"]
+
+
+class Frame(Protocol):
+    """A frame of pandas, polars, arrow, Spark, or a DuckDB relation: it has columns."""
+
+    @property
+    def columns(self) -> Any:
+        """Their names, or the columns themselves."""
+
+
+AnyFrame = TypeVar("AnyFrame", bound=Frame)
 # Called with the share of the work done so far, from 0 to 1.
 Progress: TypeAlias = Callable[[float], None]

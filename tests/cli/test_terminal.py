@@ -58,7 +58,7 @@ def test_a_spinner_is_cleared_before_a_line(monkeypatch: pytest.MonkeyPatch) -> 
             return 0
 
     monkeypatch.setattr("rich.progress.Progress", Spinner)
-    monkeypatch.setattr("typer.echo", lambda text: happened.append(text))
+    monkeypatch.setattr("typer.echo", lambda text, err: happened.append(text))
     monkeypatch.setattr("sys.stderr", Terminal())
     with terminal.stages():
         terminal.say("a line")

@@ -34,7 +34,7 @@ class AlwaysHalf:
 
     def label(self, counts: Counts) -> Labels:
         """The same for all."""
-        rates = NoCorrection().label(counts).query
+        rates = NoCorrection().label(counts).sql
         selected = f"query_id, doc_id, CAST({self.strength} AS DOUBLE) AS relevance, impressions, clicks"
         return Labels(counts, f"SELECT {selected} FROM ({rates}) AS rates")
 

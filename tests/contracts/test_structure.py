@@ -21,8 +21,10 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 WALK = [
     "errors",
     "types",
+    "wording",
     "registry",
     "storage",
+    "drawn",
     "engines",
     "log",
     "counts",
@@ -133,6 +135,21 @@ COMMANDS = sorted(command.callback.__name__ for command in cli.app.registered_co
 @pytest.mark.parametrize("name", cm.__all__)
 def test_every_public_name_has_a_docstring(name: str) -> None:
     assert getattr(cm, name).__doc__
+
+
+# Their examples are those of the corrections that fit them.
+WITHOUT_EXAMPLE = {"Group", "Mixture", "Verdict", "expected_error", "fit_group", "fit_jointly", "impressions_for"}
+
+
+@pytest.mark.parametrize("name", sorted({*cm.__all__} - WITHOUT_EXAMPLE))
+def test_every_public_name_has_an_example(name: str) -> None:
+    assert ">>> " in getattr(cm, name).__doc__
+
+
+def test_a_shell_completes_public_names_only() -> None:
+    assert sorted(dir(cm)) == sorted([*cm.__all__, "__version__"])
+    namespace = {name for name in vars(cm) if not name.startswith("_")}
+    assert namespace <= {*cm.__all__, *(stage(module) for module in MODULES)}  # submodules that were imported
 
 
 @pytest.mark.parametrize("command", cli.app.registered_commands, ids=lambda command: command.callback.__name__)

@@ -178,7 +178,7 @@ def test_a_saved_model_labels_any_log_with_lists_as_the_fit_does(dcm: Any, tmp_p
 def test_a_label_is_explained_by_its_cells(dcm: Any) -> None:
     _, counts, fit = dcm
     labels = fit.label(counts)
-    explained = fit.explain(counts, labels.query_id[7], labels.doc_id[7])
+    explained = fit.evidence(counts, labels.query_id[7], labels.doc_id[7])
     assert explained.relevance == pytest.approx(labels.relevance[7], abs=1e-9)
     assert explained.cells[0].place.startswith("position 8, above ")
 

@@ -152,8 +152,8 @@ class TestMixture:
         fit = MixtureCorrection(mixture).fit(counts)
         plain = fit.label(counts)
         added_up = replace(plain, one_cell=None)
-        assert "GROUP BY" in added_up.query
-        assert "GROUP BY" not in plain.query
+        assert "GROUP BY" in added_up.sql
+        assert "GROUP BY" not in plain.sql
         assert (plain.relevance == added_up.relevance).all()
         written = [labels.write(tmp_path / f"{i}.parquet") for i, labels in enumerate((plain, added_up))]
         assert written == [len(plain)] * 2
@@ -207,7 +207,7 @@ class TestMixture:
         fit = MixtureCorrection().fit(counts)
         labels = fit.label(counts)
         for row in (0, 7, 100):
-            told = fit.explain(counts, labels.query_id[row], labels.doc_id[row])
+            told = fit.evidence(counts, labels.query_id[row], labels.doc_id[row])
             assert told.relevance == pytest.approx(labels.relevance[row], abs=1e-9)
             assert sum(cell.impressions for cell in told.cells) == labels.impressions[row]
             assert sum(cell.clicks for cell in told.cells) == labels.clicks[row]
@@ -218,7 +218,7 @@ class TestMixture:
     def test_explanation_of_an_unknown_document_is_refused(self) -> None:
         counts = moving_counts()
         with pytest.raises(InputError, match=r"query 'x', document 1: not in the log\. Check the ids\."):
-            MixtureCorrection().fit(counts).explain(counts, "x", 1)
+            MixtureCorrection().fit(counts).evidence(counts, "x", 1)
 
     @pytest.mark.parametrize(("settings_", "message"), [
         (
@@ -357,7 +357,7 @@ def test_intervals_leave_out_a_fortieth_on_either_side() -> None:
     fit = MixtureCorrection("graded").fit(counts)
     labels = fit.label(counts)
     for i in range(0, len(labels), len(labels) // 60):
-        made = fit.explain(counts, labels.query_id[i], labels.doc_id[i])
+        made = fit.evidence(counts, labels.query_id[i], labels.doc_id[i])
         upto = np.cumsum(softmax([0.0, *made.log_odds]))
         ends = [float(np.argmax(upto > share)) / 4 for share in (0.025, 0.975)]
         low, high = min(ends[0], made.relevance), max(ends[1], made.relevance)

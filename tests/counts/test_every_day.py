@@ -325,7 +325,7 @@ def test_labels_before_that_are_none(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     """Reported before the log is read."""
-    monkeypatch.setattr("clickmix.cli.labels._count", lambda *_, **__: pytest.fail("counted first"))
+    monkeypatch.setattr("clickmix.cli.labels.count_log", lambda *_, **__: pytest.fail("counted first"))
     Path("before.csv").write_text(text)
     found = failure(capsys, monkeypatch, "debias", "1.parquet", "-o", "labels.csv", "--since", "before.csv")
     assert found == f"clickmix: before.csv: {message}\n"
@@ -336,7 +336,7 @@ def test_labels_before_that_are_not_there(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     run("fit", "1.parquet", "-o", "model.json")
-    monkeypatch.setattr("clickmix.cli.labels._count", lambda *_, **__: pytest.fail("counted first"))
+    monkeypatch.setattr("clickmix.cli.labels.count_log", lambda *_, **__: pytest.fail("counted first"))
     found = failure(capsys, monkeypatch, *command, "1.parquet", "-o", "labels.csv", "--since", "before.csv")
     assert found == (
         "clickmix: before.csv: no such file. Check the path; folders and globs such as 'logs/*.parquet' work too.\n"

@@ -14,6 +14,7 @@ import clickmix as cm
 from clickmix.counts.spelling import spelled_alike
 from clickmix.engines.choose import choose_engine
 from clickmix.engines.engine import ENGINES
+from clickmix.errors import InputError
 from clickmix.groups import sample as groups
 from clickmix.judging import checks
 from clickmix.lab.users.logfile import read_sessions
@@ -153,6 +154,19 @@ def test_every_engine_gives_the_same_report(load: Load, tmp_path: Path) -> None:
     expected = report(write(tmp_path / "log.parquet", LOGS["staying"]), None)
     assert '<tr class="query">' in expected
     assert report(*load(LOGS["staying"])) == expected
+
+
+def test_every_engine_gives_the_same_explanation(load: Load, tmp_path: Path) -> None:
+    def explained(log: Any, engine: Any) -> cm.Explanation:
+        counts = cm.count(log, engine=engine)
+        fit = cm.MixtureCorrection().fit(counts)
+        with pytest.raises(InputError, match=f"not in the log. Did you mean '{query}'"):
+            cm.explain(counts, f"{query}x", fit=fit)
+        return cm.explain(counts, query, doc, fit=fit)
+
+    query, doc = LOGS["staying"]["query_id"][0], LOGS["staying"]["doc_id"][0]
+    expected = explained(write(tmp_path / "log.parquet", LOGS["staying"]), None)
+    assert explained(*load(LOGS["staying"])) == expected
 
 
 def test_too_many_contexts_are_refused_before_any_of_them_crosses(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ def fitted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return (
         made / "model.json",
         counts_table(counts),
-        counts.engine.rows(f"{fit.label(counts).query} ORDER BY query_id, doc_id"),
+        counts.engine.rows(f"{fit.label(counts).sql} ORDER BY query_id, doc_id"),
     )
 
 
@@ -230,7 +230,7 @@ def test_every_position_gets_the_label_of_the_fit(places: list[tuple[int, str]])
         ["q"] * size, list(range(size)), positions, [10] * size, [4] * size, device=list(devices)
     )
     found = counts.engine.rows(fit.statement(counts.table))
-    assert found == counts.engine.rows(f"{fit.label(counts).query} ORDER BY query_id, doc_id")
+    assert found == counts.engine.rows(f"{fit.label(counts).sql} ORDER BY query_id, doc_id")
 
 
 def test_a_stray_position_does_not_make_the_statement_long() -> None:

@@ -325,7 +325,7 @@ def test_a_place_that_the_fit_has_not_seen_is_read_as_the_nearest() -> None:
 
 
 def test_labels_go_to_documents_whose_ids_no_float_can_tell_apart() -> None:
-    table = duckdb.sql(
+    table: Any = duckdb.sql(
         "SELECT CAST(1e30 AS HUGEINT) AS query_id, CAST(1e30 AS HUGEINT) + d AS doc_id, 1 + d % 4 AS position, "
         "40 AS impressions, CASE WHEN d < 60 THEN 30 ELSE 1 END AS clicks FROM range(200) AS documents(d)"
     )

@@ -125,7 +125,7 @@ class WithIntervals:
     """A correction of another kind, whose labels have intervals."""
 
     def label(self, counts: cm.Counts) -> cm.Labels:
-        rates = cm.NoCorrection().label(counts).query
+        rates = cm.NoCorrection().label(counts).sql
         return cm.Labels(
             counts, f"SELECT * REPLACE (1 - relevance AS relevance), 0.25 AS low, 0.5 AS high FROM ({rates})"
         )

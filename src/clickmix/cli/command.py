@@ -8,20 +8,22 @@ import signal
 import sys
 from collections.abc import Iterator
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 try:
     import typer
 
     import clickmix
+    from clickmix.cli import explain as cli_explain
     from clickmix.cli import export as cli_export
     from clickmix.cli import lab as cli_lab
     from clickmix.cli import labels as cli_labels
     from clickmix.cli import rankers as cli_rankers
     from clickmix.cli import sql as cli_sql
     from clickmix.cli.members import command_with
-    from clickmix.cli.terminal import steady_streams
-    from clickmix.errors import ClickmixError, printable
+    from clickmix.cli.reading import log_options, reading_options
+    from clickmix.cli.terminal import say_error, steady_streams
+    from clickmix.errors import ClickmixError
     from clickmix.storage.written import Written, recording
 except KeyboardInterrupt:  # `main` is not running yet, and there is nothing to clean up
     os._exit(128 + signal.SIGINT)
@@ -32,6 +34,10 @@ STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, 
 # What Python and the system's loader say if there is no memory for a thread or a library.
 NO_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
 
+EXIT_CODES = (
+    "Exit codes: 0 done; 2 an error you can fix, in one line; 3 the verdict is as bad as --fail-on says; 130, 143, 129 "
+    "stopped; 1 a bug. Every command but sql takes --json."
+)
 app = typer.Typer(
     name="clickmix",
     help="Turn a biased click log into relevance labels you can train a ranker on.",
@@ -39,36 +45,28 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    epilog=EXIT_CODES,
 )
 
 
-# Commands that take the options of a family.
-_OPTIONS: dict[Any, Any] = {
-    cli_labels.debias: cli_labels.correction_options,
-    cli_labels.counts: cli_labels.reading_options,
-    cli_labels.fit: cli_labels.mixture_options,
-    cli_labels.label: cli_labels.reading_options,
-    cli_labels.inspect: cli_labels.log_options,
-    cli_rankers.train: cli_rankers.ranker_options,
-    cli_lab.simulate: cli_lab.user_options,
-    cli_export.export: cli_export.export_options,
-}
-for _command in (
-    cli_labels.debias,
-    cli_labels.counts,
-    cli_labels.fit,
-    cli_labels.label,
-    cli_labels.inspect,
-    cli_sql.sql,
-    cli_lab.simulate,
-    cli_lab.demo,
-    cli_rankers.train,
-    cli_rankers.evaluate,
-    cli_rankers.score,
-    cli_export.export,
-    cli_lab.reproduce,
+# Every command that reports, with the options of its family; those that judge a log take --fail-on.
+for _command, _options, _judges in (
+    (cli_labels.debias, cli_labels.correction_options, True),
+    (cli_labels.counts, reading_options, False),
+    (cli_labels.fit, cli_labels.mixture_options, True),
+    (cli_labels.label, reading_options, False),
+    (cli_explain.explain, cli_labels.correction_options, False),
+    (cli_labels.inspect, log_options, True),
+    (cli_lab.simulate, cli_lab.user_options, False),
+    (cli_lab.demo, tuple, False),
+    (cli_rankers.train, cli_rankers.ranker_options, False),
+    (cli_rankers.evaluate, tuple, False),
+    (cli_rankers.score, tuple, False),
+    (cli_export.export, cli_export.export_options, False),
+    (cli_lab.reproduce, tuple, False),
 ):
-    app.command(cls=command_with(_OPTIONS[_command]) if _command in _OPTIONS else None)(_command)
+    app.command(cls=command_with(_options, judges=_judges))(_command)
+app.command()(cli_sql.sql)
 
 
 def _version(asked: bool) -> None:
@@ -78,7 +76,7 @@ def _version(asked: bool) -> None:
 
 
 @app.callback()
-def _options(
+def _before_any_command(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -108,7 +106,7 @@ def main() -> NoReturn:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"clickmix: {printable(message)}", err=True)
+    say_error(message)
     sys.exit(2)
 
 

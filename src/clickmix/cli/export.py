@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -52,7 +52,7 @@ def export(
     show_help: Annotated[
         bool, typer.Option("--help", is_eager=True, callback=_show_help, help="Show this message and exit.")
     ] = False,
-) -> None:
+) -> dict[str, Any]:
     """Write labels as judgments, or a ranker as a model, in the format of another tool."""
     from clickmix.export.target import export as export_to
 
@@ -65,3 +65,4 @@ def export(
         say("To upload:")
     for request in exported.requests:
         say(f"  {request}")
+    return {"output": str(output), "notes": list(exported.notes), "requests": list(map(str, exported.requests))}

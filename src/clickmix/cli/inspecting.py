@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickmix.cli.terminal import print_fit, say
+from clickmix.cli.reading import read_json
+from clickmix.cli.terminal import print_fit, say, say_rows
 from clickmix.engines.sql import name
 from clickmix.errors import FormatError
+from clickmix.wording import several
 
 if TYPE_CHECKING:
     from clickmix.log.layout import Layout
@@ -24,17 +26,17 @@ FIRST_ROWS = 1000  # rows that show whether columns hold numbers
 OF_LOGS = {"position", "clicked", "impressions", "clicks", "doc_ids", "relevance", "documents"}
 
 
-def inspect_files(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> None:
-    """Say what some files are; `given` are the options that the command to run needs again."""
+def inspect_files(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> dict[str, Any]:
+    """Say what some files are, and return it; `given` are the options that the command to run needs again."""
     first = Path(files[0])
     if len(files) == 1 and (first / "ranker.json").is_file():
-        _say_ranker(first)
-    elif len(files) == 1 and _is_document(first):
-        _say_document(first)
-    elif len(files) == 1 and _is_letor(first):
+        return _say_ranker(first)
+    if len(files) == 1 and _is_document(first):
+        return _say_document(first)
+    if len(files) == 1 and _is_letor(first):
         say(f"{first}: features and grades in LETOR's format. Train on them: clickmix train {shlex.quote(files[0])}")
-    else:
-        _say_tables(files, columns=columns, layout=layout, given=given)
+        return {"kind": "features"}
+    return _say_tables(files, columns=columns, layout=layout, given=given)
 
 
 def _is_document(path: Path) -> bool:
@@ -44,16 +46,17 @@ def _is_document(path: Path) -> bool:
     return not path.exists() or b'"checksum"' in path.read_bytes()[:START]
 
 
-def _say_document(path: Path) -> None:
+def _say_document(path: Path) -> dict[str, Any]:
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
     try:
-        print_fit(MixtureFit.read(path))
+        return {"kind": "model", **print_fit(MixtureFit.read(path))}
     except FormatError:
         kind = re.search(r'^ "kind": ("[^"]*")', path.read_text(errors="replace"), re.MULTILINE)
         if kind is None or json.loads(kind[1]) == "clickmix model":
             raise
         say(f"{path}: a {json.loads(kind[1])}.")
+        return {"kind": json.loads(kind[1]).removeprefix("clickmix ")}
 
 
 def _is_letor(path: Path) -> bool:
@@ -65,15 +68,16 @@ def _is_letor(path: Path) -> bool:
         return re.match(rb"\S+ qid:", file.read(START)) is not None
 
 
-def _say_ranker(folder: Path) -> None:
+def _say_ranker(folder: Path) -> dict[str, Any]:
     from clickmix.rankers.folder import read_folder
 
     saved = read_folder(folder)
-    features = f"{len(saved.feature_names):,} features"
+    features = several(len(saved.feature_names), "feature")
     say(f"{folder}: a {saved.ranker} ranker of {features}. Settings: {json.dumps(saved.settings)}.")
+    return {"kind": "ranker", "ranker": saved.ranker, "features": len(saved.feature_names), "settings": saved.settings}
 
 
-def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> None:
+def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> dict[str, Any]:
     from clickmix.engines.duckdb import DuckDB
     from clickmix.groups.histogram import is_histogram
 
@@ -81,70 +85,100 @@ def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout,
     sources = layout.find(files, engine)
     names = {column for source in sources for column in source.types}
     if "relevance" in names and not columns:
-        _say_labels(sources, engine)
-    elif is_histogram(files) if {"documents", "position"} <= {name.lower() for name in names} else False:
-        say(f"{_named(sources)}: a histogram. Fit it: {_command('fit', files, '-o model.json', given)}")
-    elif not columns and (told := _scores_or_features(sources, engine)):
+        return _say_labels(sources, engine)
+    if {"documents", "position"} <= {name.lower() for name in names} and is_histogram(files):
+        command = _command("fit", files, "-o model.json", given)
+        say(f"{_named(sources)}: a histogram. Fit it: {command}")
+        return {"kind": "histogram", "command": command}
+    if not columns and (found := _scores_or_features(sources, engine)):
+        kind, told = found
         say(f"{_named(sources)}: {told}")
-    else:
-        for source in sources:
-            say(f"{source}: columns {', '.join(f'{column} ({type})' for column, type in source.types.items())}.")
-        _say_log(files, columns=columns, layout=layout, given=given)
+        return kind
+    for source in sources:
+        say(f"{source}: columns {', '.join(f'{column} ({type})' for column, type in source.types.items())}.")
+    return _say_log(files, columns=columns, layout=layout, given=given)
 
 
-def _scores_or_features(sources: tuple[Source, ...], engine: Any) -> str:
+def _scores_or_features(sources: tuple[Source, ...], engine: Any) -> tuple[dict[str, Any], str] | None:
     """What a table of numbers per query and document is; nothing if it may be a log."""
     names = [set(source.types) for source in sources]
     if not all({"query_id", "doc_id"} < found and not found & OF_LOGS for found in names):
-        return ""
+        return None
     if all({"score", "rank"} <= found for found in names):
-        return "scores and ranks of documents, as clickmix score writes them."
+        return {"kind": "scores"}, "scores and ranks of documents, as clickmix score writes them."
     features = [column for column in sources[0].types if column not in ("query_id", "doc_id", "grade")]
     # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
     texts = (f"concat({name(column)}, '')" for column in features)
     wrong = " OR ".join(f"({text} <> '' AND TRY_CAST({text} AS DOUBLE) IS NULL)" for text in texts)
     rows = f"SELECT * FROM {sources[0].table()} LIMIT {FIRST_ROWS}"
     if not features or engine.rows(f"SELECT 1 FROM ({rows}) WHERE {wrong} LIMIT 1"):
-        return ""
+        return None
     shown = ", ".join(features[:MOST_NAMES]) + (", ..." if len(features) > MOST_NAMES else "")
     graded = ", and grades" if "grade" in names[0] else ""
-    return f"{len(features):,} features of documents{graded} ({shown}), for clickmix train, score and evaluate."
+    told = (
+        f"{several(len(features), 'feature')} of documents{graded} ({shown}), for clickmix train, score and evaluate."
+    )
+    return {"kind": "features", "features": len(features)}, told
 
 
-def _say_labels(sources: tuple[Source, ...], engine: Any) -> None:
+def _say_labels(sources: tuple[Source, ...], engine: Any) -> dict[str, Any]:
     table = " UNION ALL BY NAME ".join(f"SELECT query_id, relevance FROM {source.table()}" for source in sources)
     ((rows, queries, mean),) = engine.rows(
         f"SELECT count(*), count(DISTINCT query_id), avg(TRY_CAST(concat(relevance, '') AS DOUBLE)) FROM ({table})"
     )
-    say(f"{_named(sources)}: {rows:,} labels of {queries:,} queries; mean relevance {mean or 0:.3f}.")
+    labels = f"{several(rows, 'label')} of {several(queries, 'query', 'queries')}"
+    say(f"{_named(sources)}: {labels}; mean relevance {mean or 0:.3f}.")
+    return {"kind": "labels", "labels": rows, "queries": queries, "mean_relevance": mean}
 
 
-def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> None:
+def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> dict[str, Any]:
     from clickmix.groups.log_summary import summarise
+    from clickmix.report.rows import Column, Rows
 
     seen = summarise(files, layout=layout, columns=columns)
     impressions, clicks = seen.counts.totals()
-    say(f"A click log, format {' and '.join(seen.formats)}: {impressions:,} impressions and {clicks:,} clicks.")
-    say(f"{seen.queries:,} queries with {seen.documents:,} documents, {seen.moving:.0%} of them at several places.")
+    sums = f"{several(impressions, 'impression')} and {several(clicks, 'click')}"
+    say(f"A click log, format {' and '.join(seen.formats)}: {sums}.")
+    sizes = f"{several(seen.queries, 'query', 'queries')} with {several(seen.documents, 'document')}"
+    say(f"{sizes}, {seen.moving:.0%} of them at several places.")
     if seen.sessions is not None:
-        say(f"{seen.sessions:,} sessions or lists.")
+        say(f"{several(seen.sessions, 'session or list', 'sessions or lists')}.")
     if seen.twice:
         say(f"{seen.twice:,} times a document is in a list again: each place counts as shown.")
     if seen.first:
         say("First impressions: query, document, position, clicked")
     for row in seen.first:
         say(f"  {', '.join(map(str, row))}")
-    say("Click rate by position:")
-    for at in seen.positions[:MOST_POSITIONS]:
-        say(f"  {at.position:>4}  {at.rate:7.2%}  {at.clicks:,} of {at.impressions:,}")
+    positions = Rows(
+        (
+            Column("position", "count"),
+            Column("impressions", "count"),
+            Column("clicks", "count"),
+            Column("click_rate", "rate"),
+        ),
+        tuple((at.position, at.impressions, at.clicks, at.rate) for at in seen.positions),
+    )
+    say_rows(positions.first(MOST_POSITIONS))
     if len(seen.positions) > MOST_POSITIONS:
-        say(f"  and {len(seen.positions) - MOST_POSITIONS} more positions.")
+        say(f"And {several(len(seen.positions) - MOST_POSITIONS, 'more position')}.")
     for note in seen.counts.notes:
         say(str(note))
     for refused in seen.counts.refused:
         say(f"Bad rows, {refused.rows:,}: {refused.reason}. For instance {refused.examples[0]}.")
     skip = ["--bad-rows skip"] if seen.counts.refused else []
-    say(f"Label it: {_command('debias', files, '-o labels.parquet', [*given, *skip])}")
+    command = _command("debias", files, "-o labels.parquet", [*given, *skip])
+    say(f"Label it: {command}")
+    return {
+        "kind": "log",
+        "formats": list(seen.formats),
+        **read_json(seen.counts),
+        "queries": seen.queries,
+        "documents": seen.documents,
+        "sessions": seen.sessions,
+        "moving": seen.moving,
+        "positions": positions.json(),
+        "command": command,
+    }
 
 
 def _named(sources: tuple[Source, ...]) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from clickmix.cli.members import given, member_option
-from clickmix.cli.terminal import print_fit, progress_bar, say, stages
+from clickmix.cli.terminal import print_fit, progress_bar, say, say_table, stages, terminal_width
 from clickmix.lab.families import USERS
 from clickmix.registry import Option
+from clickmix.wording import several
 
 
 def user_options() -> list[Option]:
@@ -30,7 +33,7 @@ def simulate(
         int | None, typer.Option(help="Training queries of the synthetic collection; default: 2000.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
-) -> None:
+) -> dict[str, Any]:
     """Simulate users on a collection: write a log, the truth and the features."""
     from clickmix.lab.simulate import Simulation, check_inputs_stay, open_collection, write_simulation
 
@@ -45,29 +48,33 @@ def simulate(
         for note in collection.notes:
             say(note)
         rows = write_simulation(collection, output, settings, stage=stage)
-    say(f"Wrote {rows:,} impressions of {collection.train.queries:,} queries to {output / 'log.parquet'}.")
+    sizes = f"{several(rows, 'impression')} of {several(collection.train.queries, 'query', 'queries')}"
+    say(f"Wrote {sizes} to {output / 'log.parquet'}.")
+    return {"output": str(output), "impressions": rows, "queries": collection.train.queries}
 
 
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
-) -> None:
+) -> dict[str, Any]:
     """See it work: simulate users, label their clicks, train rankers, compare with the truth, write a report."""
     from clickmix.lab.demo import run_demo
 
     with stages() as stage:
-        done = run_demo(output, say=say, stage=stage)
+        done = run_demo(output, say=say, stage=stage, date=datetime.date.today().isoformat())
     say("")
-    print_fit(done.fit)
+    results = print_fit(done.fit)
     say("")
     say("Labels compared with the truth:")
     for known in done.known:
         say(str(known))
+    results["compared_with_the_truth"] = [str(known) for known in done.known]
     if done.rankers is not None:
         say("")
-        for line in str(done.rankers).splitlines():
-            say(line)
+        say_table(done.rankers)
+        results["rankers"] = json.loads(done.rankers.json())
     say("")
     say(f"Report: {output / 'report.html'} (open it in a browser)")
+    return results | {"report": str(output / "report.html")}
 
 
 def reproduce(
@@ -82,7 +89,7 @@ def reproduce(
     top: Annotated[int | None, typer.Option(help="Length of result lists; default: the paper's.")] = None,
     ranker: Annotated[Literal["lambdamart", "dnn"] | None, typer.Option(help="One ranker only.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes of one thread each; default: one per core.")] = None,
-) -> None:
+) -> dict[str, Any]:
     """Reproduce a table or figure of the paper. After an interruption, run the same command to resume."""
     from clickmix.lab.experiments import Request
     from clickmix.lab.experiments import reproduce as make
@@ -91,9 +98,10 @@ def reproduce(
     rankers = tuple(RANKERS) if ranker is None else (ranker,)
     request = Request(experiment, None if data is None else str(data), scale, top, runs, rankers)
     with progress_bar(experiment, left=True) as progress:
-        made = make(request, output, workers=workers, progress=progress)
+        made = make(request, output, workers=workers, progress=progress, width=terminal_width())
     for line in made.text.splitlines():
         say(line)
     costs = ", ".join(f"{kind} {seconds:.1f} s" for kind, seconds in made.seconds.items())
-    say(f"{made.tasks} results; typical time per task: {costs}.")
+    say(f"{several(made.tasks, 'result')}; typical time per task: {costs}.")
     say(f"Wrote {', '.join(str(file) for file in made.files)}.")
+    return {"files": list(map(str, made.files)), "results": made.tasks, "seconds": made.seconds}

@@ -7,39 +7,46 @@ import datetime
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clickmix.cli.loading import loading
-from clickmix.cli.members import given, member_option
+from clickmix.cli.members import fail_on, given, member_option
 from clickmix.cli.option_text import pairs, words
 from clickmix.cli.outputs import check_outputs, check_report, counts_target
+from clickmix.cli.reading import (
+    BadRows,
+    Columns,
+    Context,
+    Log,
+    MaxContexts,
+    Memory,
+    count_log,
+    counted_before,
+    engine_options,
+    log_options,
+    open_engine,
+    read_json,
+    split_reading,
+)
 from clickmix.cli.terminal import print_fit, progress_bar, say, stages
-from clickmix.counts.contexts import MOST_CONTEXTS, many_contexts
+from clickmix.counts.contexts import MOST_CONTEXTS
 from clickmix.errors import InputError, MissingColumnError, SettingError
 from clickmix.registry import Option
+from clickmix.wording import several
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
-    from clickmix.counts.counts import Counts
     from clickmix.engines.engine import Engine
     from clickmix.judging.changes import Moved
     from clickmix.log.source import Source
     from clickmix.pipeline import Debiased
 
-Log = Annotated[
-    list[str], typer.Argument(help="Files, folders or globs (Parquet, CSV, NDJSON, gzipped or not), or tables.")
-]
 Output = Annotated[
     str, typer.Option("-o", "--output", help="The file to write, in the format of its suffix, or a table.")
 ]
 ModelOutput = Annotated[Path, typer.Option("-o", "--output", help="The model file to write.")]
-Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_term,doc_id=sku.")]
-Context = Annotated[str, typer.Option(help="Columns that change what people look at: device,layout.")]
-MaxContexts = Annotated[int, typer.Option(min=1, help="Refuse a log with more contexts; each is fitted separately.")]
-BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or skip bad rows and count them.")]
-Memory = Annotated[str | None, typer.Option(help="Memory limit, for instance 4GB; the rest goes to disk.")]
 Previous = Annotated[
     str | None,
     typer.Option("--previous", "--since", help="Earlier labels to compare with; may be the output."),
@@ -58,33 +65,11 @@ def correction_options() -> list[Option]:
     return [chosen, *CORRECTIONS.options(), *log_options(), *engine_options()]
 
 
-def log_options() -> list[Option]:
-    """The options of every command that reads a log: the layout, the options of all layouts, and spellings."""
-    from clickmix.log.layout import LAYOUTS
-
-    joined = Option("normalise", "Ignore differences between queries in case, space, unicode; several with commas.")
-    return [member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options(), joined]
-
-
-def reading_options() -> list[Option]:
-    """The options of `counts` and `label`."""
-    return [*log_options(), *engine_options()]
-
-
 def mixture_options() -> list[Option]:
     """The options of `fit`."""
     from clickmix.corrections.correction import CORRECTIONS
 
     return [*CORRECTIONS["mixture"].options, *log_options(), *engine_options()]
-
-
-def engine_options() -> list[Option]:
-    """The engine; its help describes each kind."""
-    from clickmix.engines.choose import DEFAULT
-    from clickmix.engines.engine import ENGINES
-
-    help = " ".join(f"{member.make().argument}: {member.help}" for member in ENGINES)
-    return [Option("engine", f"Who runs the SQL. {help} [default: {DEFAULT}]")]
 
 
 def debias(
@@ -100,30 +85,36 @@ def debias(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-) -> None:
+) -> dict[str, Any]:
     """Turn a click log into relevance labels: count, fit and label in one step."""
-    from clickmix.corrections.correction import Saved, needs_lists, saves_model
+    from clickmix.corrections.correction import Saved, gives_verdict, needs_lists, saves_model
     from clickmix.pipeline import choose_correction, fit_and_label
 
-    reading, options = _reading(given(given_options))
+    reading, options = split_reading(given(given_options))
     name, engine = options.pop("correction", "mixture"), options.pop("engine", None)
     correction = choose_correction(name, **options)
     if model is not None and not saves_model(correction):
         raise SettingError(f"--model {model}: {name} has no model to save. Leave --model out.")
+    if fail_on(given_options) and not gives_verdict(correction):
+        raise SettingError(f"--fail-on: {name} gives no verdict on the log. Leave --fail-on out.")
     if report is not None:
         check_report(report)
-    opened, read = _open(engine, memory), [path for path in options.values() if isinstance(path, Path)]
+    opened, read = open_engine(engine, memory), [path for path in options.values() if isinstance(path, Path)]
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_previous(previous, opened)
     with loading("clickmix.judging.changes", "clickmix.report.results"):
-        counts = _count(log, opened, reading, columns, context, max_contexts, bad_rows, lists=needs_lists(correction))
+        counts = count_log(
+            log, opened, reading, columns, context, max_contexts, bad_rows, lists=needs_lists(correction)
+        )
     done = fit_and_label(counts, correction, judging=True, watch=progress_bar)
-    changes = _write_labels(done.labels, output, before)
+    changes, written = _write_labels(done.labels, output, before)
     if model is not None and isinstance(done.fit, Saved):
         done.fit.write(model)
-    print_fit(done.fit)
+    fitted = print_fit(done.fit)
     if report is not None:
         _write_report(report, done, log, name, changes, report_min_sessions)
+    files = {"model": model and str(model), "report": report and str(report)}
+    return {**read_json(counts), **written, **{key: file for key, file in files.items() if file}, **fitted}
 
 
 def counts(
@@ -139,23 +130,24 @@ def counts(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-) -> None:
+) -> dict[str, Any]:
     """Count a log once. Counts files are logs too, and they add up."""
     from clickmix.counts.counted_files import merging
 
-    reading, options = _reading(given(given_options))
+    reading, options = split_reading(given(given_options))
     engine = options.get("engine")
     target = counts_target(output, merge, engine)  # complain before Spark starts
-    opened = _open(engine, memory)
+    opened = open_engine(engine, memory)
     check_outputs(log, opened, table=target)
     alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
     with alone:
         merged = [str(merge)] if merge and merge.exists() else []  # on the first day there is none yet
-        before = _counted_before(Path(merged[0])) if merged else None
+        before = counted_before(Path(merged[0])) if merged else None
         logs = [*merged, *log]
-        counted = _count(logs, opened, reading, columns, context, max_contexts, bad_rows, lists=lists, before=before)
+        counted = count_log(logs, opened, reading, columns, context, max_contexts, bad_rows, lists=lists, before=before)
         rows = counted.write(target)
-    say(f"Wrote {rows:,} cells (query, {'list, ' if lists else ''}document, position) to {target}.")
+    say(f"Wrote {several(rows, 'cell')} (query, {'list, ' if lists else ''}document, position) to {target}.")
+    return {**read_json(counted), "output": target, "cells": rows}
 
 
 def fit(
@@ -167,15 +159,15 @@ def fit(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-) -> None:
+) -> dict[str, Any]:
     """Fit the mixture correction to a log, or to a histogram from elsewhere, and save it as a model file."""
     from clickmix.corrections.mixture import MixtureCorrection
     from clickmix.corrections.mixture_based.groups import MOVING_FROM
     from clickmix.groups.histogram import is_histogram, read_downloaded
     from clickmix.judging.checks import checked, checked_histogram
 
-    reading, options = _reading(given(given_options))
-    opened = _open(options.pop("engine", None), memory)
+    reading, options = split_reading(given(given_options))
+    opened = open_engine(options.pop("engine", None), memory)
     correction = MixtureCorrection(**options)
     check_outputs(log, opened, others=[output])
     if opened.embedded and not columns and is_histogram(log):
@@ -186,12 +178,14 @@ def fit(
                 f"{moving:.0%} of documents are at several places; a histogram does not show which. Fit counts instead."
             )
     else:
-        counted = _count(log, opened, reading, columns, context, max_contexts, bad_rows, lists=correction.needs_lists)
+        counted = count_log(
+            log, opened, reading, columns, context, max_contexts, bad_rows, lists=correction.needs_lists
+        )
         with progress_bar("fitting") as progress:
             fitted = checked(correction.fit(counted, progress=progress), counted)
     fitted.write(output)
     say(f"Wrote the model to {output}.")
-    print_fit(fitted)
+    return {"output": str(output), **print_fit(fitted)}
 
 
 def label(
@@ -204,18 +198,18 @@ def label(
     columns: Columns = "",
     bad_rows: BadRows = "fail",
     memory: Memory = None,
-) -> None:
+) -> dict[str, Any]:
     """Label a log with a saved model."""
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
-    reading, options = _reading(given(given_options))
+    reading, options = split_reading(given(given_options))
     fitted = MixtureFit.read(model)
-    opened = _open(options.get("engine"), memory)
+    opened = open_engine(options.get("engine"), memory)
     context = "" if fitted.steps else ",".join(fitted.context)
     check_outputs(log, opened, table=output, read=[model])
     before = _open_previous(previous, opened)
     try:
-        counted = _count(log, opened, reading, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
+        counted = count_log(log, opened, reading, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
     except MissingColumnError as error:
         if error.role != "context":
             raise
@@ -226,97 +220,24 @@ def label(
     unseen = fitted.unseen(counted)
     if unseen:
         say(f"Places not in the model: {len(unseen):,}, for instance {unseen[0]}. The nearest known places are used.")
-    _write_labels(fitted.label(counted), output, before)
+    _, written = _write_labels(fitted.label(counted), output, before)
+    return {**read_json(counted), **written, "places_not_in_the_model": list(unseen)}
 
 
 def inspect(
     given_options: typer.Context,
     files: Annotated[list[str], typer.Argument(help="Anything clickmix reads or writes.")],
     columns: Columns = "",
-) -> None:
+) -> dict[str, Any]:
     """Say what a file is: a log in any layout, counts, a model, labels, a ranker, features."""
     from clickmix.cli.inspecting import inspect_files
 
     options = given(given_options)
     options.pop("normalise", None)
     chosen = [f"--{name.replace('_', '-')} {value}" for name, value in options.items()]
-    reading, _ = _reading(options)
+    reading, _ = split_reading(options)
     told = [*chosen, *([f"--columns {shlex.quote(columns)}"] if columns else [])]
-    inspect_files(files, columns=pairs(columns), layout=reading["format"], given=told)
-
-
-def _open(engine: str | None, memory: str | None) -> Engine:
-    from clickmix.engines.choose import choose_engine
-
-    return choose_engine(engine, memory=memory)
-
-
-def _reading(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """How to read the log, and the other options."""
-    from clickmix.log.open import split_options
-
-    layout, others = split_options(options.pop("format", "auto"), options)
-    return {"format": layout, "normalise": others.pop("normalise", "")}, others
-
-
-def _count(
-    log: list[str],
-    engine: Engine,
-    reading: dict[str, Any],
-    columns: str,
-    context: str,
-    max_contexts: int,
-    bad_rows: Literal["fail", "skip"],
-    *,
-    lists: bool = False,
-    before: tuple[int, int] | None = None,
-) -> Counts:
-    from clickmix.counts.counts import count
-    from clickmix.counts.spelling import spelled_alike
-
-    with progress_bar("reading") as progress:
-        counted = count(
-            log,
-            **reading,
-            columns=pairs(columns),
-            context=words(context),
-            max_contexts=max_contexts,
-            bad_rows=bad_rows,
-            lists=lists,
-            engine=engine,
-            progress=progress,
-        )
-    impressions, clicks = counted.totals()
-    old = before or (0, 0)
-    say(f"Read {impressions - old[0]:,} impressions and {clicks - old[1]:,} clicks.")
-    if before:
-        say(f"Including earlier counts: {impressions:,} impressions and {clicks:,} clicks.")
-    for note in counted.notes:
-        say(str(note))
-    if not reading["normalise"] and (alike := spelled_alike(counted.engine, counted.table)):
-        say(alike)
-    for refused in counted.refused:
-        say(f"Skipped bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")
-    if many := many_contexts(context, counted.contexts):
-        say(many)
-    return counted
-
-
-def _counted_before(counts: Path) -> tuple[int, int]:
-    """Impressions and clicks of a counts file."""
-    import duckdb
-
-    from clickmix.engines.duckdb import DuckDB
-    from clickmix.log.source import file_list
-    from clickmix.log.sources import unreadable
-
-    sums = "CAST(coalesce(sum(impressions), 0) AS BIGINT), CAST(coalesce(sum(clicks), 0) AS BIGINT)"
-    files = f"{file_list([str(counts)])}, hive_partitioning = false"
-    try:
-        ((impressions, clicks),) = DuckDB().rows(f"SELECT {sums} FROM read_parquet({files})")
-    except duckdb.Error as error:
-        raise unreadable(str(counts), error) from None
-    return impressions, clicks
+    return inspect_files(files, columns=pairs(columns), layout=reading["format"], given=told)
 
 
 def _open_previous(previous: str | None, engine: Engine) -> Source | None:
@@ -327,16 +248,17 @@ def _open_previous(previous: str | None, engine: Engine) -> Source | None:
     return open_labels(previous, engine)
 
 
-def _write_labels(labels: Labels, output: str, before: Source | None) -> Moved | None:
+def _write_labels(labels: Labels, output: str, before: Source | None) -> tuple[Moved | None, dict[str, Any]]:
     from clickmix.judging.changes import labels_moved
+    from clickmix.report.results import change_results
 
     moved = labels_moved(labels, before) if before else None  # compare before writing: it may be the same file
     with progress_bar("labelling") as progress:
         rows = labels.write(output, progress=progress)
-    say(f"Wrote {rows:,} labels to {output}.")
+    say(f"Wrote {several(rows, 'label')} to {output}.")
     for sentence in moved.sentences() if moved else ():
         say(sentence)
-    return moved
+    return moved, {"output": output, "labels": rows, **({"changes": change_results(moved).json()} if moved else {})}
 
 
 def _write_report(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clickmix.cli.members import given, member_option
 from clickmix.cli.outputs import check_report
-from clickmix.cli.terminal import progress_bar, say, stages
+from clickmix.cli.terminal import progress_bar, say, say_table, stages
 from clickmix.errors import InputError, SettingError
+from clickmix.wording import several
 
 if TYPE_CHECKING:
     from clickmix.registry import Option
@@ -44,7 +46,7 @@ def train(
     vali_labels: Annotated[Path | None, typer.Option(help="Labels of those queries; grades are not needed.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page on the features.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
-) -> None:
+) -> dict[str, Any]:
     """Train a ranker on features and labels, joined by query and document."""
     from clickmix.features import make_examples
     from clickmix.rankers import RANKERS, check_folder
@@ -64,7 +66,8 @@ def train(
     with progress_bar("training") as progress:
         fitted = settings.fit(examples, vali=vali, seed=seed, progress=progress)
     fitted.save(output)
-    say(f"Trained on {examples.queries:,} queries with {len(examples.relevance):,} documents. {examples.left_out}")
+    sizes = f"{several(examples.queries, 'query', 'queries')} with {several(len(examples.relevance), 'document')}"
+    say(f"Trained on {sizes}. {examples.left_out}")
     for remark in fitted.remarks():
         say(remark)
     say(f"Wrote the ranker ({name}) to {output}.")
@@ -74,6 +77,13 @@ def train(
 
         write_page(ranker_page(fitted, examples), report)
         say(f"Report: {report} (open it in a browser)")
+    return {
+        "output": str(output),
+        "ranker": name,
+        "queries": examples.queries,
+        "documents": len(examples.relevance),
+        "remarks": list(fitted.remarks()),
+    }
 
 
 def evaluate(
@@ -85,7 +95,7 @@ def evaluate(
         Path | None, typer.Option(help="Measure against these labels instead of grades: a relevance is a grade.")
     ] = None,
     metrics: Annotated[str, typer.Option(help="For instance ndcg@10,mrr,map:grade=2.")] = "ndcg@10",
-) -> None:
+) -> dict[str, Any]:
     """Measure rankers on judged documents; with several, whether they differ from the first."""
     from clickmix.evaluate import Measure, rank, score, tabulate
     from clickmix.features import make_examples, open_features
@@ -108,8 +118,9 @@ def evaluate(
             named = str(folder) if len(ranker) > 1 else folder.resolve().name
             results[named] = [score(ranking, measure=measure) for measure in measures]
     table = tabulate(results, baseline=str(ranker[0]) if len(ranker) > 1 else None)
-    for line in str(table).splitlines():
-        say(line)
+    say_table(table)
+    found: dict[str, Any] = json.loads(table.json())
+    return found
 
 
 def score(
@@ -122,7 +133,7 @@ def score(
         ),
     ],
     tag: Annotated[str, typer.Option(help="The name of a TREC run, its last column.")] = "clickmix",
-) -> None:
+) -> dict[str, Any]:
     """Rank the documents of a features file: write scores and ranks, or a TREC run."""
     from clickmix.evaluate import write_scores
     from clickmix.features import open_features
@@ -139,7 +150,8 @@ def score(
         scores = fitted.score(split.features)
         stage("writing")
         write_scores(split.query_id[split.query], split.doc_id, scores, output, tag=tag)
-    say(f"Ranked {split.documents:,} documents of {split.queries:,} queries in {output}.")
+    say(f"Ranked {several(split.documents, 'document')} of {several(split.queries, 'query', 'queries')} in {output}.")
+    return {"output": str(output), "documents": split.documents, "queries": split.queries}
 
 
 def _check_page(report: Path, *read: Path) -> None:

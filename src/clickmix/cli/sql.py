@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from clickmix.cli.labels import Columns, Context
 from clickmix.cli.option_text import pairs, words
+from clickmix.cli.reading import Columns, Context
 from clickmix.engines.dialects import DIALECTS
 from clickmix.errors import SettingError
 

@@ -18,6 +18,9 @@ from clickmix.errors import hide_secrets, printable
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from clickmix.evaluate import Table
+    from clickmix.report.rows import Rows
+
 MOST_PLACES = 100
 
 
@@ -62,15 +65,60 @@ def _steady(stream: Any, number: int, kind: type[io.TextIOWrapper]) -> io.TextIO
 
 
 _drawn: list[Progress] = []  # the bars and spinners on the terminal now
+_as_json: list[bool] = []  # whether standard output is for JSON, the last one now
 
 
 def say(text: str) -> None:
-    """Print a line on standard output, with control characters escaped; clear a bar or spinner first."""
+    """Print a line on standard output, with control characters escaped; clear a bar or spinner first.
+
+    With --json the line goes to standard error.
+    """
     for bar in _drawn:
         bar.stop()
-    typer.echo(printable(hide_secrets(text)))
+    typer.echo(printable(hide_secrets(text)), err=_as_json[-1:] == [True])
     for bar in _drawn:
         bar.start()
+
+
+def say_error(text: str) -> None:
+    """Print what went wrong on standard error."""
+    typer.echo(f"clickmix: {printable(text)}", err=True)
+
+
+@contextlib.contextmanager
+def messages_on_error_stream(asked: bool) -> Iterator[None]:
+    """Keep standard output free for JSON, if asked."""
+    _as_json.append(asked)
+    try:
+        yield
+    finally:
+        _as_json.pop()
+
+
+def print_json(results: dict[str, Any]) -> None:
+    """Print results as one JSON object on standard output."""
+    from clickmix.report.rows import json_text
+
+    typer.echo(hide_secrets(json_text(results)), nl=False)
+
+
+def terminal_width() -> int:
+    """Of the terminal; 80 columns where there is none."""
+    return shutil.get_terminal_size().columns
+
+
+def say_table(table: Table) -> None:
+    """Print means and tests; columns that do not fit follow below."""
+    for line in table.text(width=terminal_width()).splitlines():
+        say(line)
+
+
+def say_rows(rows: Rows) -> None:
+    """Print a table that fits the terminal, or 80 columns."""
+    from clickmix.report.text_table import text_lines
+
+    for line in text_lines(rows, width=terminal_width()):
+        say(line)
 
 
 @contextlib.contextmanager
@@ -124,8 +172,8 @@ def stages() -> Iterator[Callable[[str], None]]:
         yield lambda title: bar.update(task, description=title)
 
 
-def print_fit(fitted: object) -> None:
-    """Print the table and verdict of a mixture; for other fits, their summary if they have one.
+def print_fit(fitted: object) -> dict[str, Any]:
+    """Print the table and verdict of a mixture; for other fits, their summary if they have one. Return the same.
 
     The table fits the terminal, or 80 columns.
     """
@@ -135,16 +183,16 @@ def print_fit(fitted: object) -> None:
     if not isinstance(fitted, MixtureFit):
         if isinstance(fitted, Described):
             say(fitted.summary)
-        return
+            return {"summary": fitted.summary}
+        return {}
     from clickmix.report.results import fit_results
-    from clickmix.report.text_table import text_lines
 
-    results, width = fit_results(fitted), shutil.get_terminal_size().columns
+    results, width = fit_results(fitted), terminal_width()
     places = results.places
-    for line in text_lines(places.first(MOST_PLACES), width=width):
-        say(line)
+    say_rows(places.first(MOST_PLACES))
     if len(places.rows) > MOST_PLACES:
         say(f"{MOST_PLACES} of {len(places.rows):,} places shown; the model file (--model) has all.")
     for sentence in (results.verdict.sentence, *results.verdict.evidence, *results.notes):
         for line in textwrap.wrap(printable(sentence), width) if sys.stdout.isatty() else [sentence]:
             say(line)
+    return results.json()

@@ -21,7 +21,13 @@ from clickmix.types import Progress
 
 @dataclass(frozen=True)
 class AffineCorrection:
-    """relevance = (click-through rate - beta) / alpha, with known alpha and beta of every position."""
+    """relevance = (click-through rate - beta) / alpha, with known alpha and beta of every position.
+
+    >>> from clickmix import Counts, BiasParameters
+    >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
+    >>> AffineCorrection(BiasParameters([0.5, 0.4], [0.2, 0.1])).label(counts).relevance.round(2).tolist()
+    [0.8, 0.25]
+    """
 
     parameters: BiasParameters
     clip: Clip = "one"

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 
 class Violation(enum.StrEnum):
-    """How a log can violate the assumptions of a fit by position, a closed list."""
+    """How a log can violate the assumptions of a fit by position, a closed list.
+
+    >>> str(Violation.RISING)
+    'rates rise down the page'
+    """
 
     RISING = "rates rise down the page"
     GRADES = "more grades than were fitted"
@@ -18,7 +22,11 @@ class Violation(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """The test for one violation: its statistic, the limit for clean logs, and the evidence in words."""
+    """The test for one violation: its statistic, the limit for clean logs, and the evidence in words.
+
+    >>> Check(Violation.RISING, statistic=1.2, limit=3.0, evidence="The highest rate falls").found
+    False
+    """
 
     violation: Violation
     statistic: float

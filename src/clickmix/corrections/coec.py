@@ -27,7 +27,13 @@ CHARGES: tuple[Charge, ...] = get_args(Charge)
 
 @dataclass(frozen=True)
 class ClicksOverExpected:
-    """Settings of COEC: whether impressions are charged to their positions or to the document's best position."""
+    """Settings of COEC: whether impressions are charged to their positions or to the document's best position.
+
+    >>> from clickmix import Counts
+    >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
+    >>> ClicksOverExpected().fit(counts).label(counts).relevance.tolist()
+    [1.0, 1.0]
+    """
 
     charge: Charge = "positions"
     clip: Clip = "one"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clickmix.corrections.labels import Labels
+    from clickmix.groups.places import Place
 
 
 class Fitted(Protocol):
@@ -29,8 +30,8 @@ class Fitted(Protocol):
 class Correction(Protocol):
     """The settings of a correction.
 
-    Two attributes are optional: `needs_lists` says that it needs result lists counted separately, `saves_model` that
-    its fit can be saved to a file.
+    Three attributes are optional: `needs_lists` says that it needs result lists counted separately, `saves_model` that
+    its fit can be saved to a file, `gives_verdict` that its fit can be judged.
     """
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> Fitted:
@@ -52,6 +53,14 @@ class Described(Protocol):
     summary: ClassVar[str]
 
 
+@runtime_checkable
+class Rated(Protocol):
+    """A fit that knows how often people click what is relevant, and what is not. `clickmix explain` asks for it."""
+
+    def usual_rates(self, place: Place) -> tuple[float, float] | None:
+        """The click rate of documents that are not relevant, and of relevant ones; None if clicks say nothing there."""
+
+
 CORRECTIONS: Family[Correction] = Family(
     "correction",
     "clickmix.corrections",
@@ -68,6 +77,11 @@ def needs_lists(correction: object) -> bool:
 def saves_model(correction: object) -> bool:
     """Whether a correction's fit can be saved."""
     return bool(getattr(correction, "saves_model", False))
+
+
+def gives_verdict(correction: object) -> bool:
+    """Whether a correction's fit can be judged."""
+    return bool(getattr(correction, "gives_verdict", False))
 
 
 def check_positions_only(counts: Counts, *, correction: str) -> None:

@@ -23,7 +23,13 @@ from clickmix.types import Progress
 
 @dataclass(frozen=True)
 class InversePropensity:
-    """relevance = mean of click / theta, with known examination theta of every position."""
+    """relevance = mean of click / theta, with known examination theta of every position.
+
+    >>> from clickmix import Counts
+    >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
+    >>> InversePropensity([0.8, 0.5]).label(counts).relevance.round(2).tolist()
+    [0.75, 0.4]
+    """
 
     parameters: BiasParameters
     clip: Clip = "one"

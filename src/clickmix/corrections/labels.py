@@ -5,20 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clickmix.counts.counts import Counts
-from clickmix.engines.sql import listed
+from clickmix.drawn import Drawn, Plot, report
+from clickmix.engines.sql import listed, literal
+from clickmix.errors import InputError
 from clickmix.types import Columns, Floats, Progress
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
 
 KEY = ("query_id", "doc_id")
 IN_ORDER = f"ORDER BY {listed(KEY)}"
 OPTIONAL = ("estimate", "low", "high")  # by correction; with or without them, a table holds labels
 
 
+def of_query(query_id: object) -> str:
+    """SQL that is true for the rows of a query; ids can be numbers or texts."""
+    return f"CAST(query_id AS VARCHAR) = {literal(str(query_id))}"
+
+
 @dataclass(frozen=True)
-class Labels:
+class Labels(Drawn):
     """query_id, doc_id, relevance, impressions, clicks, low, high: one row per query and document, in order.
+
+    >>> from clickmix import Counts, debias
+    >>> labels = debias(Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 2]), correction="none")
+    >>> labels.relevance.tolist(), labels.clicks.tolist()
+    ([0.6, 0.02], [60, 2])
 
     Corrections with an interval give `low` and `high`; those that are unbiased only before clipping (affine, ips, coec)
     give `estimate`.
@@ -32,19 +49,21 @@ class Labels:
     one_cell: str | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        """The number of labels, if they have been computed."""
-        known = f"{len(self):,} documents" if "columns" in self.__dict__ else "not computed yet"
-        return f"Labels({known}; columns, write(path), to_pandas(), to_polars(), to_arrow())"
+        """The first labels, if they have been computed: it must not take an hour to print a variable."""
+        if "columns" in self.__dict__:
+            text: str = report().text(self)
+            return text
+        return "Labels(not computed yet; head(), query(text), columns, write(path), to_pandas(), plot())"
 
     @cached_property
-    def query(self) -> str:
+    def sql(self) -> str:
         """SQL for the labels, in any order."""
         return self.one_cell if self.one_cell and self.counts.one_cell_each() else self.added_up
 
     @cached_property
     def columns(self) -> Columns:
         """All columns, as numpy arrays."""
-        return self.counts.engine.fetch(f"{self.query} {IN_ORDER}")
+        return self.counts.engine.fetch(f"{self.sql} {IN_ORDER}")
 
     @property
     def query_id(self) -> Floats:
@@ -76,6 +95,47 @@ class Labels:
         """The correction's result before clipping; equal to relevance if nothing is clipped."""
         return self.columns.get("estimate", self.relevance)
 
+    @property
+    def low(self) -> Floats:
+        """The lower end of each label's interval, where the correction gives one."""
+        return self._end("low")
+
+    @property
+    def high(self) -> Floats:
+        """The upper end of each label's interval, where the correction gives one."""
+        return self._end("high")
+
+    def _end(self, name: str) -> Floats:
+        if name not in self.columns:
+            raise InputError(f"{name}: this correction gives labels without intervals. Use one that has them: mixture.")
+        return self.columns[name]
+
+    def head(self, most: int = 5) -> Labels:
+        """The first labels, in order.
+
+        >>> from clickmix import Counts, debias
+        >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 2])
+        >>> debias(counts, correction="none").head(1).doc_id.tolist()
+        ['a']
+        """
+        first = f"SELECT * FROM ({self.sql}) AS labels {IN_ORDER} LIMIT {int(most)}"
+        return Labels(self.counts, f"SELECT * FROM ({first}) AS first")
+
+    def query(self, query_id: object) -> Labels:
+        """The labels of one query; none if it is not in the log.
+
+        >>> from clickmix import Counts, debias
+        >>> counts = Counts.from_arrays(["red shoes", "hats"], ["a", "b"], [1, 1], [100, 100], [60, 2])
+        >>> debias(counts, correction="none").query("red shoes").doc_id.tolist()
+        ['a']
+        """
+        return Labels(self.counts, f"SELECT * FROM ({self.sql}) AS labels WHERE {of_query(query_id)}")
+
+    def plot(self) -> Plot:
+        """How labels are distributed, beside the click-through rates they replace: a figure of the report."""
+        plot: Plot = report().plot_labels(self)
+        return plot
+
     def __len__(self) -> int:
         return len(self.relevance)
 
@@ -83,25 +143,25 @@ class Labels:
         """Write a labels file (Parquet, CSV or NDJSON, by its suffix) atomically; return the number of labels."""
         engine = self.counts.engine
         if self.one_cell is None or engine.embedded is None:
-            return engine.write(f"{self.query} {IN_ORDER}", str(path), optional=OPTIONAL, progress=progress)
+            return engine.write(f"{self.sql} {IN_ORDER}", str(path), optional=OPTIONAL, progress=progress)
         one_cell, added_up = f"{self.one_cell} {IN_ORDER}", f"{self.added_up} {IN_ORDER}"
         return engine.embedded.write(one_cell, path, key=KEY, otherwise=added_up, progress=progress)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pandas.DataFrame:
         """The labels as a pandas frame."""
         return self._to("pandas")
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> polars.DataFrame:
         """The labels as a polars frame."""
         return self._to("polars")
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pyarrow.Table:
         """The labels as an arrow table."""
         return self._to("pyarrow")
 
     def like(self, frame: Any) -> Any:
         """The labels as the same kind of frame as `frame`; DuckDB relations and Spark frames stay in their session."""
-        found = self.counts.engine.frame_like(frame, f"{self.query} {IN_ORDER}")
+        found = self.counts.engine.frame_like(frame, f"{self.sql} {IN_ORDER}")
         if found is not None:
             return found
         import narwhals as nw  # late: files do not need it

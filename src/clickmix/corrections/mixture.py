@@ -47,9 +47,15 @@ class MixtureCorrection:
     prior         position: better positions hold more relevant documents. flat: the same prior everywhere
     sharing       whether neighbouring positions inform each other (auto, binomial, graded)
     examination   what decides whether people look at a document: its position (pbm), or also what is above it
+
+    >>> from clickmix import Counts
+    >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> MixtureCorrection(mixture="binomial").fit(counts).label(counts).relevance.round(2)[[0, 79]].tolist()
+    [1.0, 0.0]
     """
 
     saves_model: ClassVar[bool] = True
+    gives_verdict: ClassVar[bool] = True
 
     mixture: str = "auto"
     prior: Prior = "position"

@@ -13,7 +13,13 @@ from clickmix.types import Progress
 @CORRECTIONS.register("none", help="The plain click-through rate.")
 @dataclass(frozen=True)
 class NoCorrection:
-    """relevance = clicks / impressions over all positions, ignoring bias."""
+    """relevance = clicks / impressions over all positions, ignoring bias.
+
+    >>> from clickmix import Counts
+    >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
+    >>> NoCorrection().label(counts).relevance.tolist()
+    [0.6, 0.2]
+    """
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> NoCorrection:
         """Nothing to fit."""

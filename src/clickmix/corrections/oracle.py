@@ -18,7 +18,13 @@ from clickmix.types import Columns, Progress
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """Labels are the true relevance, whatever was clicked: three columns of equal length, one row per document."""
+    """Labels are the true relevance, whatever was clicked: three columns of equal length, one row per document.
+
+    >>> from clickmix import Counts
+    >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
+    >>> Oracle(["q", "q"], ["a", "b"], [1.0, 0.0]).label(counts).relevance.tolist()
+    [1.0, 0.0]
+    """
 
     truth: Columns = field(repr=False)
 

@@ -35,7 +35,11 @@ PARAMETERS = Option("parameters", "JSON file: alpha and beta (affine), theta (ip
 
 @dataclass(frozen=True, eq=False)
 class BiasParameters:
-    """alpha and beta of every position from 1 on, as affine correction needs them."""
+    """alpha and beta of every position from 1 on, as affine correction needs them.
+
+    >>> BiasParameters([0.5, 0.4], [0.2, 0.1]).positions
+    2
+    """
 
     alpha: Floats
     beta: Floats

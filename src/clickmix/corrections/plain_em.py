@@ -41,6 +41,12 @@ class PlainEM:
     """Settings of plain EM: with `trust`, people also click documents that are not relevant (AC); without, never (IPS).
 
     It has converged when a step gains at most `tolerance` times the log-likelihood.
+
+    >>> from clickmix import Counts
+    >>> shown, clicked = [1000] * 8, [600, 300, 200, 100, 500, 250, 100, 50]
+    >>> counts = Counts.from_arrays(["q"] * 8, [*"aabbccdd"], [1, 2] * 4, shown, clicked)
+    >>> PlainEM(trust=False).fit(counts).parameters.alpha.round(2).tolist()
+    [1.0, 0.5]
     """
 
     saves_model: ClassVar[bool] = True
@@ -81,7 +87,14 @@ class PlainEM:
 
 @dataclass(frozen=True, eq=False)
 class PlainEMFit:
-    """The result of plain EM: parameters on the widest scale, and the log-likelihood of every step (it never falls)."""
+    """The result of plain EM: parameters on the widest scale, and the log-likelihood of every step (it never falls).
+
+    >>> from clickmix import Counts
+    >>> shown, clicked = [1000] * 8, [600, 300, 200, 100, 500, 250, 100, 50]
+    >>> counts = Counts.from_arrays(["q"] * 8, [*"aabbccdd"], [1, 2] * 4, shown, clicked)
+    >>> PlainEM(trust=False).fit(counts).label(counts).relevance.round(1).tolist()
+    [0.6, 0.2, 0.5, 0.1]
+    """
 
     trust: bool
     clip: Clip

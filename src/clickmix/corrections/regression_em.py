@@ -94,6 +94,9 @@ class RegressionEM:
     tolerance    alpha and beta have converged when none moves by more in an iteration
     score        a measure of the parameters of each iteration for the trace, such as nDCG on a test set; it decides
                  nothing
+
+    >>> from clickmix import debias
+    >>> debias("log.parquet", correction="regression-em", features="features.parquet")  # doctest: +SKIP
     """
 
     saves_model: ClassVar[bool] = True
@@ -181,7 +184,11 @@ class RegressionEM:
 
 @dataclass(frozen=True, eq=False)
 class RegressionEMFit:
-    """The result of regression EM: the parameters of iteration `kept`, why it stopped, and all iterations."""
+    """The result of regression EM: the parameters of iteration `kept`, why it stopped, and all iterations.
+
+    >>> fit = RegressionEM(regression).fit(counts)  # doctest: +SKIP
+    >>> fit.parameters.write("ab.json")  # doctest: +SKIP
+    """
 
     trust: bool
     clip: Clip

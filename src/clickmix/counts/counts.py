@@ -51,6 +51,10 @@ class Counts:
 
     If result lists were kept apart, `by_list` is a second table with the same per query, list, document and position.
     `contexts` counts the combinations of the context columns. `refused` are the bad rows, `notes` what else was odd.
+
+    >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
+    >>> counts.totals()
+    (200, 80)
     """
 
     engine: Engine = field(repr=False)
@@ -154,6 +158,9 @@ def count(
     are kept apart, which needs session_id, or counts made that way. `normalise` joins spellings of a query that differ
     only in case, space or unicode. `engine` says who counts: DuckDB by default, "spark", a SparkSession, or
     "postgresql://...", whose tables are logs.
+
+    >>> count("clicks.parquet", context="device").totals()  # doctest: +SKIP
+    (1200000, 84000)
     """
     if bad_rows not in ("fail", "skip"):
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from clickmix.drawn import Drawn
 from clickmix.errors import InputError, SettingError
 from clickmix.evaluate.comparisons import (
     PAIRED,
@@ -54,8 +55,8 @@ class Cell:
         return self.test.mark if self.test else ""
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, repr=False)
+class Table(Drawn):
     """Means by ranker (rows, the outer tuple of cells) and measure (columns); tests are against the `baseline`."""
 
     rankers: tuple[str, ...]
@@ -66,6 +67,8 @@ class Table:
 
     def __str__(self) -> str:
         return self.text()
+
+    __repr__ = __str__
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -82,13 +85,10 @@ class Table:
         """The table as rows of plain text, the head first."""
         return self._rows(lambda cell, best: _number(cell.mean) + cell.mark, name=str)
 
-    def text(self) -> str:
-        """Columns of plain text, then the notes."""
+    def text(self, *, width: int | None = None) -> str:
+        """Columns of plain text, then the notes; columns beyond `width` follow below, under the same names."""
         rows = self._rows(lambda cell, best: _number(cell.mean) + (cell.mark or " "), name=str)
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        head, *body = [_aligned(row, widths) for row in rows]
-        rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-        return "\n".join([head, rule, *body, *_below(self.notes)]) + "\n"
+        return "\n".join([*folded_lines(rows, width=width), *_below(self.notes)]) + "\n"
 
     def markdown(self) -> str:
         """A Markdown table, the best of each column in bold, then the notes."""
@@ -244,9 +244,45 @@ def _add(rows: list[list[str]], head: str, column: list[str]) -> None:
         row.append(text)
 
 
-def _aligned(row: list[str], widths: list[int]) -> str:
-    cells = [row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))]
-    return "  ".join(cells).rstrip()
+def folded_lines(
+    rows: Sequence[Sequence[str]], *, width: int | None = None, left: frozenset[int] = frozenset({0})
+) -> list[str]:
+    """Draw rows of texts, the head first; columns beyond `width` follow in tables below that repeat the first column.
+
+    Columns in `left` are aligned left. An interval stays beside its number.
+
+    >>> print("\\n".join(folded_lines([["a", "bbbb", "cccc"], ["x", "1", "2"]], width=10)))
+    a  bbbb
+    -------
+    x     1
+    <BLANKLINE>
+    a  cccc
+    -------
+    x     2
+    """
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    blocks: list[list[int]] = [[0]]
+    for i in range(1, len(widths)):
+        beside = [i] + [j for j in range(i + 1, i + 3) if j < len(widths) and _glued(rows[0][j])]
+        if _glued(rows[0][i]) or width is None or sum(widths[j] + 2 for j in [*blocks[-1], *beside]) - 2 <= width:
+            blocks[-1].append(i)
+        elif len(blocks[-1]) > 1:
+            blocks.append([0, i])
+        else:
+            blocks[-1].append(i)  # wider than the terminal by itself
+    lines: list[str] = []
+    for block in blocks:
+        head, *body = [
+            "  ".join(row[i].ljust(widths[i]) if i in left else row[i].rjust(widths[i]) for i in block).rstrip()
+            for row in rows
+        ]
+        rule = "-" * (sum(widths[i] for i in block) + 2 * (len(block) - 1))
+        lines += [*([""] if lines else []), head, rule, *body]
+    return lines
+
+
+def _glued(head: str) -> bool:
+    return head == "w/t/l" or head.endswith(" % interval")
 
 
 def _number(value: float) -> str:

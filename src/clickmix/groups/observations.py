@@ -18,6 +18,9 @@ class Observations:
 
     `multiplicity` says how many documents were seen exactly so: one entry per document. A group's histogram is a set
     of documents with one cell each; documents that move have several cells and the multiplicity 1.
+
+    >>> Observations.histogram([10, 10], [1, 8], [30, 10]).multiplicity.tolist()
+    [30.0, 10.0]
     """
 
     document: Ints

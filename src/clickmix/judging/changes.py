@@ -8,18 +8,20 @@ from typing import Any
 import duckdb
 
 from clickmix.corrections.labels import Labels
+from clickmix.drawn import Drawn
 from clickmix.engines.engine import Engine
 from clickmix.errors import InputError
 from clickmix.log.source import Source, kind_of
 from clickmix.log.sources import find_sources, unreadable
+from clickmix.wording import several
 
 MOST_EXAMPLES = 20
 TOLD = 3  # in a sentence each
 FAR = 0.1
 
 
-@dataclass(frozen=True)
-class Moved:
+@dataclass(frozen=True, repr=False)
+class Moved(Drawn):
     """How many documents have labels in both files, only now, or only before; how far labels moved, and which most."""
 
     both: int
@@ -29,11 +31,15 @@ class Moved:
     far: int
     furthest: tuple[tuple[str, str, float, float], ...]
 
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
+
     def sentences(self) -> list[str]:
         """In words."""
         summary = [
-            f"Compared with the previous labels: {self.both:,} documents in both, {self.new:,} new, {self.gone:,} gone."
-            f" Labels in both moved by {self.mean_move:.4f} on average, {self.far:,} of them by more than {FAR}."
+            f"Compared with the previous labels: {several(self.both, 'document')} in both, {self.new:,} new, "
+            f"{self.gone:,} gone. Labels in both moved by {self.mean_move:.4f} on average, {self.far:,} of them by "
+            f"more than {FAR}."
         ]
         return summary + [
             f"Largest change: query {query!r}, document {document!r} from {before:.3f} to {after:.3f}."
@@ -56,6 +62,13 @@ def open_labels(before: object, engine: Engine) -> Source:
     except duckdb.Error as error:
         raise unreadable(str(old), error) from None
     return old
+
+
+def find_labels(found: object, engine: Engine) -> Source | None:
+    """Labels, if that is what a file or table holds; None for a log."""
+    sources = find_sources(found, engine)
+    names = {column for source in sources for column in source.types}
+    return open_labels(found, engine) if "relevance" in names and "position" not in names else None
 
 
 def _check_rows(old: Source, engine: Engine) -> None:
@@ -102,7 +115,7 @@ def _joined(labels: Labels, old: Source) -> str:
     """SQL for every document of either side, with its relevance then and now."""
     return (
         f"SELECT coalesce(a.q, b.q) AS q, coalesce(a.d, b.d) AS d, b.r AS old_r, a.r AS new_r, "
-        f"abs(a.r - b.r) AS move FROM ({_keyed(f'({labels.query})')}) AS a "
+        f"abs(a.r - b.r) AS move FROM ({_keyed(f'({labels.sql})')}) AS a "
         f"FULL OUTER JOIN ({_keyed(old.table(), relevance=_number(old))}) AS b ON a.q = b.q AND a.d = b.d"
     )
 

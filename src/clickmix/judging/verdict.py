@@ -9,7 +9,6 @@ because each has too few documents, labels reflect position as well as relevance
 
 from __future__ import annotations
 
-import enum
 import functools
 import itertools
 import math
@@ -21,8 +20,10 @@ from scipy.optimize import brentq
 from clickmix.corrections.check import Check
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
+from clickmix.drawn import Drawn
 from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
+from clickmix.judging.judgement import Judgement
 from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import MOST, TARGET, check_target, expected_error
 from clickmix.mixtures.kinds.kind import MIXTURES
@@ -34,20 +35,17 @@ MOST_GROUPS = 100  # that are asked how much more data they need
 LEAST_DATA = 1e-3  # times the impressions: where the search ends
 
 
-class Judgement(enum.StrEnum):
-    """The verdicts on a log, a closed list."""
-
-    TRUSTWORTHY = "trustworthy"
-    NEEDS_MORE = "needs more data"
-    VIOLATES = "violates the assumptions"
-
-
-@dataclass(frozen=True)
-class LogVerdict:
+@dataclass(frozen=True, repr=False)
+class LogVerdict(Drawn):
     """A judgement with its evidence, one sentence each.
 
     `times` is how many times more data the labels need: None if they need none or it is unknown, infinite if no
     realistic amount would do. `found` are the violations; `looked` says whether the assumptions were checked.
+
+    >>> from clickmix import Counts, MixtureCorrection
+    >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> judge(MixtureCorrection().fit(counts), counts).judgement.machine_name
+    'trustworthy'
     """
 
     judgement: Judgement
@@ -55,6 +53,10 @@ class LogVerdict:
     found: tuple[Check, ...]
     sentences: tuple[str, ...]
     looked: bool = True
+
+    def __repr__(self) -> str:
+        """The judgement and its evidence."""
+        return "\n".join([f"LogVerdict: {self}", *self.sentences])
 
     def __str__(self) -> str:
         """The judgement in a few words, such as `needs 3.4 times more data`."""
@@ -73,6 +75,11 @@ def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = T
     Labels are trustworthy if their expected error is at most `target`, clicks removed at least half of the uncertainty,
     and places have enough documents to be fitted. A violation outweighs all that: then the expected error means
     nothing.
+
+    >>> from clickmix import Counts, MixtureCorrection
+    >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> str(judge(MixtureCorrection().fit(counts), counts))
+    'trustworthy'
     """
     check_target(target)
     fitted = fitted if counts is None else checked(fitted, counts)

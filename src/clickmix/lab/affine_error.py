@@ -102,7 +102,12 @@ def wrong_parameters(
     off: ArrayLike = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5),
     impressions: int | None = None,
 ) -> WrongParameters:
-    """A view of how wrong parameters hurt at one position: the error for every pair of relative errors `off`."""
+    """A view of how wrong parameters hurt at one position: the error for every pair of relative errors `off`.
+
+    >>> view = wrong_parameters(BiasParameters([0.3], [0.1]), position=1, chances=(0.8, 0.2), off=(0.0, 0.5))
+    >>> view.error.round(3).tolist()
+    [[0.0, 0.167], [0.067, 0.178]]
+    """
     if not 1 <= position <= true.positions:
         raise SettingError(f"position={position}: the parameters are for positions 1 to {true.positions}.")
     off = np.asarray(off, dtype=np.float64)

@@ -72,8 +72,11 @@ class Demo:
     rankers: Table | None
 
 
-def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda title: None) -> Demo:
-    """Write clicks.parquet, truth.parquet, labels.parquet, model.json and report.html to a folder."""
+def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda title: None, date: str = "") -> Demo:
+    """Write clicks.parquet, truth.parquet, labels.parquet, model.json and report.html to a folder.
+
+    The report shows `date`; without it the same bytes are written every time.
+    """
     from clickmix.lab.demo_page import demo_page
     from clickmix.report import write_page
 
@@ -96,7 +99,8 @@ def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda 
     rankers = _compare_rankers(collection, engine, known, truth, say=say, stage=stage)
     stage("writing the report")
     demo = Demo(fit, known, rankers)
-    write_page(demo_page(demo, counts, source=str(folder / "clicks.parquet")), folder / "report.html")
+    page = demo_page(demo, counts, source=str(folder / "clicks.parquet"), date=date)
+    write_page(page, folder / "report.html")
     return demo
 
 

@@ -20,9 +20,9 @@ BINS = 10
 FEWEST = 5  # documents in a bin, below which a share says nothing
 
 
-def demo_page(demo: Demo, counts: Counts, *, source: str) -> Page:
+def demo_page(demo: Demo, counts: Counts, *, source: str, date: str = "") -> Page:
     """What was made, whether it works, and the report that `clickmix debias --report` gives on such a log."""
-    log = log_page(counts, demo.fit, sources=[source], correction="mixture")
+    log = log_page(counts, demo.fit, sources=[source], correction="mixture", command=["clickmix", "demo"], date=date)
     sections = [_truth_section(demo), *([_rankers_section(demo)] if demo.rankers else []), *log.sections]
     return replace(log, title="clickmix demo", sections=sections)
 

@@ -77,7 +77,7 @@ class FarLabel:
 def labels_at_hand(labels: Labels) -> Iterator[LabelTable]:
     """Keep the labels in a table of the engine while they are looked at: they are computed once."""
     engine = labels.counts.engine
-    table = engine.keep(labels.query)
+    table = engine.keep(labels.sql)
     try:
         yield LabelTable(engine, table, "low" in engine.types(table))
     finally:

@@ -12,19 +12,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from clickmix.corrections.check import Check
-from clickmix.corrections.mixture_based.fit import CellEvidence, MixtureFit
+from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.mixture_based.model_file import FITTED
-from clickmix.counts.counts import Counts
 from clickmix.judging.changes import Moved
-from clickmix.judging.verdict import Judgement, judge
+from clickmix.judging.judgement import Judgement
+from clickmix.judging.verdict import LogVerdict, judge
 from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import TARGET, impressions_for
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.report.rows import Column, Estimate, Rows, Value, json_value
-from clickmix.report.words import cut, percent, several
+from clickmix.wording import several
 
-MOST_CELLS = 3  # in the evidence of a document
 Tone = Literal["good", "note", "bad"]
 MEANING: Mapping[Verdict, str] = {
     Verdict.SEPARATED: "clicks tell relevant documents from others",
@@ -149,7 +148,7 @@ def mixture_of(fitted: Any) -> MixtureFit | None:
 def fit_results(fitted: MixtureFit) -> FitResults:
     """Turn a fit into plain values, once for every drawer."""
     return FitResults(
-        verdict=_verdict(fitted),
+        verdict=verdict_result(judge(fitted)),
         error=fitted.error,
         separation=fitted.separation,
         grades=fitted.grades,
@@ -166,45 +165,11 @@ def change_results(moved: Moved) -> ChangeResults:
     return ChangeResults(moved.both, moved.new, moved.gone, moved.far, moved.mean_move, furthest)
 
 
-def usual_rates(fitted: MixtureFit) -> dict[int, tuple[float, float]]:
-    """By position, the click rates of documents that are not relevant and most relevant, to four digits.
-
-    Empty where a place is more than a position.
-    """
-    if fitted.context:
-        return {}
-    return {
-        seen.place.position: (float(f"{group.mixture.rates[0]:.4g}"), float(f"{group.mixture.rates[-1]:.4g}"))
-        for group in fitted.groups
-        for seen in group.places
-        if group.mixture.informative
-    }
-
-
-def evidence_sentences(fitted: MixtureFit, counts: Counts, query_id: object, doc_id: object) -> str:
-    """Place by place, what was seen of a document and what is usual there."""
-    groups = {seen.place.describe(fitted.context): group for group in fitted.groups for seen in group.places}
-    cells = sorted(fitted.explain(counts, query_id, doc_id).cells, key=lambda cell: -cell.impressions)
-    more = len(cells) - MOST_CELLS
-    texts = [_evidence(cell, groups[cell.place].mixture.rates) for cell in cells[:MOST_CELLS]]
-    return " ".join([*texts, *([f"And {several(more, 'more place')}."] if more > 0 else [])])
-
-
-def _evidence(cell: CellEvidence, rates: Sequence[float]) -> str:
-    place = cut(cell.place[:1].upper() + cell.place[1:])
-    seen = f"{place}: {cell.clicks:,} of {cell.impressions:,}, {percent(cell.clicks / cell.impressions)}"
-    if len(rates) == 1:
-        return f"{seen}. Clicks say nothing about relevance there."
-    most = "relevant" if len(rates) == 2 else "most relevant"
-    return f"{seen}. Usual there: {percent(rates[-1])} if {most}, {percent(rates[0])} if not."
-
-
-def _verdict(fitted: MixtureFit) -> VerdictResult:
-    judged = judge(fitted)
+def verdict_result(judged: LogVerdict) -> VerdictResult:
+    """Turn a verdict into plain values."""
     tone, todo = NEXT.get(str(judged.judgement), ("note", "Read the checks before you use these labels."))
     sentence = f"This log {'is ' if judged.judgement is Judgement.TRUSTWORTHY else ''}{judged}."
-    name = str(judged.judgement).replace(" ", "-")
-    return VerdictResult(name, sentence, tone, todo, judged.times, tuple(judged.sentences))
+    return VerdictResult(judged.judgement.machine_name, sentence, tone, todo, judged.times, tuple(judged.sentences))
 
 
 def _place_rows(fitted: MixtureFit) -> Iterator[tuple[Value, ...]]:

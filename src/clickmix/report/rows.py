@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from clickmix.report.words import WRITERS
 
-Kind = Literal["text", "sentence", "outcome", "count", "share", "rate", "label", "number"]
+Kind = Literal["text", "sentence", "outcome", "count", "share", "rate", "label", "interval", "tenths", "number"]
+BAR = 11  # letters of an interval drawn in a terminal, from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,24 @@ class Estimate:
     margin: float | None = None
 
 
-Value = str | int | float | Estimate | None
+@dataclass(frozen=True)
+class Interval:
+    """A label between 0 and 1 and the ends of its interval, drawn as a bar.
+
+    >>> str(Interval(0.5, 0.25, 1.0))
+    '··━━━●━━━━━'
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        first, at, last = (round(end * (BAR - 1)) for end in (self.low, self.value, self.high))
+        return "".join("●" if i == at else "━" if first <= i <= last else "·" for i in range(BAR))
+
+
+Value = str | int | float | Estimate | Interval | None
 
 
 @dataclass(frozen=True)
@@ -45,7 +63,7 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Whether values are numbers, which are aligned right."""
-        return self.kind not in ("text", "sentence", "outcome")
+        return self.kind not in ("text", "sentence", "outcome", "interval")
 
     def text(self, value: Value) -> str:
         """Write a value of this column for people."""
@@ -87,6 +105,8 @@ def json_value(value: Value) -> Any:
     """A value as JSON knows it."""
     if isinstance(value, Estimate):
         return {"value": json_value(value.value), "margin": json_value(value.margin)}
+    if isinstance(value, Interval):
+        return {"low": json_value(value.low), "high": json_value(value.high)}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -7,7 +7,7 @@ from unicodedata import combining, east_asian_width
 
 from clickmix.errors import printable
 from clickmix.report.rows import Rows
-from clickmix.report.words import several
+from clickmix.wording import several
 
 GAP = 2
 

@@ -73,13 +73,13 @@ def label_text(value: float) -> str:
     return f"{value:.2f}"
 
 
-def several(count: int, noun: str, plural: str = "") -> str:
-    """Write a count with its noun.
+def tenths_text(value: float) -> str:
+    """Write a mean position or an expected number with one decimal.
 
-    >>> several(1, "query", "queries"), several(2, "label")
-    ('1 query', '2 labels')
+    >>> tenths_text(1234.56)
+    '1,234.6'
     """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+    return f"{value:,.1f}"
 
 
 def file_name(path: str) -> str:
@@ -115,5 +115,7 @@ WRITERS: dict[str, Callable[..., str]] = {
     "share": percent,
     "rate": percent,
     "label": label_text,
+    "interval": str,
+    "tenths": tenths_text,
     "number": number_text,
 }

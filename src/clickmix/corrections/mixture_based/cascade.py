@@ -37,7 +37,7 @@ def fit_cascade(counts: Counts, fit: Fit, *, examination: Examination, moving_fr
         here = replace(recent, table=f"(SELECT * FROM {recent.table} WHERE position = {position})")
         fitted = fit(here, found[0].grades if found else None, alike=bool(found))
         found.append(_with_prior_of(found[-1], fitted) if found and fitted.grades != found[0].grades else fitted)
-        return _together(found).label(recent).query
+        return _together(found).label(recent).sql
 
     grouped, steps = walk(counts, walked_positions(counts), rule=rule_from, relevance=relevance)
     moving = read_moving(grouped, read_histogram(grouped))

@@ -38,6 +38,7 @@ from clickmix.corrections.mixture_based.model_file import (
     read_model,
 )
 from clickmix.counts.counts import Counts
+from clickmix.drawn import Drawn, Plot, report
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place, nearest, nearest_changes, read_places
@@ -61,7 +62,7 @@ class CellEvidence:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class LabelEvidence:
     """A document's label, its prior, and the evidence of its cells.
 
     `prior_logits` and each cell's `log_ratios` compare every grade above 0 with grade 0.
@@ -79,13 +80,18 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class MixtureFit:
+class MixtureFit(Drawn):
     """A fitted mixture correction: the groups with their mixtures. Labels any counts with the same context columns.
 
     `moving` is the share of documents seen at several places. If it is high, all groups were fitted `jointly`, and
     `log_likelihoods` is the trace; otherwise `shared` says whether neighbours informed each other. `bics` has the BIC
     of every number of grades that was tried. `joint_error` is the expected error of labels from a joint fit. `checks`
     are the results of testing the assumptions on the log. `model` is the model of the whole log, where one was fitted.
+
+    >>> from clickmix import Counts, MixtureCorrection
+    >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> MixtureCorrection().fit(counts)
+    MixtureFit(auto mixture, 1 group, 2 grades, expected error 0.000)
     """
 
     mixture: str
@@ -106,7 +112,8 @@ class MixtureFit:
     def __repr__(self) -> str:
         """A summary; the whole fit would fill a screen."""
         return (
-            f"MixtureFit({self.mixture} mixture, {len(self.groups)} groups, {self.grades} grades, "
+            f"MixtureFit({self.mixture} mixture, {len(self.groups)} group{'s' * (len(self.groups) != 1)}, "
+            f"{self.grades} grades, "
             f"expected error {self.error:.3f})"
         )
 
@@ -188,8 +195,20 @@ class MixtureFit:
             )
         return counts
 
-    def explain(self, counts: Counts, query_id: object, doc_id: object) -> Explanation:
-        """Explain a document's label: its prior and the evidence of each of its cells."""
+    def usual_rates(self, place: Place) -> tuple[float, float] | None:
+        """How often people click documents of the lowest and of the highest grade there; None if clicks say nothing."""
+        if len(place.context) != len(self.context):
+            return None  # a cascade's places are known only beside what is above them
+        mixture = self.groups[self._standing_for(place)[0]].mixture
+        return (mixture.rates[0], mixture.rates[-1]) if mixture.informative else None
+
+    def plot(self) -> Plot:
+        """Click rates of relevant and other documents by position, and how much clicks tell: figures of the report."""
+        plot: Plot = report().plot_fit(self)
+        return plot
+
+    def evidence(self, counts: Counts, query_id: object, doc_id: object) -> LabelEvidence:
+        """A document's label in parts: its prior and the evidence of each of its cells."""
         counts = self._in_groups(counts)
         keys = listed(map(name, counts.keys))
         rows = counts.engine.rows(
@@ -211,7 +230,7 @@ class MixtureFit:
         labels = self.label(Counts(counts.engine, query, counts.context))
         (relevance,) = labels.relevance[labels.doc_id.astype(str) == str(doc_id)]
         added = [self._exposure(k, shown) for k in range(1, self.grades)]
-        return Explanation(float(relevance), tuple((prior / shown + added).tolist()), tuple(cells))
+        return LabelEvidence(float(relevance), tuple((prior / shown + added).tolist()), tuple(cells))
 
     @cached_property
     def _known(self) -> dict[Place, tuple[int, PlaceCounts]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clickmix.evaluate import Table
-from clickmix.evaluate.tables import escape_markdown
+from clickmix.evaluate.tables import escape_markdown, folded_lines
 from clickmix.report import Figure, Listing, Page, figure_svg, write_page
 from clickmix.storage.atomic import write_atomically
 
@@ -29,13 +29,13 @@ def write_outputs(page: Page, folder: Path, name: str, results: dict[str, Any]) 
     return [folder / file for file in (*texts, f"{name}.html")]
 
 
-def text(page: Page) -> str:
-    """The tables for a terminal."""
+def text(page: Page, *, width: int | None = None) -> str:
+    """The tables for a terminal of this width."""
     parts = []
     for section in page.sections:
         for table in section.tables:
             title = section.title + (f": {table.caption}" if isinstance(table, Listing) and table.caption else "")
-            parts.append(f"{title}\n\n{table.text() if isinstance(table, Table) else _listing_text(table)}")
+            parts.append(f"{title}\n\n{_table_text(table, width)}")
     return "\n".join(parts)
 
 
@@ -67,17 +67,12 @@ def _paragraphs(texts: Sequence[str]) -> list[str]:
     return [line for text in texts if text for line in (escape_markdown(text), "")]
 
 
-def _listing_text(listing: Listing) -> str:
-    rows = [listing.head, *listing.rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(listing.head))]
-
-    def line(row: Sequence[str]) -> str:
-        cells = enumerate(zip(row, widths, strict=True))
-        return "  ".join(cell.rjust(w) if i in listing.numbers else cell.ljust(w) for i, (cell, w) in cells)
-
-    head, *body = map(line, rows)
-    lines = [head, "-" * len(head), *body, *(["", *listing.notes] if listing.notes else [])]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+def _table_text(table: Table | Listing, width: int | None) -> str:
+    if isinstance(table, Table):
+        return table.text(width=width)
+    texts = frozenset(range(len(table.head))) - table.numbers
+    lines = folded_lines([table.head, *table.rows], width=width, left=texts)
+    return "\n".join([*lines, *(["", *table.notes] if table.notes else [])]) + "\n"
 
 
 def _listing_markdown(listing: Listing) -> str:

@@ -47,8 +47,11 @@ def reproduce(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
+    width: int | None = None,
 ) -> Reproduced:
     """Do what is left to do of a request and write its tables and figures to a folder.
+
+    The tables as text are at most `width` letters wide.
 
     Results go to FOLDER/EXPERIMENT.jsonl as they come; call it again to go on after an interruption.
     """
@@ -79,7 +82,7 @@ def reproduce(
     ordered = {key: kept.results[key] for key in _keys(asked, request) if key in kept.results}
     document = {"settings": settings, "versions": list(kept.versions), "results": ordered}
     files = write_outputs(page, folder, asked.name, document)
-    shown = "\n\n".join(part for part in (_too_small(asked, request, collection), text(page)) if part)
+    shown = "\n\n".join(part for part in (_too_small(asked, request, collection), text(page, width=width)) if part)
     return Reproduced(shown, (folder / f"{asked.name}.jsonl", *files), len(ordered), _seconds(tasks, kept))
 
 

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import number_text, several
+from clickmix.report.words import number_text
+from clickmix.wording import several
+
+MOST_ROWS = 10  # queries come next, and a phone shows a card for each row
 
 
 @SECTIONS.register("changes", help="What changed since the previous labels.")
@@ -21,7 +24,7 @@ class Changes:
         if changes is None:
             return None
         shown = report.queries.may_show([str(row[0]) for row in changes.furthest.rows])
-        rows = tuple(row for row in changes.furthest.rows if str(row[0]) in shown)
+        rows = tuple(row for row in changes.furthest.rows if str(row[0]) in shown)[:MOST_ROWS]
         table = replace(changes.furthest, rows=rows)
         prose = (
             f"{several(changes.both, 'document')} had a label before and have one now; on average it moved by "

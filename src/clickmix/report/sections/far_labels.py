@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from clickmix.report.evidence import evidence_sentences
 from clickmix.report.log_numbers import FarLabel, read_far_labels
 from clickmix.report.pages import Section
-from clickmix.report.results import evidence_sentences
 from clickmix.report.rows import Column, Rows
 from clickmix.report.section import SECTIONS, LogReport
 from clickmix.report.words import percent
@@ -44,5 +44,5 @@ class FarLabels:
 def _row(far: FarLabel, report: LogReport) -> tuple[str | None, ...]:
     clicked = f"{far.clicks:,} of {far.impressions:,} times ({percent(far.clicks / far.impressions)})"
     interval = f" ({far.interval[0]:.2f} to {far.interval[1]:.2f})" if far.interval else ""
-    why = evidence_sentences(report.mixture, report.counts, far.query_id, far.doc_id) if report.mixture else None
+    why = evidence_sentences(report.fitted, report.counts, far.query_id, far.doc_id)
     return str(far.query_id), str(far.doc_id), clicked, f"{far.relevance:.2f}{interval}", why

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
+from clickmix.report.log_numbers import LabelBins
 from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
 from clickmix.report.words import percent
@@ -21,22 +22,6 @@ class LabelDistribution:
     def section(self, report: LogReport) -> Section:
         """Shares of sure labels, the mean label, the mean interval, and the histogram."""
         bins, two = report.bins, report.mixture is not None and report.mixture.grades == 2
-        edges = np.linspace(0, 1, len(bins.labels) + 1)
-        rates = np.maximum(bins.rates, FEWEST)
-        line = Line("click-through rates", (edges[1:] + edges[:-1]) / 2, rates, colour="vermillion", points=False)
-        figure = Figure(
-            "Labels, and the click-through rates they replace",
-            Axis("label, or click-through rate", 0, 1),
-            [
-                Panel(
-                    Axis("documents, logarithmic scale", low=FEWEST, log=True),
-                    [Bars("labels", edges, bins.labels, colour="blue"), line],
-                )
-            ],
-            note="Sure labels are at the ends: 0 is surely not relevant, 1 surely relevant."
-            if two
-            else "0 is not relevant, 1 most relevant.",
-        )
         between = "; the others are unsure" if two else ""
         mean = ": the share of relevant documents, as far as clicks can tell" if two else ""
         points = [
@@ -49,4 +34,20 @@ class LabelDistribution:
                 else []
             ),
         ]
-        return Section("The labels", points=points, figures=[figure])
+        return Section("The labels", points=points, figures=[labels_figure(bins, two=two)])
+
+
+def labels_figure(bins: LabelBins, *, two: bool) -> Figure:
+    """A histogram of labels beside click-through rates; `two` grades are explained as relevant or not."""
+    edges = np.linspace(0, 1, len(bins.labels) + 1)
+    rates = np.maximum(bins.rates, FEWEST)
+    line = Line("click-through rates", (edges[1:] + edges[:-1]) / 2, rates, colour="vermillion", points=False)
+    bars = Bars("labels", edges, bins.labels, colour="blue")
+    return Figure(
+        "Labels, and the click-through rates they replace",
+        Axis("label, or click-through rate", 0, 1),
+        [Panel(Axis("documents, logarithmic scale", low=FEWEST, log=True), [bars, line])],
+        note="Sure labels are at the ends: 0 is surely not relevant, 1 surely relevant."
+        if two
+        else "0 is not relevant, 1 most relevant.",
+    )

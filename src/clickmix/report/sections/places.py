@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import several
+from clickmix.wording import several
 
 MOST_ROWS = 200
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from clickmix.report.evidence import usual_rates
 from clickmix.report.pages import Section
 from clickmix.report.query_list import QueryList
 from clickmix.report.query_numbers import DEPTH, MOST_BYTES, read_queries
-from clickmix.report.results import usual_rates
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import several
+from clickmix.wording import several
 
 
 @SECTIONS.register("queries", help="Queries that would gain most, with their result lists.")
@@ -18,7 +18,7 @@ class Queries:
 
     def section(self, report: LogReport) -> Section:
         """A list of queries, and how many are not in it."""
-        table, usual = report.queries, usual_rates(report.mixture) if report.mixture else {}
+        table, usual = report.queries, usual_rates(report.fitted, report.histogram.places)
         shown = QueryList(read_queries(table), usual).within(MOST_BYTES)
         held = len(shown.queries)
         left = table.queries - table.hidden - held

@@ -1,0 +1,138 @@
+"""Reading a log: the options that all commands which read one share, and the counting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from clickmix.cli.members import member_option
+from clickmix.cli.option_text import pairs, words
+from clickmix.cli.terminal import progress_bar, say
+from clickmix.counts.contexts import many_contexts
+from clickmix.registry import Option
+from clickmix.wording import several
+
+if TYPE_CHECKING:
+    from clickmix.counts.counts import Counts
+    from clickmix.engines.engine import Engine
+
+Log = Annotated[
+    list[str], typer.Argument(help="Files, folders or globs (Parquet, CSV, NDJSON, gzipped or not), or tables.")
+]
+Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_term,doc_id=sku.")]
+Context = Annotated[str, typer.Option(help="Columns that change what people look at: device,layout.")]
+MaxContexts = Annotated[int, typer.Option(min=1, help="Refuse a log with more contexts; each is fitted separately.")]
+BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or skip bad rows and count them.")]
+Memory = Annotated[str | None, typer.Option(help="Memory limit, for instance 4GB; the rest goes to disk.")]
+
+
+def log_options() -> list[Option]:
+    """The options of every command that reads a log: the layout, the options of all layouts, and spellings."""
+    from clickmix.log.layout import LAYOUTS
+
+    joined = Option("normalise", "Ignore differences between queries in case, space, unicode; several with commas.")
+    return [member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options(), joined]
+
+
+def reading_options() -> list[Option]:
+    """The options of `counts` and `label`."""
+    return [*log_options(), *engine_options()]
+
+
+def engine_options() -> list[Option]:
+    """The engine; its help describes each kind."""
+    from clickmix.engines.choose import DEFAULT
+    from clickmix.engines.engine import ENGINES
+
+    help = " ".join(f"{member.make().argument}: {member.help}" for member in ENGINES)
+    return [Option("engine", f"Who runs the SQL. {help} [default: {DEFAULT}]")]
+
+
+def open_engine(engine: str | None, memory: str | None) -> Engine:
+    """The engine of that name."""
+    from clickmix.engines.choose import choose_engine
+
+    return choose_engine(engine, memory=memory)
+
+
+def split_reading(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How to read the log, and the other options."""
+    from clickmix.log.open import split_options
+
+    layout, others = split_options(options.pop("format", "auto"), options)
+    return {"format": layout, "normalise": others.pop("normalise", "")}, others
+
+
+def count_log(
+    log: list[str],
+    engine: Engine,
+    reading: dict[str, Any],
+    columns: str,
+    context: str,
+    max_contexts: int,
+    bad_rows: Literal["fail", "skip"],
+    *,
+    lists: bool = False,
+    before: tuple[int, int] | None = None,
+) -> Counts:
+    """Count a log and say what was read, what was odd, and what was refused."""
+    from clickmix.counts.counts import count
+    from clickmix.counts.spelling import spelled_alike
+
+    with progress_bar("reading") as progress:
+        counted = count(
+            log,
+            **reading,
+            columns=pairs(columns),
+            context=words(context),
+            max_contexts=max_contexts,
+            bad_rows=bad_rows,
+            lists=lists,
+            engine=engine,
+            progress=progress,
+        )
+    impressions, clicks = counted.totals()
+    old = before or (0, 0)
+    say(f"Read {several(impressions - old[0], 'impression')} and {several(clicks - old[1], 'click')}.")
+    if before:
+        say(f"Including earlier counts: {several(impressions, 'impression')} and {several(clicks, 'click')}.")
+    for note in counted.notes:
+        say(str(note))
+    if not reading["normalise"] and (alike := spelled_alike(counted.engine, counted.table)):
+        say(alike)
+    for refused in counted.refused:
+        say(f"Skipped bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")
+    if many := many_contexts(context, counted.contexts):
+        say(many)
+    return counted
+
+
+def read_json(counts: Counts) -> dict[str, Any]:
+    """What was read, for --json."""
+    impressions, clicks = counts.totals()
+    refused = [{"rows": each.rows, "reason": each.reason, "example": str(each.examples[0])} for each in counts.refused]
+    return {
+        "impressions": impressions,
+        "clicks": clicks,
+        "notes": [str(note) for note in counts.notes],
+        "refused": refused,
+    }
+
+
+def counted_before(counts: Path) -> tuple[int, int]:
+    """Impressions and clicks of a counts file."""
+    import duckdb
+
+    from clickmix.engines.duckdb import DuckDB
+    from clickmix.log.source import file_list
+    from clickmix.log.sources import unreadable
+
+    sums = "CAST(coalesce(sum(impressions), 0) AS BIGINT), CAST(coalesce(sum(clicks), 0) AS BIGINT)"
+    files = f"{file_list([str(counts)])}, hive_partitioning = false"
+    try:
+        ((impressions, clicks),) = DuckDB().rows(f"SELECT {sums} FROM read_parquet({files})")
+    except duckdb.Error as error:
+        raise unreadable(str(counts), error) from None
+    return impressions, clicks

@@ -1,0 +1,336 @@
+"""Explanations: a query's documents and their labels, and why a document has its label.   counts, fit -> Explanation"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clickmix.corrections.correction import Fitted
+from clickmix.corrections.labels import of_query
+from clickmix.counts.counts import Counts
+from clickmix.drawn import Drawn
+from clickmix.engines.engine import Engine
+from clickmix.engines.sql import listed, literal
+from clickmix.errors import InputError, printable
+from clickmix.log.source import Source
+from clickmix.report.evidence import SeenCell, read_cells
+from clickmix.report.rows import Column, Interval, Rows, Value
+from clickmix.report.text_table import text_lines
+from clickmix.report.words import cut, label_text
+from clickmix.wording import several
+
+MOST_DOCUMENTS = 30  # of a query, by mean position
+MOST_TEXTS = 20_000  # looked through for near spellings, those shown most first
+MOST_NEAR = 3
+MOST_NAMED = 3  # positions in a sentence
+MOSTLY = 0.6  # of a document's impressions
+WIDTH = 80
+RESULTS = (
+    Column("mean_position", "tenths", title="position", help="Where it was shown, on average."),
+    Column("doc_id", "text", title="document"),
+    Column("relevance", "label", title="label"),
+    Column("interval", "interval", title="0 to 1", help="The label between 0 and 1, and its 95% interval."),
+    Column("place_by_label", "count", title="by label", help="Its place if results were sorted by label.", rank=3),
+    Column("impressions", "count", title="shown", help="How often it was shown.", rank=1),
+    Column("clicks", "count", help="How often it was clicked."),
+    Column("if_relevant", "tenths", help="Clicks that a relevant document would have there.", rank=2),
+    Column("if_not", "tenths", help="Clicks that a document that is not relevant would have there.", rank=2),
+)
+CELLS = (
+    Column("place", "text", help="A position, in its context where there is one."),
+    Column("impressions", "count"),
+    Column("clicks", "count"),
+    Column("click_rate", "rate"),
+    Column("if_relevant", "rate", help="The click rate of relevant documents there."),
+    Column("if_not", "rate", help="The click rate of documents that are not relevant there."),
+)
+COUNTED = ("impressions", "clicks")
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation(Drawn):
+    """A query's documents with their labels; with `doc_id` also where that document was shown, in words and by place.
+
+    >>> import clickmix as cm
+    >>> counts = cm.Counts.from_arrays(["hats"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
+    >>> cm.explain(counts, "hats", "b", correction="none")
+    Query 'hats': 2 documents, 200 impressions, 62 clicks.
+    position  document  label  by label  shown  clicks
+         1.0  a          0.60         1    100      60
+         2.0  b          0.02         2    100       2
+    Document 'b': label 0.02.
+    Shown 100 times, at position 2; clicked 2 times.
+    place       impressions  clicks  click rate
+    position 2          100       2          2%
+    """
+
+    query_id: str
+    doc_id: str | None
+    documents: int
+    impressions: int
+    clicks: int
+    results: Rows
+    cells: Rows | None = None
+    sentences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines(width=WIDTH))
+
+    def lines(self, *, width: int) -> list[str]:
+        """The explanation as lines of a terminal of this width."""
+        tables = [text_lines(table, width=width) if table else [] for table in (self.results, self.cells)]
+        return [self.summary, *tables[0], *self.sentences, *tables[1], *self.notes]
+
+    @property
+    def summary(self) -> str:
+        """The query and its sums, in one sentence."""
+        sums = [several(self.impressions, "impression"), several(self.clicks, "click")] if self.impressions else []
+        return f"Query {_quoted(self.query_id)}: {', '.join([several(self.documents, 'document'), *sums])}."
+
+    def json(self) -> dict[str, Any]:
+        """Raw values for `--json`."""
+        names = ("query_id", "doc_id", "documents", "impressions", "clicks")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "results": self.results.json(),
+            "cells": self.cells.json() if self.cells else [],
+            "sentences": list(self.sentences),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class _Document:
+    """A document of the query as it was read."""
+
+    doc_id: str
+    relevance: float
+    low: float | None
+    high: float | None
+    impressions: int
+    clicks: int
+    place_by_label: int
+    mean_position: float | None = None
+
+
+def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: object = None) -> Explanation:
+    """Explain the labels that a fit gives to a query of its log, and to one of its documents."""
+    engine, labels = counts.engine, fitted.label(counts)
+    kept = engine.keep(f"SELECT * FROM ({labels.sql}) AS labels WHERE {of_query(query_id)}")
+    try:
+        means = (
+            "SELECT doc_id, CAST(sum(CAST(position AS DOUBLE) * impressions) AS DOUBLE) / sum(impressions) AS shown_at "
+            f"FROM {counts.table} WHERE {of_query(query_id)} GROUP BY doc_id"
+        )
+        table = f"(SELECT l.*, shown_at FROM {kept} AS l JOIN ({means}) AS m ON l.doc_id = m.doc_id) AS listed"
+        documents, sums = _read(engine, table, set(engine.types(kept)) | {"shown_at"}, doc_id)
+    finally:
+        engine.forget(kept)
+    if not documents:
+        raise _not_there(engine, "query", query_id, counts.table, "TRUE")
+    _check_document(documents, engine, counts.table, query_id, doc_id)
+    cells = read_cells(counts, fitted, query_id, [document.doc_id for document in documents])
+    by_document: dict[str, list[SeenCell]] = {}
+    for cell in cells:
+        by_document.setdefault(cell.doc_id, []).append(cell)
+    rows = tuple(_row(document, _expected(by_document[document.doc_id])) for document in documents)
+    results = _without_blanks(Rows(RESULTS, rows))
+    if doc_id is None:
+        return Explanation(str(query_id), None, *sums, results, notes=_more(sums[0], len(documents)))
+    chosen = next(document for document in documents if document.doc_id == str(doc_id))
+    own = by_document[chosen.doc_id]
+    seen = Rows(CELLS, tuple(_cell_row(cell, counts.context) for cell in own))
+    sentences = (_label_sentence(chosen), _shown_sentence(chosen, own), *_expected_sentences(chosen, own))
+    more = _more(sums[0], len(documents))
+    return Explanation(str(query_id), str(doc_id), *sums, results, _without_blanks(seen), sentences, more)
+
+
+def explain_labels(labels: Source, engine: Engine, query_id: object, doc_id: object = None) -> Explanation:
+    """Say what a file or table of labels holds of a query. It has no positions, so there is no evidence by position."""
+    numbers = [name for name in ("relevance", *COUNTED, "low", "high") if name in labels.types]
+    casts = [f"CAST({name} AS {'BIGINT' if name in COUNTED else 'DOUBLE'}) AS {name}" for name in numbers]
+    table = f"(SELECT query_id, doc_id, {listed(casts)} FROM {labels.table()}) AS labels"
+    of, counted = of_query(query_id), "impressions" in labels.types
+    documents, sums = _read(engine, f"(SELECT * FROM {table} WHERE {of}) AS listed", set(numbers), doc_id)
+    if not documents:
+        raise _not_there(engine, "query", query_id, table, "TRUE", counted=counted)
+    _check_document(documents, engine, table, query_id, doc_id, counted=counted)
+    rows = [_row(document, None, counted=counted) for document in documents]
+    chosen = [document for document in documents if doc_id is not None and document.doc_id == str(doc_id)]
+    hint = f"For evidence by position: clickmix explain LOG --query {shlex.quote(str(query_id))}"
+    return Explanation(
+        str(query_id),
+        str(doc_id) if chosen else None,
+        *sums,
+        _without_blanks(Rows(RESULTS, tuple(rows))),
+        sentences=tuple(map(_label_sentence, chosen)),
+        notes=(*_more(sums[0], len(documents)), f"These are labels. {hint}"),
+    )
+
+
+def _read(
+    engine: Engine, table: str, columns: set[str], doc_id: object
+) -> tuple[list[_Document], tuple[int, int, int]]:
+    """The first documents in the order shown, or else by label, and the one asked for; then how many, and the sums."""
+    label = "round(CAST(relevance AS DECIMAL(38, 12)), 9)"
+    low, high, n, c, mean = (
+        name if name in columns else "NULL" for name in ("low", "high", "impressions", "clicks", "shown_at")
+    )
+    asked = "FALSE" if doc_id is None else f"doc = {literal(str(doc_id))}"
+    order = "round(CAST(shown_at AS DECIMAL(38, 12)), 6), doc_id" if mean != "NULL" else f"{label} DESC, doc_id"
+    rows = engine.rows(
+        "SELECT * FROM (SELECT CAST(doc_id AS VARCHAR) AS doc, CAST(relevance AS DOUBLE) AS relevance, "
+        f"{low} AS low, {high} AS high, {n} AS n, {c} AS c, "
+        f"row_number() OVER (ORDER BY {label} DESC, doc_id) AS by_label, {mean} AS mean_position, "
+        f"row_number() OVER (ORDER BY {order}) AS place, count(*) OVER () AS documents, "
+        f"sum({n}) OVER () AS all_n, sum({c}) OVER () AS all_c FROM {table}) AS ranked "
+        f"WHERE place <= {MOST_DOCUMENTS} OR {asked} ORDER BY place"
+    )
+    documents = [
+        _Document(doc, float(label), _float(low), _float(high), int(n or 0), int(c or 0), int(by), _float(at))
+        for doc, label, low, high, n, c, by, at, *_ in rows
+    ]
+    sums = (int(rows[0][9]), int(rows[0][10] or 0), int(rows[0][11] or 0)) if rows else (0, 0, 0)
+    return documents, sums
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _row(document: _Document, expected: tuple[float, float] | None, *, counted: bool = True) -> tuple[Value, ...]:
+    low, high = document.low, document.high
+    interval = None if low is None or high is None else Interval(document.relevance, low, high)
+    relevant, other = (None, None) if expected is None else (expected[1], expected[0])
+    numbers = (document.place_by_label, *((document.impressions, document.clicks) if counted else (None, None)))
+    return document.mean_position, document.doc_id, document.relevance, interval, *numbers, relevant, other
+
+
+def _cell_row(cell: SeenCell, context: Sequence[str]) -> tuple[Value, ...]:
+    other, relevant = cell.usual or (None, None)
+    rate = cell.clicks / cell.impressions
+    return cell.place.describe(context), cell.impressions, cell.clicks, rate, relevant, other
+
+
+def _expected(cells: Sequence[SeenCell]) -> tuple[float, float] | None:
+    """Clicks that a document shown in these cells would have: not relevant, and relevant; None if a cell cannot say."""
+    usual = [(cell.impressions, cell.usual) for cell in cells if cell.usual is not None]
+    if len(usual) < len(cells):
+        return None
+    return sum(n * rates[0] for n, rates in usual), sum(n * rates[1] for n, rates in usual)
+
+
+def _without_blanks(rows: Rows) -> Rows:
+    """Leave out columns that have no value at all: labels without intervals, fits without rates."""
+    kept = [i for i in range(len(rows.columns)) if any(row[i] is not None for row in rows.rows)]
+    return Rows(tuple(rows.columns[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in rows.rows))
+
+
+def _label_sentence(document: _Document) -> str:
+    interval = ""
+    if document.low is not None and document.high is not None:
+        interval = f" ({label_text(document.low)} to {label_text(document.high)} with 95% probability)"
+    return f"Document {_quoted(document.doc_id)}: label {label_text(document.relevance)}{interval}."
+
+
+def _shown_sentence(document: _Document, cells: Sequence[SeenCell]) -> str:
+    shown, clicked = several(document.impressions, "time"), several(document.clicks, "time")
+    return f"Shown {shown}, {_where(cells)}; clicked {clicked}."
+
+
+def _where(cells: Sequence[SeenCell]) -> str:
+    """The positions where a document was shown most, in words."""
+    at: dict[int, int] = {}
+    for cell in cells:
+        at[cell.place.position] = at.get(cell.place.position, 0) + cell.impressions
+    by_impressions = sorted(at, key=lambda position: (-at[position], position))
+    named: list[int] = []
+    while sum(at[position] for position in named) < MOSTLY * sum(at.values()):
+        named.append(by_impressions[len(named)])
+    if len(at) == 1:
+        return f"at position {named[0]:,}"
+    if len(named) > MOST_NAMED:
+        return f"at {len(at):,} positions from {min(at):,} to {max(at):,}"
+    *first, last = (f"{position:,}" for position in sorted(named))
+    mostly = "mostly " if len(named) < len(at) else ""
+    return f"{mostly}at position{'s' if first else ''} {', '.join(first)}{' and ' if first else ''}{last}"
+
+
+def _expected_sentences(document: _Document, cells: Sequence[SeenCell]) -> list[str]:
+    """How often a relevant document and another one would have been clicked there, where clicks can tell."""
+    telling = [cell for cell in cells if cell.usual is not None]
+    expected = _expected(telling)
+    if not telling or expected is None:
+        return []
+    clicked = f"clicked {_about(expected[1])}, another one {_about(expected[0])}."
+    shown = sum(cell.impressions for cell in telling)
+    if shown == document.impressions:
+        return [f"A relevant document there would be {clicked}"]
+    seen = f"{shown:,} of these impressions, with {several(sum(cell.clicks for cell in telling), 'click')}, tell more"
+    return [f"{seen}: a relevant document there would be {clicked} At its other places clicks say nothing."]
+
+
+def _about(clicks: float) -> str:
+    """An expected number of clicks.
+
+    >>> _about(89.7), _about(2.04), _about(1234.0), _about(0.96), _about(0.01)
+    ('about 90 times', 'about 2 times', 'about 1,200 times', 'about once', 'almost never')
+    """
+    if clicks < 0.1:
+        return "almost never"
+    rounded = float(f"{clicks:.1g}") if clicks < 1 else float(f"{clicks:.2g}")
+    if rounded == 1:
+        return "about once"
+    text = f"{rounded:,.0f}" if rounded >= 10 or rounded == int(rounded) else f"{rounded:.1f}"
+    return f"about {text} times"
+
+
+def _more(documents: int, shown: int) -> tuple[str, ...]:
+    return (f"{shown:,} of {documents:,} documents shown.",) if shown < documents else ()
+
+
+def _check_document(
+    documents: Sequence[_Document],
+    engine: Engine,
+    table: str,
+    query_id: object,
+    doc_id: object,
+    *,
+    counted: bool = True,
+) -> None:
+    if doc_id is not None and str(doc_id) not in {document.doc_id for document in documents}:
+        raise _not_there(engine, "doc", doc_id, table, of_query(query_id), counted=counted)
+
+
+def _not_there(engine: Engine, what: str, text: object, table: str, where: str, *, counted: bool = True) -> InputError:
+    near = near_spellings(engine, f"{what}_id", str(text), table, where, counted=counted)
+    advice = f"Did you mean {' or '.join(map(_quoted, near))}?" if near else "Check the spelling."
+    noun = "query" if what == "query" else "document"
+    place = "in the log" if what == "query" else "among the documents of this query"
+    return InputError(f"{noun} {_quoted(text)}: not {place}. {advice}")
+
+
+def near_spellings(
+    engine: Engine, column: str, text: str, table: str, where: str, *, counted: bool = True
+) -> list[str]:
+    """Texts of a column that are spelled almost like `text`, whatever their case."""
+    shown = "sum(impressions)" if counted else "count(*)"
+    apart = max(2, len(text) // 3)
+    rows = engine.rows(
+        f"SELECT found FROM (SELECT CAST({column} AS VARCHAR) AS found, {shown} AS shown FROM {table} WHERE {where} "
+        f"GROUP BY 1) AS texts WHERE length(found) BETWEEN {len(text) - apart} AND {len(text) + apart} "
+        f"ORDER BY shown DESC, found LIMIT {MOST_TEXTS}"
+    )
+    by_folded: dict[str, str] = {}
+    for (found,) in rows:
+        by_folded.setdefault(str(found).casefold(), str(found))
+    near = difflib.get_close_matches(text.casefold(), by_folded, MOST_NEAR, cutoff=0.7)
+    return [by_folded[folded] for folded in near]
+
+
+def _quoted(text: object) -> str:
+    return f"'{printable(cut(text))}'"
