@@ -32,7 +32,7 @@ from clickmix.types import Floats, Progress
 
 NAME = "pbm"
 MOST_CERTAIN = 1 - 1e-12  # no click probability is nearer to 1, where the likelihood of a skip ends
-NODES, PRIOR_STEPS = 32, 100  # of the attraction that documents may have, and EM steps for how many have it
+NODES, PRIOR_STEPS = 32, 30  # of the attraction that documents may have, and EM steps for how many have it
 PRECISION, MOST_STEPS = 1e-14, 60  # of attraction; 60 halvings reach it from anywhere
 FLAT = 1e-6  # slopes per impression that count as 0
 _table_numbers = itertools.count(1)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from clickmix.report.words import WRITERS
 
-Kind = Literal["text", "sentence", "outcome", "count", "share", "rate", "label", "number"]
+Kind = Literal["text", "sentence", "outcome", "count", "share", "rate", "label", "number", "perplexity"]
 
 
 @dataclass(frozen=True)

@@ -116,4 +116,5 @@ WRITERS: dict[str, Callable[..., str]] = {
     "rate": percent,
     "label": label_text,
     "number": number_text,
+    "perplexity": "{:.4f}".format,
 }
