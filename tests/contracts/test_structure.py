@@ -36,6 +36,7 @@ WALK = [
     "export",
     "report",
     "pipeline",
+    "comparing",
     "lab",
     "cli",
     "__main__",

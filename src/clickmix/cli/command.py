@@ -14,6 +14,7 @@ try:
     import typer
 
     import clickmix
+    from clickmix.cli import comparing as cli_comparing
     from clickmix.cli import export as cli_export
     from clickmix.cli import lab as cli_lab
     from clickmix.cli import labels as cli_labels
@@ -49,6 +50,7 @@ _OPTIONS: dict[Any, Any] = {
     cli_labels.fit: cli_labels.mixture_options,
     cli_labels.label: cli_labels.reading_options,
     cli_labels.inspect: cli_labels.log_options,
+    cli_comparing.compare: cli_comparing.compare_options,
     cli_rankers.train: cli_rankers.ranker_options,
     cli_lab.simulate: cli_lab.user_options,
     cli_export.export: cli_export.export_options,
@@ -59,6 +61,7 @@ for _command in (
     cli_labels.fit,
     cli_labels.label,
     cli_labels.inspect,
+    cli_comparing.compare,
     cli_sql.sql,
     cli_lab.simulate,
     cli_lab.demo,

@@ -1,0 +1,87 @@
+"""The page on a comparison: the answer, contenders side by side, labels against grades.   results -> Page"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clickmix.comparing.results import ComparisonResults
+from clickmix.evaluate.agreement import JudgedDocuments
+from clickmix.report.figures import Axis, Figure, Line, Panel
+from clickmix.report.glossary import GLOSSARY
+from clickmix.report.pages import Banner, Page, Section
+from clickmix.report.words import command_text, file_name
+from clickmix.types import Floats
+
+BINS = 8
+NORMAL = 1.959963984540054
+DRAWN = ("mixture", "none", "coec-smoothed")  # beside the best one
+PROSE = (
+    "Every correction that this log allows, on the same log. Held-out clicks show which predicts clicks best. Whether "
+    "clicks mean relevance, only judgments can say."
+)
+TERMS = {
+    "perplexity": "2^(-mean log2 of the probability of what happened), over held-out impressions. 1 is perfect.",
+    "nDCG@10": "How near the order of the first ten is to the best one: gain 2^(grade - lowest common grade) - 1 over "
+    "log2(position + 1), as a share of the best order's. Ties count as their expectation.",
+    "production order": "Documents in the order of the mean position at which people saw them.",
+    "significantly": "The 95% interval of the difference, from resampled queries, does not hold 0.",
+}
+
+
+def comparison_page(
+    results: ComparisonResults, *, sources: Sequence[str] = (), command: Sequence[str] = (), date: str = ""
+) -> Page:
+    """Make the page; write it with `write_page`. Of sources and command it shows file names, not folders."""
+    comparison, found = results.comparison, results.answer
+    judged = comparison.judged
+    facts = [("corrections compared", f"{sum(row.kind == 'correction' for row in comparison.rows):,}")]
+    if judged is not None:
+        facts += [
+            ("judged documents", f"{len(judged.query):,}"),
+            ("queries with two grades", f"{len(judged.varied):,}"),
+        ]
+    answer, *more = results.sentences
+    banner = Banner(answer, found.tone, facts, found.advice, [text for text in more if text != found.advice])
+    sections = [
+        Section("Side by side", rows=[results.side_by_side]),
+        *([_calibration(results, judged)] if judged is not None else []),
+        Section("Which is better than which", rows=[results.differences], folded=True),
+        *([Section("Left out", rows=[results.left_out], folded=True)] if comparison.left_out else []),
+    ]
+    read = ", ".join(map(file_name, sources))
+    made = [(name, text) for name, text in (("Log", read), ("Date", date), ("Command", command_text(command))) if text]
+    return Page("Do clicks mean relevance?", [PROSE], sections, banner, made, dict(GLOSSARY) | TERMS)
+
+
+def _calibration(results: ComparisonResults, judged: JudgedDocuments) -> Section:
+    """Mean grade of documents by label, for the best correction and the usual ones."""
+    best = results.answer.best
+    wanted = dict.fromkeys([best, *DRAWN])
+    rows = [row for row in results.comparison.rows if row.name in wanted and len(row.relevance)]
+    lines = [_line(row.name, row.relevance, judged.grade) for row in rows]
+    if not lines:
+        return Section("Labels against grades", ["No labels to draw."])
+    known = "true relevance" if results.comparison.against == "truth" else "mean grade"
+    figure = Figure(
+        "Labels against grades",
+        Axis("label", 0, 1),
+        [Panel(Axis(known), lines)],
+        note="Documents in eight groups of about the same size, by label. A line that rises means that labels follow "
+        "grades; a flat one, that they say nothing. Bars are 95% intervals.",
+    )
+    return Section("Labels against grades", figures=[figure])
+
+
+def _line(name: str, relevance: Floats, grade: Floats) -> Line:
+    known = ~np.isnan(relevance)
+    x, y = relevance[known], grade[known]
+    edges = np.unique(np.quantile(x, np.linspace(0, 1, BINS + 1)))
+    bins = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, max(len(edges) - 2, 0))
+    number = np.bincount(bins)
+    used = number > 0
+    n = number[used]
+    mean_x, mean, square = (np.bincount(bins, values)[used] / n for values in (x, y, y * y))
+    margin = NORMAL * np.sqrt(np.maximum(square - mean**2, 0.0) / n)
+    return Line(name, mean_x, mean, mean - margin, mean + margin)
