@@ -45,6 +45,7 @@ def compare(
         list[str] | None, typer.Option(help="Labels of any origin as one more row; several times.")
     ] = None,
     features: Annotated[Path | None, typer.Option(help="Features, for corrections that need them.")] = None,
+    corrections: Annotated[str, typer.Option(help="Compare only these, and the simple ones: mixture,pbm.")] = "",
     context: Context = "",
     max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
@@ -69,6 +70,7 @@ def compare(
             truth=truth,
             labels=labels or (),
             features=features,
+            corrections=words(corrections),
             context=words(context),
             max_contexts=max_contexts,
             columns=pairs(columns),

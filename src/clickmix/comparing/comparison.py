@@ -12,6 +12,7 @@ import numpy as np
 
 from clickmix.comparing.contenders import Contender, LeftOut, Parts, run_all
 from clickmix.corrections.click_rates import position_rates
+from clickmix.corrections.correction import CORRECTIONS
 from clickmix.counts.contexts import MOST_CONTEXTS
 from clickmix.counts.counts import BadRows, Counts, count
 from clickmix.engines.choose import choose_engine, embedded
@@ -139,6 +140,7 @@ def compare(
     truth: Any = None,
     labels: Any = (),
     features: Any = None,
+    corrections: Sequence[str] = (),
     format: str | Layout = "auto",
     context: str | Sequence[str] = (),
     max_contexts: int = MOST_CONTEXTS,
@@ -153,15 +155,19 @@ def compare(
     """Compare every correction that a log allows: held-out clicks, agreement with judgments or truth, and time.
 
     `judgments` has the columns query_id, doc_id and grade, on any scale; `truth` the columns query_id, doc_id and
-    relevance. `labels` are labels of any origin, one more row each. `features` adds corrections that need them. `stage`
-    is called with what is being done.
+    relevance. `labels` are labels of any origin, one more row each. `features` adds corrections that need them.
+    `corrections` names those to compare, beside the simple ones that always take part; all by default. `stage` is
+    called with what is being done.
     """
     if judgments is not None and truth is not None:
         raise SettingError("compare: give judgments or the truth, not both.")
+    for name in corrections:
+        CORRECTIONS[name]  # refuses a name that is none
     layout, rest = split_options(format, options)
     if rest:
         raise SettingError(f"{next(iter(rest))}: compare has no such setting.")
-    engine = embedded(choose_engine(log=log, memory=memory), of="compare")
+    chosen = log.engine if isinstance(log, Counts) else choose_engine(log=log, memory=memory)
+    engine = embedded(chosen, of="compare")
     given = [labels] if isinstance(labels, str) or not isinstance(labels, Sequence) else list(labels)
     opened = [(_shown(each), open_labels(each, engine)) for each in given]  # complain before the log is read
 
@@ -184,14 +190,19 @@ def compare(
 
     stage("reading")
     whole = counted(False)
-    engine = embedded(whole.engine, of="compare")
     known, judged, notes = None, None, []
     if judgments is not None or truth is not None:
         known = read_judgments(
             judgments if truth is None else truth, whole, column="grade" if truth is None else "relevance"
         )
         judged, notes = _documents(known, whole, engine), known.sentences()
-    field, parts = run_all(lambda lists: counted(lists) if lists else whole, features=features, seed=seed, stage=stage)
+    field, parts = run_all(
+        lambda lists: counted(lists) if lists else whole,
+        chosen=corrections,
+        features=features,
+        seed=seed,
+        stage=stage,
+    )
     stage("measuring")
     rows = [_production(parts, judged)]
     rows += [_correction(each, known, judged, engine, truth=truth is not None) for each in field.contenders]
@@ -221,7 +232,9 @@ def _production(parts: Parts, judged: JudgedDocuments | None) -> Row:
     """Documents in the order of their mean position; what it expects of clicks is the click rate of the position."""
     rates = position_rates(parts.seen)[parts.asked.place]
     prediction = held_out_bits(PRODUCTION, rates, parts.asked)
-    measures = judged.measures(-judged.position) if judged else {}
+    measures = dict(judged.measures(-judged.position)) if judged else {}
+    for turned in ("overturned", "right"):
+        measures.pop(turned, None)  # it cannot overturn itself
     return Row(PRODUCTION, "The mean position; no clicks.", "order", None, prediction, measures)
 
 

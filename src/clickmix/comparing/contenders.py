@@ -7,7 +7,7 @@ a model of result lists for a log without sessions, is left out with its reason.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from clickmix.judging.held_out.cells import placed_cells, without_context
 from clickmix.judging.held_out.evidence import HELD_OUT, TRAINING
 from clickmix.judging.held_out.prediction import Prediction, held_out_bits
 
+ALWAYS = ("none", "ctr-then-rank", "coec", "coec-smoothed")  # what a search engineer would try first
 MOST_CELLS, MOST_IMPRESSIONS = 400_000, 2_000_000  # held-out clicks come from so many
 
 
@@ -73,9 +74,11 @@ class Field:
     left_out: list[LeftOut] = field(default_factory=list)
 
 
-def allowed(features: Any, left_out: list[LeftOut]) -> Iterator[tuple[str, str, Correction]]:
-    """Every registered correction that needs nothing but the log, and the features where they are given."""
+def allowed(chosen: Sequence[str], features: Any, left_out: list[LeftOut]) -> Iterator[tuple[str, str, Correction]]:
+    """Every chosen correction that needs nothing but the log, and the features where they are given."""
     for member in CORRECTIONS:
+        if chosen and member.name not in (*chosen, *ALWAYS):
+            continue
         takes = {option.name for option in member.options}
         options = {"features": features} if features is not None and "features" in takes else {}
         try:
@@ -85,14 +88,19 @@ def allowed(features: Any, left_out: list[LeftOut]) -> Iterator[tuple[str, str, 
 
 
 def run_all(
-    counted: Callable[[Any], Counts], *, features: Any, seed: int, stage: Callable[[str], None] = lambda title: None
+    counted: Callable[[Any], Counts],
+    *,
+    chosen: Sequence[str],
+    features: Any,
+    seed: int,
+    stage: Callable[[str], None],
 ) -> tuple[Field, Parts]:
     """Fit every correction that the log allows; `counted` gives the counts, with result lists as asked for."""
     stage("dealing")
     plain = Parts.of(counted(False), seed=seed)
     known: dict[Any, Parts | ClickmixError] = {False: plain}
     found = Field()
-    for name, help, correction in allowed(features, found.left_out):
+    for name, help, correction in allowed(chosen, features, found.left_out):
         lists = needs_lists(correction)
         if lists not in known:
             stage("counting result lists")

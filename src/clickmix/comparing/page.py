@@ -56,27 +56,38 @@ def comparison_page(
 
 
 def _calibration(results: ComparisonResults, judged: JudgedDocuments) -> Section:
-    """Mean grade of documents by label, for the best correction and the usual ones."""
-    best = results.answer.best
-    wanted = dict.fromkeys([best, *DRAWN])
+    """Mean grade of documents by label, and by how many have a lower label, for the best and the usual ones."""
+    wanted = dict.fromkeys([results.answer.best, *DRAWN])
     rows = [row for row in results.comparison.rows if row.name in wanted and len(row.relevance)]
-    lines = [_line(row.name, row.relevance, judged.grade) for row in rows]
-    if not lines:
+    if not rows:
         return Section("Labels against grades", ["No labels to draw."])
-    known = "true relevance" if results.comparison.against == "truth" else "mean grade"
-    figure = Figure(
-        "Labels against grades",
-        Axis("label", 0, 1),
-        [Panel(Axis(known), lines)],
-        note="Documents in eight groups of about the same size, by label. A line that rises means that labels follow "
-        "grades; a flat one, that they say nothing. Bars are 95% intervals.",
+    known = Axis("true relevance" if results.comparison.against == "truth" else "mean grade")
+    by_rank = Figure(
+        "Mean grade by rank of the label",
+        Axis("share of documents with a lower label", 0, 1, percent=True),
+        [Panel(known, [_line(row.name, _ranks(row.relevance), judged.grade) for row in rows])],
+        note="A line that rises means that higher labels have higher grades; a flat one, that labels say nothing. Bars "
+        "are 95% intervals. Documents with the same label are one point.",
     )
-    return Section("Labels against grades", figures=[figure])
+    by_label = Figure(
+        "Mean grade by label",
+        Axis("label", 0, 1),
+        [Panel(known, [_line(row.name, row.relevance, judged.grade) for row in rows])],
+        note="Documents in groups of about the same size, by label.",
+    )
+    return Section("Labels against grades", figures=[by_rank, by_label])
 
 
-def _line(name: str, relevance: Floats, grade: Floats) -> Line:
-    known = ~np.isnan(relevance)
-    x, y = relevance[known], grade[known]
+def _ranks(relevance: Floats) -> Floats:
+    """The share of documents with a lower label; ties get their mean."""
+    values, code, number = np.unique(relevance, return_inverse=True, return_counts=True, equal_nan=True)
+    middle = (np.cumsum(number) - number / 2) / len(relevance)
+    return np.where(np.isnan(values[code]), np.nan, middle[code])
+
+
+def _line(name: str, labels: Floats, grade: Floats) -> Line:
+    known = ~np.isnan(labels)
+    x, y = labels[known], grade[known]
     edges = np.unique(np.quantile(x, np.linspace(0, 1, BINS + 1)))
     bins = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, max(len(edges) - 2, 0))
     number = np.bincount(bins)

@@ -34,7 +34,9 @@ OVERTURNED = Column(
 RIGHT = Column("right", "share", title="rightly", help="Of the overturned pairs, how many are right.", rank=5)
 ERROR = Column("error", "number", help="Root mean squared error of labels, from 0 to 1.")
 SECONDS = Column("seconds", "number", help="To fit and label the whole log, without reading it.", rank=2)
-BEATS = Column("better_than", "sentence", "significantly better than", "By a paired bootstrap over queries.", rank=6)
+BEATS = Column(
+    "better_than", "count", title="better than", help="How many others, by a paired bootstrap over queries.", rank=6
+)
 MEASURES = {
     "ndcg": NDCG,
     "same_place": SAME_PLACE,
@@ -102,8 +104,9 @@ class ComparisonResults:
     def _row(self, row: Row, measures: tuple[str, ...]) -> tuple[Value, ...]:
         values = [self._value(row, measure) for measure in measures]
         perplexity = row.prediction.perplexity if row.prediction else None
-        beaten = ", ".join(self._beats.get(row.name, ()))
-        return (row.name, *values[:2], perplexity, row.seconds, *values[2:], beaten or None)
+        decided = row.name in self.comparison.measured(DECIDING[self.comparison.against])
+        beaten = sum(row.name == better for *_, better in self._pairs) if decided else None
+        return (row.name, *values[:2], perplexity, row.seconds, *values[2:], beaten)
 
     def _value(self, row: Row, measure: str) -> Value:
         if measure not in row.measures or math.isnan(row.measures[measure].value):
@@ -122,14 +125,6 @@ class ComparisonResults:
             low, high = sorted((sign * difference.low, sign * difference.high))
             found.append((first, second, difference, first if low > 0 else second if high < 0 else ""))
         return tuple(found)
-
-    @cached_property
-    def _beats(self) -> dict[str, list[str]]:
-        beaten: dict[str, list[str]] = {}
-        for first, second, _, better in self._pairs:
-            if better:
-                beaten.setdefault(better, []).append(second if better == first else first)
-        return beaten
 
     @property
     def differences(self) -> Rows:

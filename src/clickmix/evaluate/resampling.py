@@ -2,7 +2,8 @@
 
 A measure is sum_q a_q / sum_q b_q. The mean over queries has b_q = 1; a share of pairs has b_q pairs of query q. All
 measures use the same resamples, so that differences are paired. Thousands of queries are first put into blocks at
-random: queries are independent, so a resample of blocks scatters as one of queries does, at a bounded cost.
+random: queries are independent, so a resample of blocks scatters as one of queries does, at a bounded cost. How often
+a query is drawn is Poisson, which for ratios is as good as drawing a fixed number, and faster.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from clickmix.types import Floats, Ints
 
 RESAMPLES = 2_000
-MOST_BLOCKS = 2_000
+MOST_BLOCKS = 1_000
 LEVEL = 0.95
 
 
@@ -66,8 +67,8 @@ class Bootstrap:
         rng = np.random.default_rng(seed)
         self._blocks = min(queries, MOST_BLOCKS)
         self._block: Ints = rng.permutation(queries) % max(self._blocks, 1)
-        even = [1 / self._blocks] * self._blocks if self._blocks else []
-        self._weights = rng.multinomial(self._blocks, even, size=resamples).astype(np.float64) if even else None
+        self._weights = rng.poisson(1.0, size=(resamples, self._blocks)).astype(np.float64)
+        self._known: dict[Measured, Floats] = {}  # every measure is asked for often: once per difference
 
     def interval(self, measured: Measured) -> Resampled:
         """A measure with its interval."""
@@ -79,8 +80,11 @@ class Bootstrap:
 
     def _values(self, measured: Measured) -> Floats:
         """The measure on every resample; nan where a resample has nothing to measure."""
-        if self._weights is None:
-            return np.full(1, math.nan)
+        if measured not in self._known:
+            self._known[measured] = self._resampled(measured)
+        return self._known[measured]
+
+    def _resampled(self, measured: Measured) -> Floats:
         above, below = (np.bincount(self._block, part, self._blocks) for part in (measured.above, measured.below))
         total = self._weights @ below
         ratio = np.divide(self._weights @ above, total, out=np.full(len(total), math.nan), where=total > 0)
