@@ -66,10 +66,10 @@ def test_judgments_that_have_nothing_to_do_with_clicks(log: tuple[Counts, dict[s
 
 def test_too_few_judgments_decide_nothing(log: tuple[Counts, dict[str, Any]]) -> None:
     counts, judgments = log
-    few = cm.compare(counts, judgments=pa.table(first_queries(shuffled(judgments), 8)), corrections=SIMPLE)
+    few = cm.compare(counts, judgments=pa.table(first_queries(shuffled(judgments), 30)), corrections=SIMPLE)
     answer = few.results.answer
     assert answer.name == "undecided"
-    assert answer.more_queries is None or answer.more_queries > 8
+    assert answer.more_queries is None or answer.more_queries > 0
     assert any("more judged queries" in sentence for sentence in few.results.sentences)
 
 
@@ -78,7 +78,16 @@ def test_judged_queries_of_one_grade_decide_nothing(small: tuple[Counts, dict[st
     same = judgments | {"grade": np.ones(len(judgments["grade"]))}
     answer = cm.compare(counts, judgments=pa.table(same), corrections=SIMPLE).results.answer
     assert answer.name == "undecided"
-    assert "0 judged queries have documents of different grades" in answer.sentence
+    assert "0 judged queries with documents of different grades, and 20 are the least" in answer.sentence
+    assert answer.more_queries == 50
+
+
+def test_two_judged_queries_make_nothing_significant(small: tuple[Counts, dict[str, Any]]) -> None:
+    counts, judgments = small
+    found = cm.compare(counts, judgments=pa.table(first_queries(judgments, 2)), corrections=SIMPLE)
+    assert found.results.answer.name == "undecided"
+    assert {row["better"] for row in found.results.differences.json()} == {None}
+    assert len(found.results.answer.as_good) == 5
 
 
 def test_the_queries_still_needed_are_about_right(log: tuple[Counts, dict[str, Any]]) -> None:

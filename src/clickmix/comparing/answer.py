@@ -12,14 +12,16 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from clickmix.comparing.comparison import PRODUCTION, Comparison
+from clickmix.comparing.comparison import FEWEST_QUERIES, PRODUCTION, Comparison
 from clickmix.evaluate.resampling import Resampled
+from clickmix.report.words import several
 
 Tone = Literal["good", "note", "bad"]
 POWER = 0.8416212335729143  # the 80 % quantile of the normal distribution
 LEVEL = 0.05
 DECIDED = 0.02  # a difference that is surely smaller than this decides nothing any more
 MOST_NEEDED = 100_000
+START = 50  # judged queries to begin with
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def answer(comparison: Comparison) -> Answer:
     measure = {"judgments": "ndcg", "truth": "error", "clicks": "bits"}[comparison.against]
     ranked = comparison.measured(measure)
     best = ranked[0] if ranked else None
-    as_good = tuple(name for name in ranked[1:] if best and not _apart(comparison.difference(best, name, measure)))
+    as_good = tuple(name for name in ranked[1:] if best and not _apart(comparison, best, name, measure))
     advice = _advice(comparison, measure, best, as_good)
     if comparison.against == "clicks":
         sentence = (
@@ -60,17 +62,13 @@ def answer(comparison: Comparison) -> Answer:
 def _judged(comparison: Comparison, advice: str, best: str | None, as_good: tuple[str, ...]) -> Answer:
     made = [row.name for row in comparison.rows if row.kind == "correction"]
     queries = 0 if comparison.judged is None else len(comparison.judged.varied)
-    if queries < 2 or not made:
-        return Answer(
-            "undecided",
-            "note",
-            f"Nobody can say yet whether clicks mean relevance here: {queries} judged queries have documents of "
-            "different grades.",
-            "Judge some documents of at least 50 queries.",
-            best,
-            as_good,
-            50,
+    if not comparison.enough("ndcg") or not made:
+        judged = several(queries, "judged query", "judged queries")
+        sentence = (
+            f"Nobody can say yet whether clicks mean relevance here: {judged} "
+            f"with documents of different grades, and {FEWEST_QUERIES} are the least to say anything."
         )
+        return Answer("undecided", "note", sentence, advice, best, as_good, START - queries)
     by_place = max(made, key=lambda name: comparison.interval(name, "same_place").value)
     beyond = comparison.difference(by_place, PRODUCTION, "same_place")
     by_order = max(made, key=lambda name: comparison.interval(name, "ndcg").value)
@@ -145,9 +143,10 @@ def _advice(comparison: Comparison, measure: str, best: str | None, as_good: tup
     return use + (others if len(comparison.measured(measure)) > 1 else "")
 
 
-def _apart(difference: Resampled) -> bool:
+def _apart(comparison: Comparison, first: str, second: str, measure: str) -> bool:
     """Whether a difference is significant: its interval does not hold 0."""
-    return difference.low > 0 or difference.high < 0
+    difference = comparison.difference(first, second, measure)
+    return comparison.enough(measure) and (difference.low > 0 or difference.high < 0)
 
 
 def _below(difference: Resampled) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from clickmix.comparing.results import ComparisonResults
 
 PRODUCTION = "production order"
+FEWEST_QUERIES = 20  # resamples of fewer say nothing about other queries
 AGREEMENT = ("ndcg", "pairs", "same_place", "overturned", "right")
 
 
@@ -107,6 +108,12 @@ class Comparison:
         """The measure of the first less that of the second, paired by query."""
         one, other = (self._measured(self.row(name), measure) for name in (first, second))
         return self._resamples[measure].difference(one, other)
+
+    def enough(self, measure: str) -> bool:
+        """Whether there are enough queries to say that a difference is significant."""
+        bits = next((len(row.prediction.bits) for row in self.rows if row.prediction), 0)
+        judged = len(self.judged.varied) if self.judged else 0
+        return (bits if measure == "bits" else judged) >= FEWEST_QUERIES
 
     def measured(self, measure: str) -> tuple[str, ...]:
         """The contenders that have a measure, best first."""

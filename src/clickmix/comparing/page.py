@@ -57,8 +57,9 @@ def comparison_page(
 
 def _calibration(results: ComparisonResults, judged: JudgedDocuments) -> Section:
     """Mean grade of documents by label, and by how many have a lower label, for the best and the usual ones."""
-    wanted = dict.fromkeys([results.answer.best, *DRAWN])
-    rows = [row for row in results.comparison.rows if row.name in wanted and len(row.relevance)]
+    comparison = results.comparison
+    labelled = [row for row in map(comparison.row, comparison.measured("ndcg")) if len(row.relevance)]  # best first
+    rows = [row for i, row in enumerate(labelled) if i == 0 or row.name in DRAWN]
     if not rows:
         return Section("Labels against grades", ["No labels to draw."])
     known = Axis("true relevance" if results.comparison.against == "truth" else "mean grade")
@@ -88,8 +89,7 @@ def _ranks(relevance: Floats) -> Floats:
 def _line(name: str, labels: Floats, grade: Floats) -> Line:
     known = ~np.isnan(labels)
     x, y = labels[known], grade[known]
-    edges = np.unique(np.quantile(x, np.linspace(0, 1, BINS + 1)))
-    bins = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, max(len(edges) - 2, 0))
+    bins = np.minimum((BINS * _ranks(x)).astype(np.int64), BINS - 1)  # documents with the same label stay together
     number = np.bincount(bins)
     used = number > 0
     n = number[used]

@@ -118,12 +118,13 @@ class ComparisonResults:
     def _pairs(self) -> tuple[tuple[str, str, Resampled, str], ...]:
         """Every pair of contenders with the difference in what decides, and which is significantly better."""
         measure = DECIDING[self.comparison.against]
-        sign = 1 if measure == "ndcg" else -1
+        sign, enough = 1 if measure == "ndcg" else -1, self.comparison.enough(measure)
         found = []
         for first, second in itertools.combinations(self.comparison.measured(measure), 2):
             difference = self.comparison.difference(first, second, measure)
             low, high = sorted((sign * difference.low, sign * difference.high))
-            found.append((first, second, difference, first if low > 0 else second if high < 0 else ""))
+            better = first if enough and low > 0 else second if enough and high < 0 else ""
+            found.append((first, second, difference, better))
         return tuple(found)
 
     @property
