@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cascade
 import clicks
+import compare
 import corrections
 import debias
 import engines
@@ -15,6 +16,19 @@ import synthetic
 import truth
 from measuring import write_result
 
-for module in (debias, engines, fitting, truth, cascade, clicks, simulate, letor, synthetic, corrections, sure):
+for module in (
+    debias,
+    engines,
+    fitting,
+    truth,
+    cascade,
+    clicks,
+    simulate,
+    letor,
+    synthetic,
+    corrections,
+    compare,
+    sure,
+):
     name = module.__name__
     write_result(name, f"python benchmarks/{name}.py", module.measure())
