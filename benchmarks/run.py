@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cascade
 import clicks
+import compare
 import corrections
 import debias
 import engines
@@ -29,6 +30,7 @@ for module in (
     result_lists,
     synthetic,
     corrections,
+    compare,
     sure,
     report,
 ):

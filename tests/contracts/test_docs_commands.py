@@ -46,8 +46,9 @@ from pages import (
 
 pytestmark = pytest.mark.xdist_group("docs commands")
 
-# Tests of their own run these pages: tests/log/test_logs_page.py, tests/export/test_docs.py and test_loop_page.py.
-ELSEWHERE = {"logs.md", "export.md", "loop.md"}
+# Tests of their own run these pages: tests/log/test_logs_page.py, tests/export/test_docs.py and test_loop_page.py,
+# tests/comparing/test_compare_docs.py.
+ELSEWHERE = {"logs.md", "export.md", "loop.md", "compare.md"}
 LONG = {"reproduce", "demo"}  # tests of their own run them on little data; here their words are read
 SHORTER = {"regression-em": ["--iterations", "1"]}
 

@@ -38,6 +38,7 @@ WALK = [
     "export",
     "report",
     "pipeline",
+    "comparing",
     "lab",
     "cli",
     "__main__",

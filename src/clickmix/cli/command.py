@@ -14,6 +14,7 @@ try:
     import typer
 
     import clickmix
+    from clickmix.cli import comparing as cli_comparing
     from clickmix.cli import explain as cli_explain
     from clickmix.cli import export as cli_export
     from clickmix.cli import lab as cli_lab
@@ -57,6 +58,7 @@ for _command, _options, _judges in (
     (cli_labels.label, reading_options, False),
     (cli_explain.explain, cli_labels.correction_options, False),
     (cli_labels.inspect, log_options, True),
+    (cli_comparing.compare, cli_comparing.compare_options, False),
     (cli_lab.simulate, cli_lab.user_options, False),
     (cli_lab.demo, tuple, False),
     (cli_rankers.train, cli_rankers.ranker_options, False),

@@ -13,13 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import numpy as np
+
+from clickmix.corrections.click_rates import PlacedCells, position_rates
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title, relevance_sql
 from clickmix.corrections.correction import CORRECTIONS, check_positions_only
 from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError, SettingError
-from clickmix.types import Progress
+from clickmix.types import Floats, Progress
 
 Charge = Literal["positions", "best-position"]
 CHARGES: tuple[Charge, ...] = get_args(Charge)
@@ -77,6 +80,18 @@ class FittedClicksOverExpected:
             "FROM (SELECT query_id, doc_id, CASE WHEN expected > 0 THEN clicks / expected ELSE 0.0 END AS estimate, "
             f"impressions, clicks FROM ({self._expected(counts)}) AS documents) AS estimates",
         )
+
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
+        """The click rate of the asked position times the estimate; 1 is the estimate of a document not seen."""
+        rate = position_rates(seen)
+        charged = rate[seen.place]
+        if self.settings.charge == "best-position":
+            best = np.full(seen.documents, len(rate))
+            np.minimum.at(best, seen.document, seen.place)  # without context, places are positions in order
+            charged = rate[best[seen.document]]
+        expected = seen.by_document(seen.impressions * charged)
+        estimate = np.where(expected > 0, seen.by_document(seen.clicks) / np.maximum(expected, 1e-300), 1.0)
+        return np.asarray(np.minimum(rate[asked.place] * estimate[asked.document], 1.0))
 
     def _expected(self, counts: Counts) -> str:
         """SQL: impressions, clicks and expected clicks of every document. Decimals add up the same in any order."""

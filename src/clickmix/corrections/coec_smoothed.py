@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clickmix.corrections.click_rates import PlacedCells, position_rates
 from clickmix.corrections.clipping import CLIP, LARGEST, Clip, checked_clip, clip_title, relevance_sql
 from clickmix.corrections.coec import ClicksOverExpected
 from clickmix.corrections.correction import CORRECTIONS, check_positions_only
@@ -26,7 +27,7 @@ from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.groups.histogram import read_histogram
 from clickmix.groups.sample import read_sample
-from clickmix.types import Progress
+from clickmix.types import Floats, Progress
 
 NAME = "coec-smoothed"
 
@@ -103,3 +104,10 @@ class FittedSmoothedClicksOverExpected:
             f"SELECT query_id, doc_id, {relevance_sql(self.clip)} AS relevance, impressions, clicks, {low} AS low, "
             f"{high} AS high, estimate FROM ({ends}) AS ends",
         )
+
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
+        """The click rate of the asked position times the estimate; 1 is the estimate of a document not seen."""
+        rate = position_rates(seen)
+        expected = seen.by_document(seen.impressions * rate[seen.place])
+        estimate = (seen.by_document(seen.clicks) + self.prior.shape) / (expected + self.prior.shape)
+        return np.asarray(np.minimum(rate[asked.place] * estimate[asked.document], 1.0))

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class Fitted(Protocol):
-    """A correction that has learned from a log."""
+    """A correction that has learned from a log.
+
+    One that can predict clicks also has `click_rates(seen, asked)`; `click_rates.py` says what it is given.
+    """
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document."""

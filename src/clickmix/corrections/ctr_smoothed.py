@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.correction import CORRECTIONS, check_positions_only
 from clickmix.corrections.empirical_bayes import BetaPrior, beta_interval_query, check_known, fit_beta
 from clickmix.corrections.labels import Labels
@@ -25,7 +26,7 @@ from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.groups.histogram import read_histogram
 from clickmix.groups.places import join_small
-from clickmix.types import Progress
+from clickmix.types import Floats, Progress
 
 NAME = "ctr-smoothed"
 
@@ -96,3 +97,15 @@ class FittedSmoothedRate:
             "SELECT query_id, doc_id, relevance, impressions, clicks, least(low, relevance) AS low, "
             f"greatest(high, relevance) AS high FROM ({beta_interval_query(posteriors)}) AS labels",
         )
+
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
+        """The posterior mean under the Beta of the asked position, with the clicks of all positions."""
+        priors = [self.priors[self._nearest(place.position)] for place in seen.places]
+        mean, strength = (np.array([getattr(prior, key) for prior in priors]) for key in ("mean", "strength"))
+        clicks, shown = (seen.by_document(column)[asked.document] for column in (seen.clicks, seen.impressions))
+        m, s = mean[asked.place], strength[asked.place]
+        return np.asarray((clicks + m * s) / (shown + s))
+
+    def _nearest(self, position: int) -> int:
+        """The position itself, or the nearest one that was fitted."""
+        return min(self.priors, key=lambda known: (abs(known - position), known))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clickmix.corrections.click_rates import PlacedCells, position_rates
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
-from clickmix.types import Progress
+from clickmix.types import Floats, Progress
 
 
 @CORRECTIONS.register("none", help="The plain click-through rate.")
@@ -33,3 +34,7 @@ class NoCorrection:
             "SELECT query_id, doc_id, CAST(sum(impressions) AS BIGINT) AS impressions, "
             f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {counts.table} GROUP BY query_id, doc_id)",
         )
+
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
+        """The click rate of the position: without a correction nothing is said about documents."""
+        return position_rates(seen)[asked.place]

@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from clickmix.corrections.affine_em import Cells, read_cells
+from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.labels import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters, check_fits
@@ -31,6 +32,7 @@ from clickmix.types import Floats, Progress
 
 NAME = "pbm"
 MOST_CERTAIN = 1 - 1e-12  # no click probability is nearer to 1, where the likelihood of a skip ends
+NODES, PRIOR_STEPS = 32, 30  # of the attraction that documents may have, and EM steps for how many have it
 PRECISION, MOST_STEPS = 1e-14, 60  # of attraction; 60 halvings reach it from anywhere
 FLAT = 1e-6  # slopes per impression that count as 0
 _table_numbers = itertools.count(1)
@@ -86,6 +88,28 @@ class PositionBasedFit:
             f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {counts.table} AS cells JOIN {table} AS attractions "
             "USING (query_id, doc_id) GROUP BY query_id, doc_id",
         )
+
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
+        """Examination times the expected attraction of the document, given its clicks and how attraction is spread.
+
+        The most likely attraction is 0 for most documents, and a click on one of them would be impossible. So the
+        spread of attraction over documents is fitted to what was seen, on a grid, and each document starts from it.
+        """
+        alpha = self.parameters.alpha
+        examination = np.array([alpha[min(place.position, len(alpha)) - 1] for place in seen.places])
+        nodes = np.linspace(0.5, NODES - 0.5, NODES) ** 2 / NODES**2  # denser where most documents are
+        logs = np.empty((NODES, seen.documents))
+        for node, attraction in enumerate(nodes):
+            p = np.clip(attraction * examination, LEAST_ALPHA**2, MOST_CERTAIN)
+            click, skip = np.log(p)[seen.place], np.log1p(-p)[seen.place]
+            logs[node] = seen.by_document(seen.clicks * click + (seen.impressions - seen.clicks) * skip)
+        likelihood = np.exp(logs - logs.max(axis=0))
+        weights = np.full(NODES, 1 / NODES)
+        for _ in range(PRIOR_STEPS):
+            weights = weights * (likelihood / (weights @ likelihood)).mean(axis=1)
+        posterior = weights[:, None] * likelihood
+        attraction = (nodes @ posterior) / posterior.sum(axis=0)
+        return np.asarray(examination[asked.place] * attraction[asked.document])
 
 
 def _clicked(cells: Cells) -> Cells:

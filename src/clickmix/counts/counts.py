@@ -51,6 +51,7 @@ class Counts:
 
     If result lists were kept apart, `by_list` is a second table with the same per query, list, document and position.
     `contexts` counts the combinations of the context columns. `refused` are the bad rows, `notes` what else was odd.
+    `parts` are the tables that were counted, if what they call a query is called so here.
 
     >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
     >>> counts.totals()
@@ -65,6 +66,7 @@ class Counts:
     by_list: str | None = None
     sources: tuple[Source, ...] = field(default=(), repr=False)
     contexts: int = 1
+    parts: tuple[Part, ...] = field(default=(), repr=False)
 
     @classmethod
     def from_arrays(
@@ -86,7 +88,7 @@ class Counts:
         engine.register("given", {key: np.asarray(value) for key, value in (*named, *context.items())})
         source, roles = Frame(engine.types("given"), registered="given"), Roles(context=tuple(context))
         log = OpenedLog((source,), (Part(source, Counted(), roles),), roles)
-        return _scanned(log, engine, bad_rows="fail", most=None, progress=None)
+        return count_opened(log, engine)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -172,18 +174,19 @@ def count(
     opened = open_log(log, engine=chosen, layout=layout, columns=columns, context=context, lists=lists)
     if chosen.embedded is not None:  # raises on copies and overlaps
         record_of([source for source in opened.sources if source.files], chosen.embedded)
-    return _scanned(opened, chosen, bad_rows=bad_rows, most=most, progress=progress, normalise=ignored)
+    return count_opened(opened, chosen, bad_rows=bad_rows, most=most, progress=progress, normalise=ignored)
 
 
-def _scanned(
+def count_opened(
     log: OpenedLog,
     engine: Engine,
     *,
-    bad_rows: BadRows,
-    most: int | None,
-    progress: Progress | None,
+    bad_rows: BadRows = "fail",
+    most: int | None = None,
+    progress: Progress | None = None,
     normalise: Sequence[str] = (),
 ) -> Counts:
+    """Count a log that is open; `most` is how many contexts it may have."""
     skip = bad_rows == "skip"
     try:
         table = _counted(log, engine, skip=skip, progress=progress)
@@ -207,11 +210,12 @@ def _scanned(
     if normalise and engine.types(cleaned)["query_id"] == "VARCHAR":
         keys = ["doc_id", "position", *(["list"] if log.roles.lists else map(name, log.roles.context))]
         cleaned = engine.keep(joined_query(cleaned, normalise, keys))
+    parts = () if normalise else log.parts
     if log.roles.lists:
         table = _added_up(engine, cleaned)
-        return Counts(engine, table, (), refused, notes, cleaned, log.sources)
+        return Counts(engine, table, (), refused, notes, cleaned, log.sources, parts=parts)
     contexts = count_contexts(engine, cleaned, {column: name(column) for column in log.roles.context}, most=most)
-    return Counts(engine, cleaned, log.roles.context, refused, notes, None, log.sources, contexts)
+    return Counts(engine, cleaned, log.roles.context, refused, notes, None, log.sources, contexts, parts)
 
 
 def _counted(log: OpenedLog, engine: Engine, *, skip: bool, progress: Progress | None) -> str:

@@ -108,7 +108,9 @@ def sample_queries(counts: Counts, share: float) -> Counts:
     if share >= 1:
         return counts
     chosen = _chosen(counts, share, "query_id")
-    return replace(counts, table=counts.engine.keep(f"SELECT * FROM {counts.table} WHERE {chosen}"))
+    tables = (counts.table, counts.by_list)
+    kept = [table and counts.engine.keep(f"SELECT * FROM {table} WHERE {chosen}") for table in tables]
+    return replace(counts, table=str(kept[0]), by_list=kept[1])
 
 
 def read_sample(counts: Counts, histogram: Histogram) -> Sample:

@@ -205,7 +205,8 @@ def frame_source(frame: object, engine: DuckDB) -> Source:
         native = (known.collect() if isinstance(known, nw.LazyFrame) else known).to_native()
         readable = _Stream(native) if known.implementation.is_polars() else native
     try:
-        engine.register("clickmix_frame", readable)
-        return Frame(engine.types("clickmix_frame"), registered="clickmix_frame")
+        name = engine.new_name("clickmix_frame")  # a log, its judgments and labels may all be frames
+        engine.register(name, readable)
+        return Frame(engine.types(name), registered=name)
     except duckdb.Error as error:
         raise unreadable("the frame", error) from None

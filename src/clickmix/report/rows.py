@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 from clickmix.report.words import WRITERS
 
-Kind = Literal["text", "sentence", "outcome", "count", "share", "rate", "label", "interval", "tenths", "number"]
+Kind = Literal[
+    "text", "sentence", "outcome", "count", "share", "rate", "label", "interval", "tenths", "number", "perplexity"
+]
 BAR = 11  # letters of an interval drawn in a terminal, from 0 to 1
 
 

@@ -118,4 +118,5 @@ WRITERS: dict[str, Callable[..., str]] = {
     "interval": str,
     "tenths": tenths_text,
     "number": number_text,
+    "perplexity": "{:.4f}".format,
 }

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from clickmix.corrections.check import Check
+from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.labels import IN_ORDER, Labels
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import Step
 from clickmix.corrections.mixture_based.cascade_walk import ABOVE, check_lists, walk_again
+from clickmix.corrections.mixture_based.click_rates import mixture_click_rates
 from clickmix.corrections.mixture_based.label_sql import (
     Numbers,
     labels_query,
@@ -48,6 +50,7 @@ from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Verdict
 from clickmix.storage.documents import document_text, write_document
 from clickmix.storage.records import encode
+from clickmix.types import Floats
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,10 @@ class MixtureFit(Drawn):
                 "Count the log with the model's context columns."
             )
         return counts
+
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
+        """The probability of a click in each asked cell; see `clickmix.corrections.click_rates`."""
+        return mixture_click_rates([self.groups[self._standing_for(place)[0]] for place in seen.places], seen, asked)
 
     def usual_rates(self, place: Place) -> tuple[float, float] | None:
         """How often people click documents of the lowest and of the highest grade there; None if clicks say nothing."""

@@ -1,0 +1,112 @@
+"""The command that compares corrections on one log: compare."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clickmix.cli.members import given
+from clickmix.cli.option_text import pairs, words
+from clickmix.cli.outputs import check_outputs, check_report
+from clickmix.cli.reading import BadRows, Columns, Context, Log, MaxContexts, Memory, log_options
+from clickmix.cli.terminal import say, stages
+from clickmix.counts.contexts import MOST_CONTEXTS
+from clickmix.errors import SettingError, printable
+
+if TYPE_CHECKING:
+    from clickmix.comparing.results import ComparisonResults
+    from clickmix.registry import Option
+
+
+def compare_options() -> list[Option]:
+    """The options of `compare`: how to read the log."""
+    return log_options()
+
+
+def compare(
+    given_options: typer.Context,
+    log: Log,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Also write a report (.html) or the figures (.json).")
+    ] = None,
+    judgments: Annotated[
+        str | None, typer.Option(help="Judged documents: query_id, doc_id and grade, on any scale.")
+    ] = None,
+    truth: Annotated[
+        str | None, typer.Option(help="True relevance, if it is known: query_id, doc_id, relevance.")
+    ] = None,
+    labels: Annotated[
+        list[str] | None, typer.Option(help="Labels of any origin as one more row; several times.")
+    ] = None,
+    features: Annotated[Path | None, typer.Option(help="Features, for corrections that need them.")] = None,
+    corrections: Annotated[str, typer.Option(help="Compare only these, and the simple ones: mixture,pbm.")] = "",
+    context: Context = "",
+    max_contexts: MaxContexts = MOST_CONTEXTS,
+    columns: Columns = "",
+    bad_rows: BadRows = "fail",
+    memory: Memory = None,
+    seed: Annotated[int, typer.Option(help="Seed of splits and resamples; the same seed gives the same figures.")] = 0,
+) -> dict[str, Any]:
+    """Compare every correction that a log allows: held-out clicks, agreement with judgments, time."""
+    from clickmix.comparing.comparison import compare as run_comparison
+    from clickmix.engines.choose import choose_engine
+
+    _check_output(output)
+    read = [Path(path) for path in (judgments, truth, features, *(labels or ())) if path is not None]
+    check_outputs(log, choose_engine(memory=memory), others=[output] if output else [], read=read)
+    options = given(given_options)
+    with stages() as stage:
+        comparison = run_comparison(
+            log,
+            judgments=judgments,
+            truth=truth,
+            labels=labels or (),
+            features=features,
+            corrections=words(corrections),
+            context=words(context),
+            max_contexts=max_contexts,
+            columns=pairs(columns),
+            bad_rows=bad_rows,
+            memory=memory,
+            seed=seed,
+            stage=stage,
+            **options,
+        )
+        results = comparison.results
+        stage("resampling")
+        lines = _lines(results)
+    for line in lines:
+        say(line)
+    if output is not None:
+        today = datetime.date.today().isoformat()
+        comparison.write(output, sources=log, command=["clickmix", *sys.argv[1:]], date=today)
+        say(f"Wrote {output}.")
+    return results.json()
+
+
+def _check_output(output: Path | None) -> None:
+    if output is None or output.suffix.lower() == ".json":
+        return
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise SettingError(f"{output}: expected a name ending in .html, for a report, or .json.")
+    check_report(output)
+
+
+def _lines(results: ComparisonResults) -> list[str]:
+    """The table and the sentences, as wide as the terminal."""
+    from clickmix.report.text_table import text_lines
+
+    width = shutil.get_terminal_size().columns
+    lines = text_lines(results.side_by_side, width=width)
+    for sentence in results.sentences:
+        lines += textwrap.wrap(printable(sentence), width) if sys.stdout.isatty() else [sentence]
+    left_out = [each.name for each in results.comparison.left_out]
+    if left_out:
+        lines.append(f"Left out: {', '.join(left_out)}; the report (-o compare.html) says why.")
+    return lines

@@ -1,0 +1,167 @@
+"""The answer of a comparison in plain sentences: do clicks mean relevance here, and what to use.   Comparison -> Answer
+
+Two questions decide. Beyond position: among documents at the same position, do labels order grades better than
+production did? Order: do labels order the documents of a query better than production did? Both are paired differences
+over queries. The best of several contenders is chosen by the same judgments, so its interval is widened for that
+(Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from clickmix.comparing.comparison import FEWEST_QUERIES, PRODUCTION, Comparison
+from clickmix.evaluate.resampling import Resampled
+from clickmix.wording import several
+
+Tone = Literal["good", "note", "bad"]
+POWER = 0.8416212335729143  # the 80 % quantile of the normal distribution
+LEVEL = 0.05
+DECIDED = 0.02  # a difference that is surely smaller than this decides nothing any more
+MOST_NEEDED = 100_000
+START = 50  # judged queries to begin with
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One sentence on whether clicks mean relevance, what to use, and how many more judged queries would decide it.
+
+    `name` is for machines: yes, partly, no, undecided, unrelated, truth or clicks-only. `more_queries` is 0 where it is
+    decided, and None where no number of queries seems to help or nothing is judged.
+    """
+
+    name: str
+    tone: Tone
+    sentence: str
+    advice: str
+    best: str | None
+    as_good: tuple[str, ...]
+    more_queries: int | None
+
+
+def answer(comparison: Comparison) -> Answer:
+    """What the comparison says."""
+    measure = {"judgments": "ndcg", "truth": "error", "clicks": "bits"}[comparison.against]
+    ranked = comparison.measured(measure)
+    best = ranked[0] if ranked else None
+    as_good = tuple(name for name in ranked[1:] if best and not _apart(comparison, best, name, measure))
+    advice = _advice(comparison, measure, best, as_good)
+    if comparison.against == "clicks":
+        sentence = (
+            "This compares how clicks are predicted. Whether clicks mean relevance, only judgments can say: give "
+            "--judgments."
+        )
+        return Answer("clicks-only", "note", sentence, advice, best, as_good, None)
+    if comparison.against == "truth":
+        return Answer("truth", "good", advice, "", best, as_good, None)
+    return _judged(comparison, advice, best, as_good)
+
+
+def _judged(comparison: Comparison, advice: str, best: str | None, as_good: tuple[str, ...]) -> Answer:
+    made = [row.name for row in comparison.rows if row.kind == "correction"]
+    queries = 0 if comparison.judged is None else len(comparison.judged.varied)
+    if not comparison.enough("ndcg") or not made:
+        judged = several(queries, "judged query", "judged queries")
+        sentence = (
+            f"Nobody can say yet whether clicks mean relevance here: {judged} "
+            f"with documents of different grades, and {FEWEST_QUERIES} are the least to say anything."
+        )
+        return Answer("undecided", "note", sentence, advice, best, as_good, START - queries)
+    by_place = max(made, key=lambda name: comparison.interval(name, "same_place").value)
+    beyond = comparison.difference(by_place, PRODUCTION, "same_place")
+    by_order = max(made, key=lambda name: comparison.interval(name, "ndcg").value)
+    order = comparison.difference(by_order, PRODUCTION, "ndcg")
+    z = _quantile(1 - LEVEL / (2 * len(made)))
+    tells, better, worse = beyond.value > z * beyond.spread, order.value > z * order.spread, _below(order)
+    place, own, old = (
+        comparison.interval(*each).value
+        for each in ((by_place, "same_place"), (by_order, "ndcg"), (PRODUCTION, "ndcg"))
+    )
+    auc = f"AUC {place:.3f} ±{comparison.interval(by_place, 'same_place').margin:.3f} for {by_place}, .5 is chance"
+    ndcg = f"nDCG@10 {own:.3f} for {by_order} against {old:.3f}"
+    more = _more(order, queries, z)
+    tone: Tone = "note"
+    if better:
+        tone, name = "good", "yes"
+        sentence = f"Yes, clicks mean relevance here: labels order documents better than production ({ndcg})."
+    elif tells:
+        name = "partly"
+        order_too = (
+            f"no labels order a page as well as production does ({ndcg})"
+            if worse
+            else f"whether labels order a page better than production is open ({ndcg})"
+        )
+        sentence = f"Partly: at the same position, clicks tell better documents from worse ({auc}), but {order_too}."
+    elif worse:
+        tone, name = "bad", "no"
+        sentence = (
+            f"No: at the same position, clicks do not tell better documents from worse ({auc}), and labels order "
+            f"a page worse than production does ({ndcg})."
+        )
+    elif z * beyond.spread < DECIDED and z * order.spread < DECIDED:
+        tone, name = "bad", "unrelated"
+        sentence = (
+            "These judgments have nothing to do with the clicks: at the same position labels order grades no better "
+            f"than chance ({auc}), and on a page no better than production ({ndcg})."
+        )
+    else:
+        name = "undecided"
+        sentence = (
+            f"Undecided: with {queries:,} judged queries no labels are clearly better or worse than production "
+            f"({ndcg}; at the same position {auc})."
+        )
+    decided = better or worse or name == "unrelated"
+    return Answer(name, tone, sentence, advice, best, as_good, 0 if decided else more)
+
+
+def more_text(answer: Answer, comparison: Comparison) -> str:
+    """How many more judged queries would decide whether labels order documents better than production."""
+    if comparison.against != "judgments" or answer.more_queries == 0:
+        return ""
+    if answer.more_queries is None:
+        return f"More than {MOST_NEEDED:,} more judged queries would be needed: the difference is too small to matter."
+    return f"About {answer.more_queries:,} more judged queries would decide whether labels beat production order."
+
+
+def _advice(comparison: Comparison, measure: str, best: str | None, as_good: tuple[str, ...]) -> str:
+    if best is None:
+        return ""
+    row = comparison.row(best)
+    value = (
+        row.prediction.perplexity if measure == "bits" and row.prediction else comparison.interval(best, measure).value
+    )
+    what = {"ndcg": "Best by judgments", "error": "Closest to the truth", "bits": "Best at held-out clicks"}[measure]
+    number = {"ndcg": f"nDCG@10 {value:.3f}", "error": f"error {value:.3f}", "bits": f"perplexity {value:.4f}"}[measure]
+    others = f" Not significantly worse: {', '.join(as_good)}." if as_good else " All others are significantly worse."
+    use = (
+        "No labels order documents as well as production does."
+        if best == PRODUCTION and measure == "ndcg"
+        else f"{what}: {best} ({number})."
+    )
+    return use + (others if len(comparison.measured(measure)) > 1 else "")
+
+
+def _apart(comparison: Comparison, first: str, second: str, measure: str) -> bool:
+    """Whether a difference is significant: its interval does not hold 0."""
+    difference = comparison.difference(first, second, measure)
+    return comparison.enough(measure) and (difference.low > 0 or difference.high < 0)
+
+
+def _below(difference: Resampled) -> bool:
+    return difference.high < 0
+
+
+def _more(difference: Resampled, queries: int, z: float) -> int | None:
+    """Judged queries still needed to tell a difference of this size from none, 4 times in 5."""
+    if not difference.value:
+        return None
+    needed = queries * ((z + POWER) * difference.spread / abs(difference.value)) ** 2
+    return max(1, math.ceil(needed - queries)) if needed < MOST_NEEDED else None
+
+
+def _quantile(p: float) -> float:
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(p)

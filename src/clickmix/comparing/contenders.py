@@ -1,0 +1,144 @@
+"""Contenders: every correction that a log allows, fitted to all of it and to three quarters.   counts -> contenders
+
+A correction that knows only positions is given counts without context columns. One that the log does not allow, such as
+a model of result lists for a log without sessions, is left out with its reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clickmix.corrections.click_rates import PlacedCells, PredictsClicks
+from clickmix.corrections.correction import CORRECTIONS, Correction, needs_lists
+from clickmix.counts.counts import Counts
+from clickmix.errors import ClickmixError
+from clickmix.groups.quarters import deal
+from clickmix.judging.held_out.cells import placed_cells, without_context
+from clickmix.judging.held_out.evidence import HELD_OUT, TRAINING
+from clickmix.judging.held_out.prediction import Prediction, held_out_bits
+
+ALWAYS = ("none", "ctr-then-rank", "coec", "coec-smoothed")  # what a search engineer would try first
+MOST_CELLS, MOST_IMPRESSIONS = 400_000, 2_000_000  # held-out clicks come from so many
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A correction that was not compared, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """A fitted correction: its labels as a table of the engine, the seconds to fit and label, its held-out prediction.
+
+    `prediction` is None where the correction predicts no clicks.
+    """
+
+    name: str
+    help: str
+    table: str
+    seconds: float
+    prediction: Prediction | None
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The counts of a log, and the cells of three quarters of it beside those of the rest."""
+
+    counts: Counts
+    training: Counts
+    seen: PlacedCells
+    asked: PlacedCells
+    dealt: str
+    share: float
+
+    @classmethod
+    def of(cls, counts: Counts, *, seed: int) -> Parts:
+        """Deal the log and read both parts."""
+        quarters = deal(counts, most_cells=MOST_CELLS, most_impressions=MOST_IMPRESSIONS, seed=seed)
+        training, test = quarters.counts(*TRAINING), quarters.counts(HELD_OUT)
+        seen, asked = placed_cells(training, test)
+        return cls(counts, training, seen, asked, quarters.dealt, quarters.share)
+
+
+@dataclass
+class Field:
+    """Who takes part, and who was left out."""
+
+    contenders: list[Contender] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+def allowed(chosen: Sequence[str], features: Any, left_out: list[LeftOut]) -> Iterator[tuple[str, str, Correction]]:
+    """Every chosen correction that needs nothing but the log, and the features where they are given."""
+    for member in CORRECTIONS:
+        if chosen and member.name not in (*chosen, *ALWAYS):
+            continue
+        takes = {option.name for option in member.options}
+        options = {"features": features} if features is not None and "features" in takes else {}
+        try:
+            yield member.name, member.help, CORRECTIONS.make(member.name, **options)
+        except ClickmixError as error:
+            left_out.append(LeftOut(member.name, str(error)))
+
+
+def run_all(
+    counted: Callable[[Any], Counts],
+    *,
+    chosen: Sequence[str],
+    features: Any,
+    seed: int,
+    stage: Callable[[str], None],
+) -> tuple[Field, Parts]:
+    """Fit every correction that the log allows; `counted` gives the counts, with result lists as asked for."""
+    stage("dealing")
+    plain = Parts.of(counted(False), seed=seed)
+    known: dict[Any, Parts | ClickmixError] = {False: plain}
+    found = Field()
+    for name, help, correction in allowed(chosen, features, found.left_out):
+        lists = needs_lists(correction)
+        if lists not in known:
+            stage("counting result lists")
+            try:
+                known[lists] = Parts.of(counted(lists), seed=seed)
+            except ClickmixError as error:
+                known[lists] = error
+        parts = known[lists]
+        if isinstance(parts, ClickmixError):
+            found.left_out.append(LeftOut(name, str(parts)))
+            continue
+        stage(f"fitting {name}")
+        try:
+            found.contenders.append(_contend(name, help, correction, parts))
+        except ClickmixError as error:
+            found.left_out.append(LeftOut(name, str(error)))
+    return found, plain
+
+
+def _contend(name: str, help: str, correction: Correction, parts: Parts) -> Contender:
+    """Fit to the whole log and label it, then fit to three quarters and predict the rest."""
+    begun = time.perf_counter()
+    counts = parts.counts
+    try:
+        fit = correction.fit(counts)
+    except ClickmixError:
+        if not counts.context:
+            raise
+        counts = without_context(counts)
+        begun = time.perf_counter()
+        fit = correction.fit(counts)
+    table = counts.engine.keep(fit.label(counts).sql)
+    seconds = time.perf_counter() - begun
+    prediction = None
+    if isinstance(fit, PredictsClicks):
+        training = parts.training if counts.context else without_context(parts.training)
+        held = correction.fit(training)
+        if isinstance(held, PredictsClicks):
+            rates = held.click_rates(parts.seen, parts.asked.hidden())
+            prediction = held_out_bits(name, rates, parts.asked)
+    return Contender(name, help, table, seconds, prediction)

@@ -1,0 +1,98 @@
+"""The page on a comparison: the answer, contenders side by side, labels against grades.   results -> Page"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clickmix.comparing.results import ComparisonResults
+from clickmix.evaluate.agreement import JudgedDocuments
+from clickmix.report.figures import Axis, Figure, Line, Panel
+from clickmix.report.glossary import GLOSSARY
+from clickmix.report.pages import Banner, Page, Section
+from clickmix.report.words import command_text, file_name
+from clickmix.types import Floats
+
+BINS = 8
+NORMAL = 1.959963984540054
+DRAWN = ("mixture", "none", "coec-smoothed")  # beside the best one
+PROSE = (
+    "Every correction that this log allows, on the same log. Held-out clicks show which predicts clicks best. Whether "
+    "clicks mean relevance, only judgments can say."
+)
+TERMS = {
+    "perplexity": "2^(-mean log2 of the probability of what happened), over held-out impressions. 1 is perfect.",
+    "nDCG@10": "How near the order of the first ten is to the best one: gain 2^(grade - lowest common grade) - 1 over "
+    "log2(position + 1), as a share of the best order's. Ties count as their expectation.",
+    "production order": "Documents in the order of the mean position at which people saw them.",
+    "significantly": "The 95% interval of the difference, from resampled queries, does not hold 0.",
+}
+
+
+def comparison_page(
+    results: ComparisonResults, *, sources: Sequence[str] = (), command: Sequence[str] = (), date: str = ""
+) -> Page:
+    """Make the page; write it with `write_page`. Of sources and command it shows file names, not folders."""
+    comparison, found = results.comparison, results.answer
+    judged = comparison.judged
+    facts = [("corrections compared", f"{sum(row.kind == 'correction' for row in comparison.rows):,}")]
+    if judged is not None:
+        facts += [
+            ("judged documents", f"{len(judged.query):,}"),
+            ("queries with two grades", f"{len(judged.varied):,}"),
+        ]
+    answer, *more = results.sentences
+    banner = Banner(answer, found.tone, facts, found.advice, [text for text in more if text != found.advice])
+    sections = [
+        Section("Side by side", rows=[results.side_by_side]),
+        *([_calibration(results, judged)] if judged is not None else []),
+        Section("Which is better than which", rows=[results.differences], folded=True),
+        *([Section("Left out", rows=[results.left_out], folded=True)] if comparison.left_out else []),
+    ]
+    read = ", ".join(map(file_name, sources))
+    made = [(name, text) for name, text in (("Log", read), ("Date", date), ("Command", command_text(command))) if text]
+    return Page("Do clicks mean relevance?", [PROSE], sections, banner, made, dict(GLOSSARY) | TERMS)
+
+
+def _calibration(results: ComparisonResults, judged: JudgedDocuments) -> Section:
+    """Mean grade of documents by label, and by how many have a lower label, for the best and the usual ones."""
+    comparison = results.comparison
+    labelled = [row for row in map(comparison.row, comparison.measured("ndcg")) if len(row.relevance)]  # best first
+    rows = [row for i, row in enumerate(labelled) if i == 0 or row.name in DRAWN]
+    if not rows:
+        return Section("Labels against grades", ["No labels to draw."])
+    known = Axis("true relevance" if results.comparison.against == "truth" else "mean grade")
+    by_rank = Figure(
+        "Mean grade by rank of the label",
+        Axis("share of documents with a lower label", 0, 1, percent=True),
+        [Panel(known, [_line(row.name, _ranks(row.relevance), judged.grade) for row in rows])],
+        note="A line that rises means that higher labels have higher grades; a flat one, that labels say nothing. Bars "
+        "are 95% intervals. Documents with the same label are one point.",
+    )
+    by_label = Figure(
+        "Mean grade by label",
+        Axis("label", 0, 1),
+        [Panel(known, [_line(row.name, row.relevance, judged.grade) for row in rows])],
+        note="Documents in groups of about the same size, by label.",
+    )
+    return Section("Labels against grades", figures=[by_rank, by_label])
+
+
+def _ranks(relevance: Floats) -> Floats:
+    """The share of documents with a lower label; ties get their mean."""
+    values, code, number = np.unique(relevance, return_inverse=True, return_counts=True, equal_nan=True)
+    middle = (np.cumsum(number) - number / 2) / len(relevance)
+    return np.where(np.isnan(values[code]), np.nan, middle[code])
+
+
+def _line(name: str, labels: Floats, grade: Floats) -> Line:
+    known = ~np.isnan(labels)
+    x, y = labels[known], grade[known]
+    bins = np.minimum((BINS * _ranks(x)).astype(np.int64), BINS - 1)  # documents with the same label stay together
+    number = np.bincount(bins)
+    used = number > 0
+    n = number[used]
+    mean_x, mean, square = (np.bincount(bins, values)[used] / n for values in (x, y, y * y))
+    margin = NORMAL * np.sqrt(np.maximum(square - mean**2, 0.0) / n)
+    return Line(name, mean_x, mean, mean - margin, mean + margin)

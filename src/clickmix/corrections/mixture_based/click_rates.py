@@ -1,0 +1,37 @@
+"""The click rates that a fitted mixture expects: each grade's rate, weighted by the document's grades.
+
+The grades of a document are those of its label: the prior of its places and the evidence of its cells. A document that
+was not seen has the prior of the place that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clickmix.corrections.click_rates import PlacedCells
+from clickmix.mixtures.group import Group
+from clickmix.types import Floats
+
+
+def mixture_click_rates(groups: Sequence[Group], seen: PlacedCells, asked: PlacedCells) -> Floats:
+    """The probability of a click in each asked cell; `groups` has the group of each place."""
+    grades = len(groups[0].prior)
+    prior = np.array([group.prior_logits for group in groups])  # place x grade above 0
+    evidence = np.zeros((grades - 1, len(seen.place)))
+    for place, group in enumerate(groups):
+        rows = np.flatnonzero(seen.place == place)
+        numbers = group.mixture.evidence(grades=grades)
+        evidence[:, rows] = numbers.log_ratios(seen.impressions[rows], seen.clicks[rows]).reshape(grades - 1, -1)
+    shown = seen.by_document(seen.impressions)
+    known = shown[asked.document] > 0
+    logs = np.zeros((grades, len(asked.place)))
+    for k in range(1, grades):
+        weighed = seen.by_document(seen.impressions * prior[seen.place, k - 1]) / np.maximum(shown, 1)
+        own = (weighed + seen.by_document(evidence[k - 1]))[asked.document]
+        logs[k] = np.where(known, own, prior[asked.place, k - 1])
+    posterior = np.exp(logs - np.logaddexp.reduce(logs, axis=0))
+    # A group in which clicks say nothing has one rate, whatever the grade.
+    rates = np.array([np.broadcast_to(group.mixture.rates, grades) for group in groups])
+    return np.asarray(np.einsum("kc,ck->c", posterior, rates[asked.place]))

@@ -1,0 +1,138 @@
+"""A log dealt into four quarters, so that what some of them teach can be tested on the others.   counts -> counts
+
+Sessions are dealt where the log names them: a person's clicks go together. Otherwise impressions are dealt out of the
+counts. Of a large log a sample of queries is dealt, with all that was seen of each.
+
+Dealing sessions reads the log again, but only the rows of the sampled queries: on 20 million rows of Parquet that takes
+.3 of the time of counting, where carrying quarters along in the count itself takes .5. Text is slow to read however few
+rows are wanted, so of large text files impressions are dealt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+import numpy as np
+
+from clickmix.counts.counts import GOOD_KEY, Counts, count_opened
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.sql import listed, name
+from clickmix.groups.sample import sample_queries
+from clickmix.log.layout import Part, Roles
+from clickmix.log.layouts.counted import Counted
+from clickmix.log.layouts.rows import Rows, flags
+from clickmix.log.open import OpenedLog
+from clickmix.log.scan import context_value, key_values
+from clickmix.log.source import Frame
+
+Dealt = Literal["sessions", "impressions"]
+QUARTERS = 4
+QUARTER = "quarter of the log"  # no context column is called so
+MOST_CELLS = 200_000
+MOST_IMPRESSIONS = 1_000_000
+FEWEST_QUERIES = 100  # of a sample; where they are too many rows to read again, impressions are dealt
+MOST_TEXT = 100_000_000  # bytes of text files that are quick to read again
+MOST_DEALT = 10**8  # impressions of a cell that are dealt one by one; of more, as many with the same click rate
+HASHED_TO = 2**20
+
+
+@dataclass(frozen=True)
+class Quarters:
+    """The four quarters of a log: sessions or impressions were dealt, of this `share` of its queries."""
+
+    dealt: Dealt
+    share: float
+    engine: DuckDB = field(repr=False)
+    table: str = field(repr=False)
+    layout: Rows | Counted = field(repr=False)
+    roles: Roles = field(repr=False)
+
+    def counts(self, *quarters: int) -> Counts:
+        """The counts of some quarters together."""
+        view = self.engine.new_name("quarters")
+        chosen = f"{name(QUARTER)} IN ({listed(map(str, quarters))})"
+        self.engine.run(f"CREATE TEMP VIEW {view} AS SELECT * EXCLUDE {name(QUARTER)} FROM {self.table} WHERE {chosen}")
+        source = Frame(self.engine.types(view), registered=view)
+        return count_opened(OpenedLog((source,), (Part(source, self.layout, self.roles),), self.roles), self.engine)
+
+
+def deal(
+    counts: Counts, *, most_cells: int = MOST_CELLS, most_impressions: int = MOST_IMPRESSIONS, seed: int = 0
+) -> Quarters:
+    """Deal a log, or a sample of its queries with about so many cells and impressions, into quarters."""
+    kept = counts.by_list or counts.table
+    ((cells, shown, queries),) = counts.engine.rows(
+        f"SELECT count(*), CAST(sum(impressions) AS BIGINT), count(DISTINCT query_id) FROM {kept}"
+    )
+    share = min(1.0, max(most_cells / cells, FEWEST_QUERIES / queries))
+    of_rows = min(share, most_impressions / shown)
+    engine = counts.engine.embedded
+    enough = of_rows == 1 or of_rows * queries >= FEWEST_QUERIES
+    if engine is not None and enough and counts.parts and all(map(_names_sessions, counts.parts)):
+        with contextlib.suppress(duckdb.InvalidInputException):  # lines that only the slow reader can read
+            return _deal_sessions(counts, engine, of_rows, seed)
+    return _deal_impressions(counts, share, seed)
+
+
+def _names_sessions(part: Part) -> bool:
+    """Whether a part has one row per impression, with its session, and is quick to read again."""
+    if not (part.layout.row_is_impression and part.has("session_id")):
+        return False
+    text = [Path(file) for file in part.source.files if not file.lower().endswith((".parquet", ".pq"))]
+    return sum(file.stat().st_size if file.is_file() else MOST_TEXT for file in text) < MOST_TEXT
+
+
+def _deal_sessions(counts: Counts, engine: DuckDB, share: float, seed: int) -> Quarters:
+    types, lists = engine.types(counts.table), counts.parts[0].roles.lists
+    table = engine.keep(" UNION ALL ".join(_rows(part, counts.context, types, share, seed) for part in counts.parts))
+    return Quarters("sessions", share, engine, table, Rows(), Roles({}, counts.context, lists))
+
+
+def _rows(part: Part, context: tuple[str, ...], types: Mapping[str, str], share: float, seed: int) -> str:
+    """SQL for the good rows of sampled queries, each with the quarter of its session."""
+    query, document, position = key_values(part)
+    clicked, readable = flags(part)
+    session = f"CAST({name(part.column('session_id'))} AS VARCHAR)"
+    chosen = f" AND hash({query}) % {HASHED_TO} < {share * HASHED_TO}" if share < 1 else ""
+    contexts = "".join(f", {context_value(column)} AS {name(column)}" for column in context)
+    rows = (
+        f"SELECT TRY_CAST({query} AS {types['query_id']}) AS query_id, "
+        f"TRY_CAST({document} AS {types['doc_id']}) AS doc_id, {position} AS position, {clicked} AS clicked, "
+        f"{session} AS session_id{contexts}, hash(concat({session}, ' {seed}')) % {QUARTERS} AS {name(QUARTER)} "
+        f"FROM {part.source.table(skip=True)} WHERE {readable}{chosen}"
+    )
+    return f"SELECT * FROM ({rows}) WHERE {GOOD_KEY} AND session_id <> ''"
+
+
+def _deal_impressions(counts: Counts, share: float, seed: int) -> Quarters:
+    """Every impression goes to one of the quarters, all alike; the impressions of a result list go together."""
+    chosen = sample_queries(counts, share)
+    columns = chosen.engine.fetch(chosen.query() if chosen.by_list is None else chosen.list_query())
+    exact = columns["impressions"]
+    shown = np.minimum(exact, MOST_DEALT)
+    clicks = columns["clicks"] * shown // exact
+    rng = np.random.default_rng(seed)
+    sizes = rng.multinomial(shown, [1 / QUARTERS] * QUARTERS)
+    if chosen.by_list is not None:
+        new = np.ones(len(shown), dtype=np.bool_)
+        new[1:] = (columns["list"][1:] != columns["list"][:-1]) | (columns["query_id"][1:] != columns["query_id"][:-1])
+        first = np.flatnonzero(new)[np.cumsum(new) - 1]
+        sizes = np.where((shown == shown[first])[:, None], sizes[first], sizes)
+    dealt, clicks_left, left = np.zeros_like(sizes), clicks.copy(), shown.copy()
+    for i in range(QUARTERS):
+        dealt[:, i] = rng.hypergeometric(clicks_left, left - clicks_left, sizes[:, i])
+        clicks_left, left = clicks_left - dealt[:, i], left - sizes[:, i]
+    row, quarter = np.nonzero(sizes)
+    table = {key: values[row] for key, values in columns.items() if key not in ("impressions", "clicks")}
+    table |= {"impressions": sizes[row, quarter], "clicks": dealt[row, quarter], QUARTER: quarter}
+    engine = counts.engine.embedded or DuckDB()
+    given = engine.new_name("dealt")
+    engine.register(given, table)
+    return Quarters(
+        "impressions", share, engine, given, Counted(), Roles({}, counts.context, counts.by_list is not None)
+    )
