@@ -10,6 +10,7 @@ import importlib as _importlib
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
+    from clickmix.comparing.comparison import Comparison, compare
     from clickmix.corrections.affine import AffineCorrection
     from clickmix.corrections.check import Check, Violation
     from clickmix.corrections.coec import ClicksOverExpected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -263,11 +264,13 @@ def test_on_the_command_line(sessions: Path, tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_a_model_that_cannot_be_is_refused(dcm: Any, tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
-    from clickmix.corrections.mixture_based.model_file import MODEL_KIND, MODEL_VERSION
     from clickmix.storage.documents import write_document
 
     _, _, fit = dcm
-    write_document(tmp_path / "m.json", kind=MODEL_KIND, version=MODEL_VERSION, payload=fit._payload() | change)
+    document = json.loads(fit.to_json())
+    write_document(
+        tmp_path / "m.json", kind=document["kind"], version=document["version"], payload=document["payload"] | change
+    )
     with pytest.raises(cm.FormatError) as caught:
         cm.MixtureFit.read(tmp_path / "m.json")
     assert str(caught.value) == (

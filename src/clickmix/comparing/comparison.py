@@ -58,6 +58,14 @@ class Comparison:
 
     `judged` are the judged documents that the log shows, None without judgments; `notes` what there is to know about
     them. `dealt` and `share` say where held-out clicks come from.
+
+    >>> import numpy as np
+    >>> from clickmix import Counts, compare
+    >>> ids = np.arange(200)
+    >>> counts = Counts.from_arrays(ids // 4, ids, 1 + ids % 4, [50] * 200, np.where(ids % 3 == 0, 25, 3))
+    >>> compared = compare(counts, corrections=["coec-smoothed"])
+    >>> type(compared).__name__
+    'Comparison'
     """
 
     rows: tuple[Row, ...]
@@ -165,6 +173,14 @@ def compare(
     relevance. `labels` are labels of any origin, one more row each. `features` adds corrections that need them.
     `corrections` names those to compare, beside the simple ones that always take part; all by default. `stage` is
     called with what is being done.
+
+    >>> import numpy as np
+    >>> from clickmix import Counts, compare
+    >>> ids = np.arange(200)
+    >>> counts = Counts.from_arrays(ids // 4, ids, 1 + ids % 4, [50] * 200, np.where(ids % 3 == 0, 25, 3))
+    >>> compared = compare(counts, corrections=["coec-smoothed"])
+    >>> "coec-smoothed" in [row.name for row in compared.rows]
+    True
     """
     if judgments is not None and truth is not None:
         raise SettingError("compare: give judgments or the truth, not both.")
