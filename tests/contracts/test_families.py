@@ -91,7 +91,7 @@ def test_an_option_outside_its_choices_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("debias", "log.csv", "-o", "labels.csv", "--mixture", "poisson")
-    expected = "clickmix: --mixture 'poisson': expected one of auto, binomial, gaussian, graded, nonparametric.\n"
+    expected = "clickmix: --mixture 'poisson': expected one of auto, binomial, gaussian, graded, hierarchical, nonparametric.\n"
     assert failure(capsys, monkeypatch, *words) == expected
 
 

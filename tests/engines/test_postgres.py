@@ -288,7 +288,7 @@ def test_a_type_that_no_log_has(database: Database) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count("clicks", engine=database.address)
     assert str(caught.value) == (
-        "table clicks, column 'position': found OTHER values, expected whole numbers for position."
+        "table clicks, column 'position': found INTEGER[] values, expected whole numbers for position."
     )
 
 

@@ -38,9 +38,9 @@ def test_a_log(folder: Path) -> None:
         "  q, b, 2, 0",
         "  q, a, 2, 1",
         "  r, a, 1, 0",
-        "Click rate by position:",
-        "     1   50.00%  1 of 2",
-        "     2   50.00%  1 of 2",
+        "position  impressions  clicks  click rate",
+        "       1            2       1         50%",
+        "       2            2       1         50%",
         "Label it: clickmix debias log.csv -o labels.parquet --columns query_id=term",
     ]
 
@@ -48,7 +48,7 @@ def test_a_log(folder: Path) -> None:
 def test_result_lists_with_bad_rows(folder: Path) -> None:
     write(folder / "log.parquet", {"query_id": ["q", "q"], "doc_ids": [["a"], ["a"]], "clicked": [[1], [1, 0]]})
     told = run("inspect", "log.parquet").output.splitlines()
-    assert told[1] == "A click log, format lists: 1 impressions and 1 clicks."
+    assert told[1] == "A click log, format lists: 1 impression and 1 click."
     assert told[-2:] == [
         "Bad rows, 1: clicked and doc_ids have different lengths. For instance log.parquet, row 2, column 'clicked': "
         "'[1, 0]'.",

@@ -59,7 +59,7 @@ def test_a_layout_from_outside_is_among_the_choices(tmp_path: Path) -> None:
     assert "toy: A toy" in " ".join(run("counts", "--help").output.split())
     log = write(tmp_path / "log.csv", {"query_id": ["q"], "shown": ["a@1!"]})
     done = run("counts", str(log), "-o", str(tmp_path / "counts.csv"), "--format", "toy")
-    assert done.output.startswith("Read 1 impressions and 1 clicks.\n1 logs came as toys.\n")
+    assert done.output.startswith("Read 1 impression and 1 click.\n1 logs came as toys.\n")
 
 
 def test_a_removed_layout_is_gone(tmp_path: Path) -> None:

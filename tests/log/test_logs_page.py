@@ -54,4 +54,4 @@ def test_columns_of_research_logs(tmp_path: Path, columns: str, table: dict[str,
     assert f"`--columns {columns}`" in PAGE
     log = write(tmp_path / "log.parquet", table)
     done = run("counts", str(log), "-o", str(tmp_path / "counts.csv"), "--columns", columns)
-    assert done.output.startswith("Read 2 impressions and 1 clicks.\n")
+    assert done.output.startswith("Read 2 impressions and 1 click.\n")

@@ -251,7 +251,7 @@ def test_filters_by_application_time_and_action(tmp_path: Path) -> None:
     log = ndjson(tmp_path / "log.ndjson", rows)
     options = ["--application", "shop", "--end", "2026-12-01", "--click-actions", "click,item_click"]
     done = run("counts", str(log), "-o", str(tmp_path / "c.csv"), "--format", "ubi", *options)
-    assert done.output.startswith("Read 1 impressions and 1 clicks.\n")
+    assert done.output.startswith("Read 1 impression and 1 click.\n")
 
 
 def test_options_of_ubi_need_its_format(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def agreement(first: Labels, second: Labels) -> Agreement | None:
     seen = " UNION ALL ".join(f"SELECT query_id, doc_id, position, impressions FROM {table}" for table in tables)
     columns = engine.fetch(
         "SELECT a.relevance AS one, b.relevance AS other, least(a.impressions, b.impressions) AS weight, place "
-        f"FROM ({first.query}) AS a JOIN ({second.query}) AS b USING (query_id, doc_id) JOIN (SELECT query_id, doc_id, "
+        f"FROM ({first.sql}) AS a JOIN ({second.sql}) AS b USING (query_id, doc_id) JOIN (SELECT query_id, doc_id, "
         "CAST(round(sum(CAST(position AS DOUBLE) * impressions) / sum(impressions)) AS BIGINT) AS place "
         f"FROM ({seen}) GROUP BY query_id, doc_id) USING (query_id, doc_id) ORDER BY query_id, doc_id"
     )
