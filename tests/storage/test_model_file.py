@@ -112,9 +112,9 @@ LIES: list[tuple[str, bytes, str]] = [
     (
         "other version",
         changed(lambda p: None, version=1),
-        "format version 1, this clickmix reads version 2. Make the file again with this clickmix, or use the one that wrote it.",
+        "format version 1, this clickmix reads version 2 and 3. Make the file again with this clickmix, or use the one that wrote it.",
     ),
-    ("version true", changed(lambda p: None, version=True), "format version True, this clickmix reads version 2. Make the file again with this clickmix, or use the one that wrote it."),
+    ("version true", changed(lambda p: None, version=True), "format version True, this clickmix reads version 2 and 3. Make the file again with this clickmix, or use the one that wrote it."),
     ("other checksum", MODEL.replace(b'"moving": 0.0', b'"moving": 1.0'), "damaged: the checksum does not fit the contents. Make the file again."),
     ("infinite", MODEL.replace(b'"moving": 0.0', b'"moving": 1e999'), "damaged, or not a clickmix model: not a JSON document."),
     ("payload a list", document_text(kind="clickmix model", version=2, payload=[]).encode(), "damaged: the checksum does not fit the contents. Make the file again."),  # type: ignore[arg-type]
@@ -124,7 +124,7 @@ LIES: list[tuple[str, bytes, str]] = [
     ("no groups", changed(lambda p: p["groups"].clear()), CANNOT + "groups: expected at least one group" + AGAIN),
     ("groups a text", changed(lambda p: p.update(groups="x")), CANNOT + "groups: found 'x', expected a list" + AGAIN),
     ("group a number", changed(lambda p: p.update(groups=[1])), CANNOT + "groups[0]: found 1, expected an object" + AGAIN),
-    ("mixture unknown", changed(lambda p: p.update(mixture="magic")), CANNOT + "mixture: found 'magic', expected one of auto, binomial, gaussian, graded, nonparametric" + AGAIN),
+    ("mixture unknown", changed(lambda p: p.update(mixture="magic")), CANNOT + "mixture: found 'magic', expected one of auto, binomial, gaussian, graded, hierarchical, nonparametric" + AGAIN),
     ("mixture a list", changed(lambda p: group(p).update(mixture=[])), CANNOT + "groups[0].mixture: found [], expected an object" + AGAIN),
     ("prior text", changed(lambda p: group(p).update(prior="x")), CANNOT + "groups[0].prior: found 'x', expected a list" + AGAIN),
     ("prior true", changed(lambda p: group(p).update(prior=[True, 0.5])), CANNOT + "groups[0].prior[0]: found True, expected a number from 0 to 1" + AGAIN),

@@ -186,6 +186,7 @@ class RegressionEM:
 class RegressionEMFit:
     """The result of regression EM: the parameters of iteration `kept`, why it stopped, and all iterations.
 
+    >>> from clickmix import RegressionEM
     >>> fit = RegressionEM(regression).fit(counts)  # doctest: +SKIP
     >>> fit.parameters.write("ab.json")  # doctest: +SKIP
     """

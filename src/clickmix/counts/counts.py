@@ -161,6 +161,7 @@ def count(
     only in case, space or unicode. `engine` says who counts: DuckDB by default, "spark", a SparkSession, or
     "postgresql://...", whose tables are logs.
 
+    >>> from clickmix import count
     >>> count("clicks.parquet", context="device").totals()  # doctest: +SKIP
     (1200000, 84000)
     """
