@@ -399,3 +399,12 @@ def test_the_table_of_the_docs_is_the_result_of_the_benchmark() -> None:
     }
     assert {line for line in page if re.match(r"\| [a-z]\S* \| 0\.", line)} == expected
     assert f"    {result['command']}" in page
+
+
+def test_a_label_is_never_a_hair_above_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of nodes are rounded: where all of them say relevant, their sum can be 1 + 2e-16."""
+    cells = cells_of(log_of(0))[0]
+    one = np.array([[0.0] * len(cells.entry), [np.nextafter(1.0, 2.0)] * len(cells.entry)])
+    module = importlib.import_module("clickmix.mixtures.hierarchical.label")
+    monkeypatch.setattr(module, "looks", lambda *_: [(1.0, one)])
+    assert label(fit(cells)[0], cells).relevance.max() == 1.0
