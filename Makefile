@@ -1,8 +1,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+SECONDS ?= 600
 
-.PHONY: demo test docs format bench pictures clean
+.PHONY: demo test fuzz soak docs format bench pictures clean
 
 demo: .venv/demo  ## the main job, end to end, on a log it makes
 	$(BIN)/clickmix demo
@@ -12,6 +13,12 @@ test: .venv/dev  ## formatting, lint, strict types, tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -rs
+
+fuzz: .venv/dev  ## damaged files for ten minutes: make fuzz SECONDS=3600; bad ones are kept in tests/fuzz/kept
+	OMP_NUM_THREADS=1 PYTHONPATH=tests/helpers $(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS)
+
+soak: .venv/dev  ## all failing calls, many kills, and all commands again and again, with a look at memory
+	OMP_NUM_THREADS=1 PYTHONPATH=tests/helpers:tests/fuzz $(BIN)/python tests/faults/soak.py
 
 docs: .venv/dev  ## the docs as a site, in site/; look at it with: python -m http.server -d site
 	$(BIN)/mkdocs build --strict --quiet

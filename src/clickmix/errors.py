@@ -12,15 +12,17 @@ NOTHING_WRITTEN = "Nothing was written."
 HIDDEN = "***"
 # An address: //user:password@, even with a slash missing. A password may contain anything, so it ends at the last @.
 _IN_ADDRESS = re.compile(
-    r"(?P<before>(?://|(?:postgres|sql)[\w+.-]*:/?)[^\s/:@?#]*:)(?P<secret>\S*|(?:(?!://)[^'\"\n])*?)(?=@)", re.I
+    r"(?P<before>(?://|(?:postgres|sql)[\w+.-]*(?::/?|/))[^\s/:@?#]*:)(?P<secret>\S*|(?:(?!://)[^'\"\n])*?)(?=@)", re.I
 )
+# What is left of an address without its beginning: user:password@host:port or user:password@host/database.
+_WITHOUT_BEGINNING = re.compile(r"(?P<before>(?<![\w/@:])[\w.+-]+:)(?P<secret>[^\s:@/]+)(?=@[\w.-]+(?::\d|/\w))")
 # A setting: password=..., quoted or not, up to a blank or to the next setting of an address.
 _IN_SETTING = re.compile(
     r"(?P<before>(?:password|passwd|pwd|secret|token|api_?key)\w*\s*=\s*)"
     r"(?P<secret>(?P<quote>\\*['\"]).*?(?P=quote)|(?:\\+.|[^\s&\\]|&(?!\w+=))*[^\s&'\".,;:)])",
     re.I,
 )
-_SECRETS = (_IN_ADDRESS, _IN_SETTING)
+_SECRETS = (_IN_ADDRESS, _WITHOUT_BEGINNING, _IN_SETTING)
 _QUOTED = re.compile(r"(?P<quote>['\"])(?P<text>.+?)(?P=quote)")
 
 

@@ -199,6 +199,34 @@ def test_a_temporary_folder_that_is_not_there_is_told(folder: Path) -> None:
     )
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder here that nobody can write")
+def test_a_temporary_folder_that_takes_no_files_is_told(folder: Path) -> None:
+    """Not even from root, who may write everywhere else."""
+    done = shell("TMPDIR=/proc clickmix counts monday.parquet -o new.parquet")
+    assert done.stderr == (
+        b"clickmix: TMPDIR=/proc: this is not a folder that can be written. Make it, or choose another one.\n"
+    )
+
+
+@pytest.mark.parametrize("megabytes", [100, 700])
+def test_too_few_addresses_are_told(folder: Path, megabytes: int) -> None:
+    """Libraries crashed the process where they found no room for their threads."""
+    done = shell(f"ulimit -v {megabytes * 1024}; clickmix debias monday.parquet -o new.parquet")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        b"clickmix: out of memory: the system allows this process %d MB (see ulimit -v), " % megabytes
+    )
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_an_engine_reaches_nothing_outside_this_machine(folder: Path) -> None:
+    for outside in ("read_csv('http://localhost:1/x.csv')", "read_parquet('s3://bucket/x.parquet')"):
+        with pytest.raises(duckdb.PermissionException):
+            DuckDB().rows(f"SELECT * FROM {outside}")
+    with pytest.raises(duckdb.PermissionException):
+        DuckDB().run("LOAD httpfs")
+
+
 def test_nothing_is_fetched_from_anywhere() -> None:
     settings = DuckDB().rows(
         "SELECT value FROM duckdb_settings() WHERE name LIKE 'auto%_known_extensions' ORDER BY name"

@@ -35,6 +35,8 @@ SPELLINGS = [
     (r"host=host password=5\ s3cr user=ann", "host=host password=*** user=ann"),
     ("host=host password=5&s3cr user=ann", "host=host password=*** user=ann"),
     ("PASSWORD = s3cr", "PASSWORD = ***"),
+    ("ann:s3cr@host:5432/clicks", "ann:***@host:5432/clicks"),
+    ("postgresql/ann:s3cr@host/clicks", "postgresql/ann:***@host/clicks"),
     ("s3a://key:s3cr@bucket/log", "s3a://key:***@bucket/log"),
 ]
 each_spelling = pytest.mark.parametrize(("given", "shown"), SPELLINGS, ids=[given.strip() for given, _ in SPELLINGS])

@@ -64,9 +64,16 @@ def test_a_window_is_the_counts_of_its_days(folder: Path) -> None:
     assert Path("window.parquet").read_bytes() == Path("together.parquet").read_bytes()
 
 
-def test_two_runs_that_add_to_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second comes while the first has read the file and not yet written it: it is refused, and no day is lost."""
-    run("counts", "1.parquet", "-o", "counts.parquet")
+@pytest.mark.parametrize("first_day", [False, True])
+def test_two_runs_that_add_to_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch, first_day: bool) -> None:
+    """The second comes while the first has read the file and not yet written it: it is refused, and no day is lost.
+
+    On the first day there is no file yet.
+    """
+    days = [] if first_day else ["1.parquet"]
+    for day in days:
+        run("counts", day, "-o", "counts.parquet")
+    before = sorted(Path().iterdir())
     told: list[BaseException | None] = []
     write_alone = cm.Counts.write
 
@@ -80,9 +87,35 @@ def test_two_runs_that_add_to_one_file(folder: Path, monkeypatch: pytest.MonkeyP
     assert list(map(str, told)) == [
         "counts.parquet: another clickmix is adding to it. Wait for it, and run this again."
     ]
-    assert cells(cm.count("counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet"]))
+    assert cells(cm.count("counts.parquet")) == cells(cm.count([*days, "2.parquet"]))
     run("counts", "--merge", "counts.parquet", "3.parquet")
-    assert cells(cm.count("counts.parquet")) == cells(cm.count(["1.parquet", "2.parquet", "3.parquet"]))
+    assert cells(cm.count("counts.parquet")) == cells(cm.count([*days, "2.parquet", "3.parquet"]))
+    assert set(Path().iterdir()) == {*before, Path("counts.parquet")}
+
+
+@pytest.mark.parametrize("other_is_done", [False, True])
+def test_a_file_that_somebody_else_made_meanwhile(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, other_is_done: bool
+) -> None:
+    """The other run ends between our look and our lock: its hidden file is gone, or its counts are there."""
+    lock = locks._lock
+
+    def lock_too_late(*words: Any, **settings: Any) -> None:
+        Path(".new.parquet.lock").unlink()
+        if other_is_done:
+            shutil.copy("1.parquet", "new.parquet")
+        lock(*words, **settings)
+
+    monkeypatch.setattr(locks, "_lock", lock_too_late)
+    with pytest.raises(cm.InputError) as caught, locks.making("new.parquet"):
+        pass
+    assert str(caught.value) == "new.parquet: another clickmix is adding to it. Wait for it, and run this again."
+
+
+def test_a_lock_that_a_killed_run_left_is_no_obstacle(folder: Path) -> None:
+    Path(".counts.parquet.lock").write_bytes(b"")
+    run("counts", "--merge", "counts.parquet", "1.parquet")
+    assert not Path(".counts.parquet.lock").exists()
 
 
 def test_a_file_that_was_replaced_before_it_was_locked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,6 +140,18 @@ def test_what_is_left_out_is_told_in_a_sentence() -> None:
     assert str(LeftOut()) == "Nothing was left out."
 
 
+def test_a_join_that_mostly_fails_shows_ids_of_both_sides() -> None:
+    documents = (["q"] * 4, ["a", "b", "C", "D"], [[1.0], [2.0], [3.0], [4.0]])
+    labels = (["q"] * 5, ["a", "b", "c", "d", "e"], [0.1, 0.9, 0.2, 0.3, 0.4])
+    found = make_examples(documents, labels).left_out
+    assert str(found) == (
+        "Left out: 2 documents without a label, 3 labels whose document has no features. "
+        "Most labels match no document. Labels without one: query / document 'q' / 'c', 'q' / 'd' (text / text); "
+        "documents without a label: query / document 'q' / 'C', 'q' / 'D' (text / text)."
+    )
+    assert make_examples(documents, tuple(column[:4] for column in labels)).left_out.unmatched == ""
+
+
 def test_grades_as_labels() -> None:
     documents = replace(split(sizes=[3, 2]), grade=np.array([0, 3, 1, 2, 2], np.int8))
     found = grade_examples(documents, largest_grade=4)

@@ -55,6 +55,20 @@ def test_comments_name_documents_and_the_rest_keep_their_number(tmp_path: Path) 
     assert read_letor(written(tmp_path, text)).doc_id.tolist() == ["GX008-86-4444840", "1", "é"]
 
 
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [(("sku-1", "sku-2"), ["sku-1", "sku-2"]), (("7555", "12"), [7555, 12]), (("7555", "0012"), ["7555", "0012"])],
+)
+def test_the_first_word_of_every_comment_names_a_document(
+    tmp_path: Path, ids: tuple[str, str], expected: list[object]
+) -> None:
+    """As RankLib and the LTR plugins' tools write their training files."""
+    text = f"# qid:1: rambo\n3\tqid:1\t1:9.8\t2:12.3 # {ids[0]} rambo\n0\tqid:1\t1:0.1 #{ids[1]}\n"
+    assert read_letor(written(tmp_path, text)).doc_id.tolist() == expected
+    # Not if some line has none: then comments are about something else.
+    assert read_letor(written(tmp_path, text + "0 qid:1 1:3\n")).doc_id.tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize("piece", [1, 7, 64, 1000])
 def test_the_size_of_the_pieces_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     text = "".join(f"{i % 5} qid:{i // 9} {i % 3 + 1}:{i / 7:.6f} {i % 4 + 5}:{i}\n" for i in range(60))

@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from broken_system import build_library
+
 ADDRESS = "CLICKMIX_TEST_POSTGRES"  # the address of a server whose database may be written to
 SPARK_SETTINGS = {
     "spark.driver.memory": "512m",
@@ -47,16 +49,35 @@ def spark_session() -> Iterator[Any]:
         builder = SparkSession.builder.master("local[1]").config("spark.sql.warehouse.dir", f"{folder}/tables")
         for key, value in SPARK_SETTINGS.items():
             builder = builder.config(key, value)
-        session = builder.getOrCreate()
+        with _breakable_disk(Path(folder)):
+            session = builder.getOrCreate()
         session.sparkContext.setLogLevel("OFF")
         yield session
         session.stop()
 
 
 @contextlib.contextmanager
-def running_server() -> Iterator[str]:
-    """The address of a server: the given one, or one that lives in a temporary folder and speaks through a socket."""
-    if os.environ.get(ADDRESS):
+def _breakable_disk(folder: Path) -> Iterator[None]:
+    """Start Spark so that tests can fill its disk: see failing_calls.c. FULL_DISK stays set, for them to find."""
+    if shutil.which("cc") is None:
+        yield
+        return
+    os.environ["FULL_DISK"] = str(folder / "disk")
+    (folder / "disk").mkdir()
+    os.environ["LD_PRELOAD"] = str(build_library(folder))
+    try:
+        yield
+    finally:
+        del os.environ["LD_PRELOAD"]
+
+
+@contextlib.contextmanager
+def running_server(*, own: bool = False, **environment: str) -> Iterator[str]:
+    """The address of a server: the given one, or one that lives in a temporary folder and speaks through a socket.
+
+    One's `own` is for tests that crash it; it gets these variables in its environment.
+    """
+    if os.environ.get(ADDRESS) and not own:
         yield os.environ[ADDRESS]
         return
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'clickmix[postgres]'")
@@ -70,7 +91,9 @@ def running_server() -> Iterator[str]:
 
     def run(program: str, *words: str) -> None:
         command = [f"{programs[-1]}/{program}", "-D", f"{folder}/data", *words]
-        subprocess.run(command, user=user, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            command, user=user, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=os.environ | environment
+        )
 
     run("initdb", "--no-sync", "-U", "tester", "-A", "trust", "-E", "UTF8")
     settings = f"-k {folder} -c listen_addresses='' -c fsync=off -c shared_buffers=16MB"

@@ -90,6 +90,14 @@ def test_a_line_that_cannot_be_cut(folder: Path, line: bytes, found: str) -> Non
     assert cells(cm.count("log.csv", bad_rows="skip")) == [("q", "d", 1, 2, 1)]
 
 
+def test_a_header_longer_than_any_line(folder: Path) -> None:
+    """It was cut, and half a name can be another column's."""
+    (folder / "log.csv").write_text(f"{RAW[:-1]},{','.join(f'column{i}' for i in range(200_000))}\nq,d,1,1\n")
+    assert message("log.csv") == (
+        "log.csv: the first line is longer than 2,000,000 bytes. Expected a header with the names of the columns."
+    )
+
+
 @pytest.mark.parametrize("name", ["log.csv", "log.csv.gz"])
 @pytest.mark.parametrize(
     ("line", "after"),

@@ -186,10 +186,17 @@ def test_the_statement_for_bigquery_finds_what_the_layout_finds(tmp_path: Path, 
     assert counted == cells(cm.count(ndjson(tmp_path / "e.ndjson", events)))
 
 
-def test_lines_that_are_cut_off_are_skipped_and_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lists", [False, True])
+def test_lines_that_are_cut_off_are_bad_rows(tmp_path: Path, lists: bool) -> None:
     log = ndjson(tmp_path / "log.ndjson", EVENTS)
     with log.open("a") as file:
         file.write('{"action_name": "impre\n[1]\n')
-    counts = cm.count(log)
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(log, lists=lists)
+    assert str(caught.value) == (
+        f"{log}, row 9: the line is not a JSON object. 2 rows are bad in all. Fix the log, or skip bad rows with "
+        "--bad-rows skip (in Python bad_rows='skip')."
+    )
+    counts = cm.count(log, lists=lists, bad_rows="skip")
     assert cells(counts) == cells(cm.count(ndjson(tmp_path / "whole.ndjson", EVENTS)))
-    assert str(counts.notes[0]) == "2 lines are not JSON objects: skipped."
+    assert [(refused.reason, refused.rows) for refused in counts.refused] == [("the line is not a JSON object", 2)]

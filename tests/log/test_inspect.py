@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from commands import failure, run
@@ -33,16 +34,27 @@ def test_a_log(folder: Path) -> None:
         "A click log, format rows: 4 impressions and 2 clicks.",
         "2 queries with 3 documents, 33% of them at several places.",
         "3 sessions or lists.",
-        "First impressions: query, document, position, clicked",
-        "  q, a, 1, 1",
-        "  q, b, 2, 0",
-        "  q, a, 2, 1",
-        "  r, a, 1, 0",
+        "First impressions:",
+        "query  document  position  clicked",
+        "q      a                1        1",
+        "q      b                2        0",
+        "q      a                2        1",
+        "r      a                1        0",
         "position  impressions  clicks  click rate",
         "       1            2       1         50%",
         "       2            2       1         50%",
         "Label it: clickmix debias log.csv -o labels.parquet --columns query_id=term",
     ]
+
+
+def test_long_ids_fit_the_terminal_and_can_be_told_apart(folder: Path) -> None:
+    shop = "https://www.example.com/a/very/long/way/to/all/the/shoes/of/the/world/"
+    log = {"query_id": ["shoes " * 20] * 2, "doc_id": [f"{shop}1", f"{shop}2"], "position": [1, 2], "clicked": [1, 0]}
+    write(folder / "log.csv", log)
+    _, first, second = run("inspect", "log.csv").output.split("First impressions:\n")[1].splitlines()[:3]
+    assert max(len(first), len(second)) <= 80
+    assert first.split()[-3].endswith("/1")
+    assert second.split()[-3].endswith("/2")
 
 
 def test_result_lists_with_bad_rows(folder: Path) -> None:
@@ -93,7 +105,27 @@ def test_labels_a_histogram_and_features(folder: Path) -> None:
     (folder / "scores.csv").write_text("query_id,doc_id,score,rank\nq,d,0.5,1\n")
     assert run("inspect", "scores.csv").output.startswith("scores.csv: scores and ranks of documents")
     (folder / "train.txt").write_text("2 qid:1 1:0.5 2:0.1\n")
-    assert run("inspect", "train.txt").output.startswith("train.txt: features and grades in LETOR's format.")
+    assert run("inspect", "train.txt").output == (
+        "train.txt: features and grades in LETOR's format. "
+        "Train on them: clickmix train --features train.txt --labels LABELS -o ranker\n"
+    )
+
+
+def test_a_ranker_says_which_features_it_wants_in_which_order(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [("red shoes", f"sku-{i}", rng.random(), "" if i % 3 else rng.random()) for i in range(60)]
+    (folder / "features.csv").write_text(
+        "query_id,doc_id,price in EUR,bm25_title\n" + "".join(f"{q},{d},{x},{y}\n" for q, d, x, y in rows)
+    )
+    labels = "".join(f"red shoes,sku-{i},{i % 2}\n" for i in range(60))
+    (folder / "labels.csv").write_text(f"query_id,doc_id,relevance\n{labels}")
+    assert run("train", "--features", "features.csv", "--labels", "labels.csv", "-o", "ranker").exit_code == 0
+    told = run("inspect", "ranker").output.splitlines()
+    assert told[:2] == [
+        "ranker: a lambdamart ranker of 2 features, in this order: price in EUR, bm25_title.",
+        "Trained on missing values of bm25_title.",
+    ]
+    assert "trees 300" in told[2]
 
 
 @pytest.mark.parametrize("layout", ["rows", "lists"])
@@ -104,7 +136,7 @@ def test_documents_that_are_twice_in_a_list_are_counted(tmp_path: Path, layout: 
         "lists": {"query_id": ["q", "q"], "doc_ids": [["a", "b", "a"], ["a", "b"]], "clicked": [[1, 0, 0], [0, 0]]},
     }  # fmt: skip
     output = run("inspect", str(write(tmp_path / "log.parquet", tables[layout]))).output
-    assert "1 times a document is in a list again: each place counts as shown.\n" in output
+    assert "1 time a document is in a list again: each place counts as shown.\n" in output
 
 
 def test_pairs_without_a_header_are_refused_with_the_reason(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import clickmix as cm
+from clickmix.log.paths import find_files
 from logs import FILE_NAMES, cells, count_slowly, counted, part, small_log, write
 
 LOG = small_log()
@@ -52,7 +54,19 @@ def test_a_folder_is_a_log_and_what_tools_leave_there_is_not(tmp_path: Path) -> 
         file = tmp_path / "log" / leftover
         file.parent.mkdir(exist_ok=True)
         file.write_text("nothing of use")
-    assert cells(cm.count(tmp_path / "log")) == CELLS
+    counts = cm.count(tmp_path / "log")
+    assert cells(counts) == CELLS
+    named = ", ".join(str(tmp_path / "log" / name) for name in (".git", ".hidden.csv", "_temporary", "notes.txt"))
+    assert [str(note) for note in counts.notes] == [f"4 files or folders were passed over: {named}."]
+
+
+def test_many_files_that_are_no_log_are_counted(tmp_path: Path) -> None:
+    write(tmp_path / "log.csv", LOG)
+    for number in range(7):
+        (tmp_path / f"log.csv.{number}.zst").write_text("x")
+    (note,) = cm.count(tmp_path).notes
+    assert note.times == 7
+    assert str(note).endswith("log.csv.4.zst, and others.")
 
 
 def test_linked_folders_and_files_of_a_folder_are_read(tmp_path: Path) -> None:
@@ -81,6 +95,36 @@ def test_a_folder_that_cannot_be_opened_is_an_error(tmp_path: Path, monkeypatch:
         f"{tmp_path / 'locked'}: cannot be read: Permission denied. It may hold a part of the log; make it readable, "
         "or name the files of the log."
     )
+
+
+@pytest.fixture
+def ordinary_user() -> Iterator[None]:
+    """Root may read everything."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65_534)
+    yield
+    os.seteuid(user)
+
+
+@pytest.mark.parametrize("pattern", ["*/*.csv", "*/2.csv", "**/*.csv", "lo*/**", "./*/day/*"])
+def test_a_folder_that_a_glob_cannot_open_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, pattern: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(Path("logs/1.csv"), part(LOG, 0, 100))
+    write(Path("logs/day/1.csv"), part(LOG, 0, 100))
+    write(Path("locked/2.csv"), part(LOG, 100))
+    for folder, mode in ((".", 0o755), ("logs", 0o755), ("logs/day", 0o755), ("locked", 0)):
+        Path(folder).chmod(mode)
+    request.getfixturevalue("ordinary_user")
+    with pytest.raises(cm.InputError) as caught:
+        find_files(pattern)
+    assert str(caught.value) == (
+        "locked: cannot be read: Permission denied. It may hold a part of the log; make it readable, or name the files "
+        "of the log."
+    )
+    assert find_files("logs/*.csv") == [Path("logs/1.csv")]
 
 
 @pytest.mark.parametrize("name", ["2.csv", "day2"])

@@ -236,3 +236,41 @@ def test_positions_from_0_get_a_hint(tmp_path: Path, change: Table) -> None:
     file = write(tmp_path / "log.parquet", {"query_id": ["q"], "doc_ids": [["a", "b"]], **change})
     with pytest.raises(cm.InputError, match="If positions count from 0, add 1 to all of them"):
         cm.count(file)
+
+
+def test_a_query_that_is_an_object_is_a_bad_row(tmp_path: Path) -> None:
+    log = tmp_path / "log.ndjson"
+    good = '{"query_id": "q", "doc_ids": ["b"], "clicked": [0]}\n'
+    log.write_text('{"query_id": {"a": 1}, "doc_ids": ["a"], "clicked": [1]}\n' + good)
+    counts = cm.count(log, bad_rows="skip")
+    assert cells(counts) == [("q", "b", 1, 1, 0)]
+    assert [(refused.reason, refused.rows) for refused in counts.refused] == [
+        ("query_id is neither text nor a whole number", 1)
+    ]
+
+
+def test_a_shops_export_with_a_column_clicks_is_a_log_of_lists(tmp_path: Path) -> None:
+    """`clicks` is also a column of counts, and lists in CSV are text: neither may hide the lists."""
+    (tmp_path / "shop.csv").write_text(
+        'search_term;results;clicks\nshoes;"[""a"",""b""]";"[""b""]"\nshoes;"[""b"",""a""]";[]\n'
+    )
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(tmp_path / "shop.csv")
+    assert "`results` looks like doc_ids, `clicks` looks like clicked_ids" in str(caught.value)
+    columns = {"query_id": "search_term", "doc_ids": "results", "clicked_ids": "clicks"}
+    assert str(columns) in str(caught.value)
+    counts = cm.count(tmp_path / "shop.csv", columns=columns)
+    assert cells(counts) == [
+        ("shoes", "a", 1, 1, 0),
+        ("shoes", "a", 2, 1, 0),
+        ("shoes", "b", 1, 1, 0),
+        ("shoes", "b", 2, 1, 1),
+    ]
+
+
+def test_objects_without_a_field_get_a_hint(tmp_path: Path) -> None:
+    (tmp_path / "log.ndjson").write_text('{"query_id": "q", "results": [{"sku": "a"}], "clicked": [1]}\n')
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(tmp_path / "log.ndjson", columns={"doc_ids": "results"})
+    assert "name the field of the document: --columns 'doc_ids=results[].sku'." in str(caught.value)
+    assert cm.count(tmp_path / "log.ndjson", columns={"doc_ids": "results[].sku"}).totals() == (1, 1)

@@ -176,7 +176,7 @@ ODD = [
         "no query row",
         [event("impression", "1", "a", 1, user_query="shoes")],
         [("shoes", "a", 1, 1, 0)],
-        "1 impressions have a query_id without a query row: the event's user_query is used.",
+        "1 impressions have a query_id without a query row: the event's user_query is used, if any.",
     ),
     (
         "no text anywhere",
@@ -267,13 +267,20 @@ def test_context_is_a_field_of_events_or_queries(tmp_path: Path) -> None:
     assert cells(cm.count(ndjson(tmp_path / "e.ndjson", rows), context="application")) == [("q", "a", 1, "shop", 1, 0)]
 
 
-def test_lines_that_are_cut_off_are_skipped_and_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lists", [False, True])
+def test_lines_that_are_cut_off_are_bad_rows(tmp_path: Path, lists: bool) -> None:
     log = ndjson(tmp_path / "log.ndjson", [*EVENTS, *QUERIES])
     with log.open("a") as file:
         file.write('{"action_name": "impre\n[1]\n')
-    counts = cm.count(log)
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(log, lists=lists)
+    assert str(caught.value) == (
+        f"{log}, row 12: the line is not a JSON object. 2 rows are bad in all. Fix the log, or skip bad rows with "
+        "--bad-rows skip (in Python bad_rows='skip')."
+    )
+    counts = cm.count(log, lists=lists, bad_rows="skip")
     assert cells(counts) == CELLS
-    assert str(counts.notes[0]) == "2 lines are not JSON objects: skipped."
+    assert [(refused.reason, refused.rows) for refused in counts.refused] == [("the line is not a JSON object", 2)]
 
 
 def test_a_context_that_cannot_be_a_path_is_no_stack_trace(tmp_path: Path, log: list[Path]) -> None:

@@ -53,6 +53,11 @@ def test_the_first_line_tells(tmp_path: Path) -> None:
     assert cells(cm.count(tmp_path / "log.tsv")) == [("5_1", 20, 1, 1, 0), ("5_1", 21, 2, 1, 1), ("5_1", 22, 3, 1, 0)]
 
 
+def test_the_first_line_tells_though_its_numbers_repeat(tmp_path: Path) -> None:
+    (tmp_path / "log.tsv").write_text("0\t0\tQ\t1\t1\t20\t20\n0\t3\tC\t20\n")
+    assert cells(cm.count(tmp_path / "log.tsv")) == [("1_1", 20, 1, 1, 1), ("1_1", 20, 2, 1, 0)]
+
+
 def test_a_line_that_is_neither(tmp_path: Path) -> None:
     log = tmp_path / "log.tsv"
     log.write_text(LINES + "7\t9\tX\t21\n\n")

@@ -55,9 +55,14 @@ def test_train_says_what_it_learnt_from_and_writes_a_ranker(folder: Path) -> Non
     result = run(f"{WORDS} -o new")
     assert result.stdout == (
         "Trained on 20 queries with 158 documents. Left out: 2 documents without a label.\n"
+        "Strongest features, by their share of the gain: feature_1 83%, feature_3 10%, feature_2 6.6%.\n"
         "Wrote the ranker (lambdamart) to new.\n"
     )
     expected = LambdaMART().fit(make_examples(TRAIN, folder / "labels.csv"))
+    assert [f"{each.name} {each.share:.2f}" for each in expected.importance()][:2] == [
+        "feature_1 0.83",
+        "feature_3 0.10",
+    ]
     assert load_ranker("new").score(TEST.features).tolist() == expected.score(TEST.features).tolist()
 
 

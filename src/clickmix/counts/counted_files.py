@@ -16,9 +16,10 @@ from pathlib import Path
 
 from clickmix.engines.duckdb import DuckDB
 from clickmix.errors import FormatError, InputError, SettingError
+from clickmix.log.layout import Lists
 from clickmix.log.source import Source
 from clickmix.log.sources import file_sources
-from clickmix.storage.locks import holding
+from clickmix.storage.locks import holding, making
 
 BLOCK = 1 << 14
 BLOCKS = 4
@@ -75,21 +76,25 @@ def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, Cou
 
 
 @contextlib.contextmanager
-def merging(path: Path, *, lists: bool, context: Sequence[str]) -> Iterator[None]:
+def merging(path: Path, *, lists: Lists, context: Sequence[str]) -> Iterator[None]:
     """Lock a counts file while a log is added to it; raises unless it was counted the way the log will be."""
     if path.suffix != ".parquet":
         raise SettingError(f"--merge {path}: only Parquet has room for the record of counted files.")
     if not path.exists() and glob.has_magic(str(path)):
         raise InputError(f"--merge {path}: no such file. Name one counts file.")
     if not path.exists():  # the first day: there is nothing to add to yet
-        yield
+        with making(path):
+            yield
         return
     if not path.is_file():
         raise InputError(f"--merge {path}: not a file. Name one counts file.")
     with holding(path):
-        (source,) = file_sources([path], DuckDB())
+        engine = DuckDB()
+        (source,) = file_sources([path], engine)
         found = source.own_columns
         kept = _kept_apart(found)
+        if kept == _settings(True, ()) and lists == "clicks" and not engine.rows(mixed_clicks_query(source.table())):
+            kept = _settings("clicks", ())
         if kept is None:
             raise InputError(
                 f"--merge {path}: is not a counts file, and would be lost. Found the columns {', '.join(found)}, "
@@ -112,9 +117,15 @@ def _kept_apart(columns: Sequence[str]) -> str | None:
     return None
 
 
-def _settings(lists: bool, context: Sequence[str]) -> str:
+def mixed_clicks_query(by_list: str) -> str:
+    """SQL for a cell of a list that some sessions clicked and others did not: lists are not kept apart by clicks."""
+    return f"SELECT query_id, position FROM {by_list} WHERE clicks > 0 AND clicks < impressions LIMIT 1"
+
+
+def _settings(lists: Lists, context: Sequence[str]) -> str:
     """How counts are kept apart, as options of the command."""
-    return " ".join(["--lists"] * lists + [f"--context {','.join(context)}"] * bool(context))
+    kept = {False: [], True: ["--lists"], "clicks": ["--lists-by-clicks"]}[lists]
+    return " ".join(kept + [f"--context {','.join(context)}"] * bool(context))
 
 
 def _told(settings: str) -> str:

@@ -25,13 +25,12 @@ from clickmix.engines.sql import aliased, listed, name
 from clickmix.errors import InputError, SettingError
 from clickmix.log.bad_rows import find_refused
 from clickmix.log.columns import checked_context
-from clickmix.log.csv_rejects import any_rejected_line
 from clickmix.log.json_lines import odd_ids_query
-from clickmix.log.layout import Layout, Part, Roles
+from clickmix.log.layout import Layout, Lists, Part, Roles
 from clickmix.log.layouts.counted import Counted
 from clickmix.log.open import OpenedLog, choose_layout, open_log
 from clickmix.log.refused import Note, Refused, refusal
-from clickmix.log.scan import could_be_whole, counting_query, line_by_line
+from clickmix.log.scan import could_be_whole, counting_query, line_by_line, without_broken_lines
 from clickmix.log.source import Frame, Source, disagree
 from clickmix.log.sources import unreadable
 from clickmix.types import Columns, Progress
@@ -148,7 +147,7 @@ def count(
     max_contexts: int = MOST_CONTEXTS,
     bad_rows: BadRows = "fail",
     memory: str | None = None,
-    lists: bool = False,
+    lists: Lists = False,
     normalise: str | Sequence[str] = (),
     engine: object = None,
     progress: Progress | None = None,
@@ -157,7 +156,8 @@ def count(
     """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow, DuckDB or Spark.
 
     `format` names the layout, which has `options` of its own; it is recognised by default. With `lists`, result lists
-    are kept apart, which needs session_id, or counts made that way. `normalise` joins spellings of a query that differ
+    are kept apart, which needs session_id, or counts made that way; with `lists="clicks"` also by what was clicked in
+    them, as click models need. `normalise` joins spellings of a query that differ
     only in case, space or unicode. `engine` says who counts: DuckDB by default, "spark", a SparkSession, or
     "postgresql://...", whose tables are logs.
 
@@ -171,7 +171,7 @@ def count(
     layout = choose_layout(format, **options)
     chosen = choose_engine(engine, log=log, memory=memory)
     if lists:
-        embedded(chosen, of="keeping result lists apart (dcm, ubm)")
+        embedded(chosen, of="keeping result lists apart")
     opened = open_log(log, engine=chosen, layout=layout, columns=columns, context=context, lists=lists)
     if chosen.embedded is not None:  # raises on copies and overlaps
         record_of([source for source in opened.sources if source.files], chosen.embedded)
@@ -190,9 +190,10 @@ def count_opened(
     """Count a log that is open; `most` is how many contexts it may have."""
     skip = bad_rows == "skip"
     try:
-        table = _counted(log, engine, skip=skip, progress=progress)
+        log, table, broken = _counted(log, engine, skip=skip, progress=progress)
         seen = _look(log, engine, table)
-        found = _found(log, engine, seen, skip=skip)
+        # If rows were refused or decided on, the log is read again to name them.
+        found = find_refused(log.parts, engine) if seen.bad or broken else []
     except duckdb.Error as error:
         raise _unscannable(log, engine, error) from None
     refused = tuple(kind for kind in found if not kind.decided)
@@ -219,29 +220,36 @@ def count_opened(
     return Counts(engine, cleaned, log.roles.context, refused, notes, None, log.sources, contexts, parts)
 
 
-def _counted(log: OpenedLog, engine: Engine, *, skip: bool, progress: Progress | None) -> str:
-    """Count all parts; line by line if the fast reader stopped, or may have taken something else for an id."""
+def _counted(log: OpenedLog, engine: Engine, *, skip: bool, progress: Progress | None) -> tuple[OpenedLog, str, bool]:
+    """Count all parts: the log as it was read, the counts, and whether lines were left out.
+
+    Lines are read one by one if the fast reader stopped, or may have taken something else for an id.
+    """
     if engine.embedded is None:
-        return engine.keep(_scan(log, skip=skip), progress=progress)
-    lenient = any(part.source.lenient for part in log.parts)
+        return log, engine.keep(_scan(log), progress=progress), False
+    lenient = any((part.judged or part).source.lenient for part in log.parts)
+    broken = False
     try:
-        table = _kept(log, engine.embedded, skip=skip, progress=progress)
+        table = _kept(log, engine.embedded, progress=progress)
         if not lenient or not engine.rows(odd_ids_query(table)):
-            return table
+            return log, table, False
         engine.forget(table)
     except duckdb.InvalidInputException:
-        if not (skip and lenient):
+        if not skip:
             raise
+        broken, log = True, replace(log, parts=tuple(map(without_broken_lines, log.parts)))
+    if not lenient:
+        return log, _kept(log, engine.embedded, progress=progress), broken
     slow = tuple(line_by_line(part, engine.embedded, f"lines_{i}") for i, part in enumerate(log.parts))
-    return engine.keep(_scan(replace(log, parts=slow), skip=skip), progress=progress)
+    return log, engine.keep(_scan(replace(log, parts=slow)), progress=progress), broken
 
 
-def _kept(log: OpenedLog, engine: DuckDB, *, skip: bool, progress: Progress | None) -> str:
+def _kept(log: OpenedLog, engine: DuckDB, *, progress: Progress | None) -> str:
     """Count all parts the fast way, with positions of 16 bits, or with wider ones if one does not fit."""
     try:
-        return engine.keep(_scan(log, skip=skip, narrow=True), progress=progress)
+        return engine.keep(_scan(log, narrow=True), progress=progress)
     except duckdb.ConversionException:
-        return engine.keep(_scan(log, skip=skip), progress=progress)
+        return engine.keep(_scan(log), progress=progress)
 
 
 def _added_up(engine: Engine, by_list: str) -> str:
@@ -255,7 +263,8 @@ def _added_up(engine: Engine, by_list: str) -> str:
 def _unscannable(log: OpenedLog, engine: Engine, error: duckdb.Error) -> InputError:
     """Why a log could not be read: lines that cannot be split into columns, or the reader's own words."""
     try:
-        found = find_refused(log.parts, engine) if isinstance(error, duckdb.InvalidInputException) else []
+        parts = tuple(map(without_broken_lines, log.parts))
+        found = find_refused(parts, engine) if isinstance(error, duckdb.InvalidInputException) else []
     except duckdb.Error as again:
         return unreadable(str(log), again)
     refused = [kind for kind in found if not kind.decided]
@@ -298,15 +307,15 @@ def _cleaned(log: OpenedLog, engine: Engine, table: str, seen: _Seen) -> str:
     return cleaned
 
 
-def _scan(log: OpenedLog, *, skip: bool, narrow: bool = False) -> str:
+def _scan(log: OpenedLog, *, narrow: bool = False) -> str:
     """The query that counts all parts together; ids become text where parts disagree."""
     text_ids = {
         role: disagree({part.source.types[part.column(role)] for part in log.parts}) for role in ("query_id", "doc_id")
     }
     if log.roles.lists:
-        queries = [list_counting_query(part, skip=skip, text_ids=text_ids) for part in log.parts]
+        queries = [list_counting_query(part, text_ids=text_ids) for part in log.parts]
     else:
-        queries = [counting_query(part, skip=skip, text_ids=text_ids, narrow=narrow) for part in log.parts]
+        queries = [counting_query(part, text_ids=text_ids, narrow=narrow) for part in log.parts]
     more = ["list"] if log.roles.lists else [name(column) for column in log.roles.context]
     keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
@@ -315,14 +324,6 @@ def _scan(log: OpenedLog, *, skip: bool, narrow: bool = False) -> str:
     united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({union}) GROUP BY {keys}"
     values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
     return f"SELECT {values}, impressions, clicks FROM ({united})"
-
-
-def _found(log: OpenedLog, engine: Engine, seen: _Seen, *, skip: bool) -> list[Refused]:
-    """If rows were refused or decided on, read the log again to name them."""
-    cut = skip and engine.embedded is not None and any_rejected_line(engine.embedded)
-    if not seen.bad and not cut:
-        return []
-    return find_refused(log.parts, engine)
 
 
 def _was_whole(log: OpenedLog, engine: Engine, table: str, role: str, stored: str) -> bool:

@@ -52,8 +52,7 @@ class DuckDB:
 
     def __init__(self, *, memory: str | None = None, threads: int | None = None) -> None:
         # For what does not fit in memory, and for unpacked files; removed with the engine.
-        _check_temporary()
-        self.folder = Path(tempfile.mkdtemp(prefix="clickmix-"))
+        self.folder = _temporary_folder()
         self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         _open.add(self)
         self._connection = duckdb.connect()
@@ -61,6 +60,8 @@ class DuckDB:
         self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
         # Download nothing: all that is needed is built in.
         self._connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+        # Nothing outside this machine is read or written, and no extension loaded; files here are.
+        self._connection.execute("SET allowed_directories = ['/']; SET enable_external_access = false")
         # DuckDB draws its own progress bar in some sessions; the caller who asks for progress draws one instead. In a
         # notebook without ipywidgets there is no bar, and DuckDB refuses to switch it off.
         if self._connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
@@ -299,13 +300,17 @@ def duckdb_kind() -> EngineKind:
     )
 
 
-def _check_temporary() -> None:
-    """Refuse a TMPDIR that cannot be used: Python would silently take another folder, which may be small."""
-    folder = os.environ.get("TMPDIR")
-    if folder and not (Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+def _temporary_folder() -> Path:
+    """A new folder in TMPDIR. If that cannot be used, Python would silently take another, which may be small."""
+    given = os.environ.get("TMPDIR")
+    try:
+        return Path(tempfile.mkdtemp(prefix="clickmix-", dir=given or None)).absolute()
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise temporary_is_full(Path(given or tempfile.gettempdir())) from None
         raise SettingError(
-            f"TMPDIR={folder}: this is not a folder that can be written. Make it, or choose another one."
-        )
+            f"TMPDIR={given or ''}: this is not a folder that can be written. Make it, or choose another one."
+        ) from None
 
 
 def checked_memory(text: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
-from collections.abc import Collection, Iterable
+import threading
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.engine import other_columns, same_columns
@@ -14,6 +15,7 @@ from clickmix.errors import EngineError, InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+WAIT, WAITS = 0.1, 300  # seconds between looks at a job, and looks at one that was cancelled
 SWAPS = 10  # attempts to put a folder in place while other runs do the same
 
 
@@ -37,7 +39,7 @@ def write_table(frame: DataFrame, target: str, *, optional: Collection[str]) -> 
         raise other_columns(target, session.table(target).columns)
     observed, counted = _counting(frame)
     try:
-        counted.write.saveAsTable(temporary)
+        _run(session, temporary, lambda: counted.write.saveAsTable(temporary))
         if exists:
             session.sql(f"ALTER TABLE {target} RENAME TO {old}")
         try:
@@ -50,8 +52,49 @@ def write_table(frame: DataFrame, target: str, *, optional: Collection[str]) -> 
     except BaseException:
         with contextlib.suppress(*spark_errors()):
             session.sql(f"DROP TABLE IF EXISTS {temporary}")
+            _remove_files(session, temporary)
         raise
     return int(observed.get["rows"])
+
+
+def _run(session: SparkSession, tag: str, write: Callable[[], None]) -> None:
+    """Write in another thread. If a signal comes, cancel its jobs and wait for it: else it writes while we clean up."""
+    from pyspark import InheritableThread
+
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def call() -> None:
+        try:
+            session.sparkContext.addJobTag(tag)
+            write()
+        except BaseException as failure:  # raised in the caller's thread below
+            failures.append(failure)
+        done.set()
+
+    thread = InheritableThread(target=call)
+    thread.daemon = True
+    thread.start()
+    try:
+        while not done.wait(WAIT):
+            pass
+    except BaseException:
+        for _ in range(WAITS):  # again and again: the job may not have begun
+            with contextlib.suppress(*spark_errors()):
+                session.sparkContext.cancelJobsWithTag(tag)
+            if done.wait(WAIT):
+                break
+        raise
+    if failures:
+        raise failures.pop()
+
+
+def _remove_files(session: SparkSession, table: str) -> None:
+    """Remove what a job that failed has written for a table that is not in the catalog yet."""
+    schema, _, name = table.rpartition(".")
+    folder = session.catalog.getDatabase(schema or session.catalog.currentDatabase()).locationUri
+    files, path = _qualified(session, f"{folder}/{name}")
+    files.delete(path, True)
 
 
 def _put_back(session: SparkSession, old: str, target: str) -> None:
@@ -128,7 +171,8 @@ def write_folder(frame: DataFrame, target: str, *, format: str) -> int:
     observed, counted = _counting(frame)
     try:
         options = {"header": "true", "quote": '"', "escape": '"'} if format == "csv" else {}
-        counted.write.format(format).options(**options).save(temporary.toString())
+        writer = counted.write.format(format).options(**options)
+        _run(session, temporary.getName(), lambda: writer.save(temporary.toString()))
         if not any(_put_in_place(session, files, temporary, path) for _ in range(SWAPS)):
             raise EngineError(f"{target}: cannot be replaced. What was there stays.")
     except BaseException:

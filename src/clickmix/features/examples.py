@@ -26,13 +26,17 @@ EXAMPLES_SHOWN = 2  # of each side, if a join fails
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is not among the examples: labels whose document has no features, and documents and queries by the rule."""
+    """What is not among the examples: labels whose document has no features, and documents and queries by the rule.
+
+    `unmatched` shows ids of both sides where most labels match no document: the join may have failed.
+    """
 
     labels_without_document: int = 0
     documents_without_label: int = 0
     queries_without_label: int = 0
     queries_with_one_label: int = 0
     queries_with_equal_labels: int = 0
+    unmatched: str = ""
 
     @property
     def queries(self) -> int:
@@ -40,7 +44,7 @@ class LeftOut:
         return self.queries_without_label + self.queries_with_one_label + self.queries_with_equal_labels
 
     def __str__(self) -> str:
-        """One sentence."""
+        """What was left out, in a sentence; and examples where the ids may not fit."""
         counts = {
             "{} without a label": (self.documents_without_label, "document"),
             "{} without any label": (self.queries_without_label, "query"),
@@ -49,7 +53,8 @@ class LeftOut:
             "{} whose document has no features": (self.labels_without_document, "label"),
         }
         parts = [text.format(_counted(count, noun)) for text, (count, noun) in counts.items() if count]
-        return f"Left out: {', '.join(parts)}." if parts else "Nothing was left out."
+        told = f"Left out: {', '.join(parts)}." if parts else "Nothing was left out."
+        return f"{told} {self.unmatched}" if self.unmatched else told
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +98,9 @@ def make_examples(features: Any, labels: Any, *, names: Sequence[str] = ()) -> E
     `names` are the features to take, in this order: those of the examples that these go with.
     """
     split, columns = open_features(features, names=names), read_labels(labels)
-    relevance, labels_without_document = _joined(split, columns)
-    return _kept(split, relevance, labels_without_document=labels_without_document)
+    relevance, used = _joined(split, columns)
+    unmatched = _unmatched(split, columns, without_label=np.isnan(relevance), used=used)
+    return _kept(split, relevance, labels_without_document=int((~used).sum()), unmatched=unmatched)
 
 
 def grade_examples(split: Split, *, largest_grade: int) -> Examples:
@@ -104,8 +110,8 @@ def grade_examples(split: Split, *, largest_grade: int) -> Examples:
     return _kept(split, split.grade / float(largest_grade), labels_without_document=0)
 
 
-def _joined(split: Split, labels: LabelColumns) -> tuple[Floats, int]:
-    """The label of each document of the split, NaN if it has none; and how many labels match no document."""
+def _joined(split: Split, labels: LabelColumns) -> tuple[Floats, NDArray[np.bool_]]:
+    """The label of each document of the split, NaN if it has none; and of each label whether a document has it."""
     query_ids, labelled_queries = comparable(split.query_id, labels.query_id)
     doc_ids, labelled_documents = comparable(split.doc_id, labels.doc_id)
     queries, query = np.unique(query_ids, return_inverse=True)
@@ -120,7 +126,9 @@ def _joined(split: Split, labels: LabelColumns) -> tuple[Floats, int]:
     if not (place >= 0).any():
         raise _failed_join(split, labels)
     relevance = np.where(place >= 0, labels.relevance[known[order]][place], np.nan)
-    return relevance, len(labels.relevance) - len(np.unique(place[place >= 0]))
+    used = np.zeros(len(labels.relevance), bool)
+    used[known[order][place[place >= 0]]] = True
+    return relevance, used
 
 
 def _row_of(values: NDArray[Any], ordered: NDArray[Any]) -> Ints:
@@ -156,6 +164,18 @@ def _failed_join(split: Split, labels: LabelColumns) -> InputError:
     )
 
 
+def _unmatched(split: Split, labels: LabelColumns, *, without_label: NDArray[np.bool_], used: NDArray[np.bool_]) -> str:
+    """Ids of both sides that match nothing, where that is most labels and there are such documents."""
+    rows, documents = np.flatnonzero(~used), np.flatnonzero(without_label)
+    if 2 * len(rows) <= len(used) or not len(documents):
+        return ""
+    return (
+        f"Most labels match no document. Labels without one: {_shown_pairs(labels.query_id[rows], labels.doc_id[rows])}"
+        "; documents without a label: "
+        f"{_shown_pairs(split.query_id[split.query[documents[:EXAMPLES_SHOWN]]], split.doc_id[documents])}."
+    )
+
+
 def _shown_pairs(query_id: Ids, doc_id: Ids) -> str:
     """The first ids, with their types."""
     pairs = zip(query_id[:EXAMPLES_SHOWN].tolist(), doc_id[:EXAMPLES_SHOWN].tolist(), strict=False)
@@ -163,7 +183,7 @@ def _shown_pairs(query_id: Ids, doc_id: Ids) -> str:
     return f"query / document {shown or '(none)'} ({id_kind(query_id)} / {id_kind(doc_id)})"
 
 
-def _kept(split: Split, relevance: Floats, *, labels_without_document: int) -> Examples:
+def _kept(split: Split, relevance: Floats, *, labels_without_document: int, unmatched: str = "") -> Examples:
     labelled = ~np.isnan(relevance)
     count = np.bincount(split.query[labelled], minlength=split.queries)
     lowest, highest = np.full(split.queries, np.inf), np.full(split.queries, -np.inf)
@@ -176,6 +196,7 @@ def _kept(split: Split, relevance: Floats, *, labels_without_document: int) -> E
         queries_without_label=int((count == 0).sum()),
         queries_with_one_label=int((count == 1).sum()),
         queries_with_equal_labels=int(((count > 1) & (lowest == highest)).sum()),
+        unmatched=unmatched,
     )
     if not useful.any():
         raise InputError(

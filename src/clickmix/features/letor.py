@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import zlib
 from collections import deque
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from clickmix.errors import InputError
 from clickmix.features.ids import Ids
-from clickmix.features.letor_lines import LetorLines, LineError, read_lines
+from clickmix.features.letor_lines import WORD, LetorLines, LineError, read_lines
 from clickmix.features.split import Split, offsets_of, refuse_repeated, row_of_scattered_query
 
 PIECE = 4 * 1024 * 1024  # bytes: large beside what a call of numpy costs, small beside the memory
@@ -32,8 +33,9 @@ _MARK = b"\xef\xbb\xbf"  # the byte order mark some programs put before the firs
 def read_letor(path: str | Path) -> Split:
     """The documents of a file of lines `grade qid:query feature:value ... # comment`, in its order.
 
-    A document's id is what a comment `# docid = ID` says, otherwise its number in the file, from 0. Features that are
-    left out are 0; numbers too large for float32 become its largest.
+    A document's id is what a comment `# docid = ID` says, or the first word of the comment where every line has one;
+    otherwise its number in the file, from 0. Features that are left out are 0; numbers too large for float32 become its
+    largest.
     """
     path = Path(path)
     pieces, features = _gathered(_read_pieces(path))
@@ -131,10 +133,18 @@ def _refuse_scattered(path: Path, query: NDArray[np.int64], line: NDArray[np.int
 
 
 def _doc_ids(pieces: list[LetorLines]) -> Ids:
-    """Whole numbers; text if any line names its document."""
+    """What comments say is the docid; else their first words, where every line has one; else numbers from 0."""
     rows = sum(len(piece.line) for piece in pieces)
-    if all(piece.doc_id is None or not piece.doc_id.any() for piece in pieces):
+    if all(piece.doc_id is None for piece in pieces):
         return np.arange(rows)
-    named = [np.zeros(len(piece.line), "S1") if piece.doc_id is None else piece.doc_id for piece in pieces]
-    names = np.char.decode(np.concatenate(named), "utf-8", "backslashreplace")
-    return np.where(names == "", np.arange(rows).astype(np.str_), names)
+    found = np.concatenate(
+        [np.zeros(len(piece.line), "S1") if piece.doc_id is None else piece.doc_id for piece in pieces]
+    )
+    is_word = np.char.startswith(found, WORD)
+    if is_word.all():
+        names = np.char.decode(np.char.lstrip(found, WORD), "utf-8", "backslashreplace")
+        whole = all(re.fullmatch("0|-?[1-9][0-9]{0,17}", each) for each in names.tolist())
+        return names.astype(np.int64) if whole else names
+    names = np.char.decode(np.where(is_word, b"", found), "utf-8", "backslashreplace")
+    numbers = np.arange(rows)
+    return np.where(names == "", numbers.astype(np.str_), names) if (names != "").any() else numbers

@@ -17,7 +17,8 @@ LARGEST_GRADE = 127
 LARGEST_QUERY = 2**53 - 1  # up to here no two whole numbers are one float64
 LARGEST_FEATURE = 100_000  # more is a slip, and a dense matrix would fill the memory
 
-_DOC_ID = re.compile(rb"\s*docid\s*=\s*(\S+)")
+_DOC_ID = re.compile(rb"\s*(?:docid\s*=\s*(\S+)|(\S+))")
+WORD = b"\n"  # before the first word of a comment that says no docid: no line has one within
 _FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -31,7 +32,10 @@ class LineError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class LetorLines:
-    """One row per document; `line` is its line, from 0; `doc_id` is b"" if the line names none."""
+    """One row per document; `line` is its line, from 0.
+
+    `doc_id` is what `# docid = ID` says; else WORD and the first word of the comment; b"" where there is none.
+    """
 
     line: NDArray[np.int64]
     query: NDArray[np.int64]
@@ -56,10 +60,10 @@ def read_lines(text: bytes) -> LetorLines:
 
 
 def _without_comments(text: bytes) -> tuple[bytes, list[bytes]]:
-    """The same lines up to their '#', and the document id after it, if any."""
+    """The same lines up to their '#', and the document id or the first word after it, if any."""
     parts = [line.partition(b"#") for line in text.split(b"\n")]
     found = [_DOC_ID.match(comment) for _, _, comment in parts]
-    return b"\n".join(line for line, _, _ in parts), [match[1] if match else b"" for match in found]
+    return b"\n".join(line for line, _, _ in parts), [match[1] or WORD + match[2] if match else b"" for match in found]
 
 
 def _read_fast(text: bytes, doc_id: list[bytes] | None) -> LetorLines | None:

@@ -29,10 +29,11 @@ def find_refused(parts: Sequence[Part], engine: Engine) -> list[Refused]:
             if engine.embedded is None:
                 found += _by_reason(part, problems, engine.rows(_query(part, problems, file)), [])
                 continue
+            expected = part.source.lines(file)
             forget_rejects(engine.embedded)
             with engine.embedded.in_order():
                 rows = engine.rows(_query(part, problems, file))
-            lines, cut = part.source.rejected(engine.embedded, file)
+            lines, cut = part.source.rejected(engine.embedded, file, expected)
             before = [row - 1 - i for i, row in enumerate(cut)]  # good rows before each line that could not be split
             found += [*lines, *_by_reason(part, problems, rows, before)]
     return merged(found)

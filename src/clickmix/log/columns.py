@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from clickmix.errors import InputError, MissingColumnError, SettingError
-from clickmix.log.layout import LAYOUTS, Part
+from clickmix.log.layout import LAYOUTS, Lists, Part, Roles
 from clickmix.log.source import Source, kind_of
 
 KEYS = ("query_id", "doc_id", "position")
@@ -28,8 +28,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
                    "sessionidhash"),
     "doc_ids": ("docids", "results", "items", "documents", "productids", "hits", "skus", "querydocids",
                 "productskushash", "hitids", "resultids", "urls", "itemids"),
-    "clicked_ids": ("clickedskushash", "clickedskus", "clickeditems", "clickeddocs", "clickeddocids",
-                    "clickedproducts"),
+    "clicked_ids": ("clicks", "clickedids", "clickedskushash", "clickedskus", "clickeditems", "clickeddocs",
+                    "clickeddocids", "clickedproducts"),
     "clicked_positions": ("clickpositions", "clickedranks", "clickranks"),
 }  # fmt: skip
 
@@ -79,9 +79,15 @@ def check_columns(part: Part, measures: Sequence[str]) -> None:
     if part.roles.lists and not part.has(part.layout.list_role):
         raise InputError(
             f"{source}: these counts have no result lists, so nobody can say what was above a document. Count the raw "
-            "log with clickmix counts --lists (in Python count(log, lists=True)); that needs its session_id."
+            f"log with clickmix counts {counting_lists(part.roles.lists)}; that needs its session_id."
         )
     check_context(part)
+
+
+def counting_lists(lists: Lists) -> str:
+    """How to keep result lists apart, on the command line and in Python."""
+    by_clicks = lists == "clicks"
+    return f"--lists{'-by-clicks' * by_clicks} (in Python count(log, lists={lists!r}))"
 
 
 def check_context(part: Part) -> None:
@@ -102,7 +108,7 @@ def check_present(part: Part, wanted: Sequence[str]) -> None:
         return
     source = part.source
     taken = {part.column(role) for role in wanted if part.has(role)}
-    likely = {role: found for role in missing if (found := _candidate(role, source, taken))}
+    likely = {role: found for role in missing if (found := candidate(role, part, taken))}
     named = [repr(part.column(role)) for role in missing]
     also = part.layout.instead if "clicked" in missing else ""
     raise MissingColumnError(
@@ -126,10 +132,17 @@ def _advice(missing: Sequence[str], likely: Mapping[str, str]) -> str:
     return f"{told}--columns {option} (in Python columns={pairs!r})."
 
 
-def _candidate(role: str, source: Source, taken: set[str]) -> str | None:
+def looks_like_lists(source: Source, roles: Roles) -> bool:
+    """Whether there is a column of documents, and none of one document."""
+    plain = {plain_name(column) for column in source.types}
+    one = {plain_name(roles.column("doc_id")), *SYNONYMS["doc_id"]}
+    return bool(plain & {"docids", *SYNONYMS["doc_ids"]}) and not plain & one
+
+
+def candidate(role: str, part: Part, taken: set[str]) -> str | None:
     """The column that most likely means a role: a name that others use for it, or a very similar one."""
-    known = all_roles()
-    free = [column for column in source.types if column not in taken and column not in known]
+    known = part.layout.roles
+    free = [column for column in part.source.types if column not in taken and column not in known]
     plain = {plain_name(column): column for column in reversed(free)}
     for synonym in (plain_name(role), *SYNONYMS.get(role, ())):
         if synonym in plain:

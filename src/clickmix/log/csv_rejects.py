@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gzip
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
+from clickmix.log.paths import is_gzipped
 from clickmix.log.refused import EXAMPLES_PER_REASON, LONGEST_EXAMPLE, Example, Refused
 
 if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
 
+MOST_BROKEN = 200_000
+# Text after the quotation mark that closes a value.
+AFTER_CLOSING = re.compile(r'(?:^|[,;|\t])"(?:[^"]|"")*"[^",;|\t\n]')
 # DuckDB's name of an error, and what it means.
 REASONS: Mapping[str, str] = {
     "MISSING COLUMNS": "the line has fewer columns than the header",
@@ -27,10 +35,41 @@ def forget_rejects(engine: DuckDB) -> None:
     engine.run("DROP TABLE IF EXISTS reject_scans")
 
 
-def any_rejected_line(engine: DuckDB) -> bool:
-    """Whether a scan noted lines that it could not split into columns."""
-    noted = engine.rows("SELECT 1 FROM duckdb_tables() WHERE table_name = 'reject_errors'")
-    return bool(noted and engine.rows("SELECT 1 FROM reject_errors LIMIT 1"))
+def count_lines(file: str, shown: str, columns: Sequence[str], delimiter: str) -> int:
+    """The lines below the header that are not blank; raises if so many look broken that they cannot all be noted.
+
+    The reader notes a broken line in about a kilobyte, whatever its memory limit. This is a second opinion, and does
+    not ask the reader: it loses lines after a quotation mark that is never closed.
+    """
+    path, lines, odd, delimiters = Path(file), 0, 0, len(columns) - 1
+    with gzip.open(path, "rt", encoding="latin-1") if is_gzipped(path) else path.open(encoding="latin-1") as data:
+        for line in data:
+            quoted = '"' in line
+            if quoted and (line.count('"') % 2 or AFTER_CLOSING.search(line)):
+                odd += 1
+            elif line.count(delimiter) < delimiters or (not quoted and line.count(delimiter) > delimiters):
+                if line == "\n":
+                    continue
+                odd += 1
+            lines += 1
+    if odd > MOST_BROKEN:
+        raise InputError(
+            f"{shown}: about {odd:,} lines cannot be split into the {len(columns)} columns of the header, more than "
+            "can be skipped. Check the delimiter and the quotation marks."
+        )
+    return lines - 1 - sum(column.count("\n") for column in columns)
+
+
+def check_none_swallowed(engine: DuckDB, shown: str, lines: int, good_rows: str, columns: Sequence[str]) -> None:
+    """Raise if the good rows and the lines that the last scan noted are fewer than the lines of the file."""
+    values = f"replace(concat({listed(map(name, columns))}), chr(13) || chr(10), chr(10))"
+    inside = "length({0}) - length(translate({0}, chr(10) || chr(13), ''))"
+    ((good, more),) = engine.rows(f"SELECT count(*), coalesce(sum({inside.format(values)}), 0) FROM {good_rows}")
+    text = "trim(replace(any_value(csv_line), chr(13) || chr(10), chr(10)), chr(10) || chr(13))"
+    noted = f"SELECT {inside.format(text)} AS more FROM reject_errors GROUP BY line"
+    ((broken, more_broken),) = engine.rows(f"SELECT count(*), coalesce(sum(more), 0) FROM ({noted})")
+    if good + more + broken + more_broken < lines:
+        raise _swallowed(Example(shown, good + broken + 1, "", None))
 
 
 def rejected_lines(engine: DuckDB, shown: str, delimiter: str) -> tuple[list[Refused], list[int]]:
@@ -65,8 +104,11 @@ def _check_closed(engine: DuckDB, shown: str, delimiter: str) -> None:
     )
     for row, lines in rows:
         first = lines.splitlines()[0] if '"' in lines else None
-        raise InputError(
-            f"{Example(shown, row, '', first)}: a quotation mark opens here and is not closed on the line, so nobody "
-            "can say how many of the rows below are lost. Close it, or double quotation marks inside a value; such a "
-            "row cannot be skipped."
-        )
+        raise _swallowed(Example(shown, row, "", first))
+
+
+def _swallowed(where: Example) -> InputError:
+    return InputError(
+        f"{where}: a quotation mark opens here and is not closed on the line, so nobody can say how many of the rows "
+        "below are lost. Close it, or double quotation marks inside a value; such a row cannot be skipped."
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from clickmix.log.refused import Note, Problem
 from clickmix.log.source import Source
@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from clickmix.engines.engine import Engine
 
 
+# Whether result lists are kept apart: not at all, by what was shown, or also by what was clicked.
+Lists = Literal[False, True, "clicks"]
+
+
 @dataclass(frozen=True)
 class Roles:
     """Which column means what, which are the context, and whether result lists are kept apart."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     context: tuple[str, ...] = ()
-    lists: bool = False
+    lists: Lists = False
 
     def column(self, role: str) -> str:
         """The log's own name for a column."""

@@ -15,11 +15,14 @@ import duckdb
 from clickmix.engines.engine import Engine
 from clickmix.errors import InputError, SettingError
 from clickmix.log.columns import all_roles, checked_columns, checked_context, same_but_case
-from clickmix.log.layout import LAYOUTS, Layout, Part, Roles
+from clickmix.log.layout import LAYOUTS, Layout, Lists, Part, Roles
 from clickmix.log.layouts.counted import COUNTED
+from clickmix.log.paths import are_paths, passed_over
 from clickmix.log.refused import Note
 from clickmix.log.source import Source
 from clickmix.log.sources import unreadable
+
+MOST_NAMED = 5  # of the files in a folder that are not read
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ def open_log(
     layout: Layout | None = None,
     columns: Mapping[str, str] | None = None,
     context: str | Sequence[str] = (),
-    lists: bool = False,
+    lists: Lists = False,
 ) -> OpenedLog:
     """Find the files, tables or the frame of a log, look at their columns, and say what is missing."""
     columns, context = checked_columns(columns or {}), checked_context(context)
@@ -78,6 +81,11 @@ def open_log(
         parts, notes = layout.open(sources, roles, engine)
     except duckdb.Error as error:
         raise unreadable(", ".join(map(str, sources)), error) from None
+    others = passed_over(log) if engine.embedded is not None and are_paths(log) else []
+    if others:
+        named = ", ".join(map(str, others[:MOST_NAMED])) + (", and others" if len(others) > MOST_NAMED else "")
+        what = "file or folder was" if len(others) == 1 else "files or folders were"
+        notes = (Note(f"{what} passed over: {named}", len(others)), *notes)
     return OpenedLog(sources, parts, roles, notes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 from collections.abc import Iterator, Mapping
@@ -76,6 +77,7 @@ def _expand(text: str) -> list[Path]:
     if path.exists():
         return [path]
     matches = [Path(match) for match in glob.glob(text, recursive=True)]
+    _check_searched(text)
     for match in matches:
         _check_link(match)
     files = sorted(match for match in matches if match.is_file())
@@ -93,23 +95,58 @@ def _search(folder: Path, seen: dict[Path, Path]) -> Iterator[Path]:
     first = seen.setdefault(folder.resolve(), folder)
     if first is not folder:
         raise InputError(f"{folder}: the same folder as {first}. Its clicks would be counted twice; remove the link.")
-    try:
+    with _reading(folder):
         with os.scandir(folder) as entries:
             # Tools leave `_SUCCESS`, `.crc` and the like beside the data.
             names = sorted(entry.name for entry in entries if not entry.name.startswith((".", "_")))
         for name in names:
             _check_link(folder / name)
         folders = {name for name in names if (folder / name).is_dir()}
-    except OSError as error:
-        raise InputError(
-            f"{folder}: cannot be read: {error.strerror}. It may hold a part of the log; make it readable, or name the "
-            "files of the log."
-        ) from None
     for path in (folder / name for name in names):
         if path.name in folders:
             yield from _search(path, seen)
         elif path.is_file() and _format(path) is not None:
             yield path
+
+
+def passed_over(log: object) -> list[Path]:
+    """What lies in the folders of a log and is not read; not what tools leave beside data, such as `_SUCCESS`."""
+    parts = [log] if isinstance(log, (str, os.PathLike)) else list(log)  # type: ignore[call-overload]
+    found = []
+    for folder in (part for part in parts if Path(part).is_dir()):
+        for above, folders, files in os.walk(folder, followlinks=True):
+            hidden = [name for name in folders if name.startswith((".", "_"))]
+            for name in hidden:
+                folders.remove(name)
+            others = (name for name in files if name.startswith((".", "_")) == (_format(Path(name)) is not None))
+            found += [Path(above, name) for name in (*hidden, *others)]
+    return sorted(found)
+
+
+def _check_searched(pattern: str) -> None:
+    """Raise if a folder in which a glob looks for matches cannot be read; Python's glob passes over it silently."""
+    parts = Path(pattern).parts
+    first = next((number for number, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    for number, part in enumerate(parts[first:], start=first):
+        above = os.path.join(*parts[:number], "") if number else ""
+        folders = glob.glob(above, recursive=True) if above else ["."]
+        folders += glob.glob(f"{above}**/", recursive=True) if part == "**" else []
+        for folder in folders:
+            with _reading(Path(folder)):
+                os.stat(os.path.join(folder, "."))  # fails if what is in the folder cannot be reached
+                if glob.has_magic(part):
+                    os.scandir(folder).close()
+
+
+@contextlib.contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be read: {error.strerror}. It may hold a part of the log; make it readable, or name the "
+            "files of the log."
+        ) from None
 
 
 def _check_link(path: Path) -> None:

@@ -80,6 +80,9 @@ def _hint(first: Refused) -> str:
     text = (first.examples[0].text or "").strip()
     if first.reason.startswith(("position", "clicked_positions")) and re.match(r"[\[{]?0\b(?!\.)", text):
         return " If positions count from 0, add 1 to all of them."
+    if first.reason.startswith("doc_ids") and (field := re.match(r'\[\{"([^"]+)"', text)):
+        path = f"{first.examples[0].column}[].{field[1]}"
+        return f" If its elements are objects, name the field of the document: --columns 'doc_ids={path}'."
     if first.reason.startswith("clicked") and text.lower() in FOREIGN_FLAGS:
         return f" {text!r} may mean yes or no: write 1 for a click and 0 for none, or true and false."
     return ""

@@ -17,7 +17,6 @@ from clickmix.log.source import Source, is_wide, kind_of
 def counting_query(
     part: Part,
     *,
-    skip: bool,
     text_ids: Mapping[str, bool],
     narrow: bool = False,
     lists: Mapping[str, str] | None = None,
@@ -43,7 +42,7 @@ def counting_query(
     selected = listed(f"{value} AS k{i}" for i, value in enumerate(keys))
     renamed = listed(f"k{i} AS {alias}" for i, alias in enumerate(names))
     ordinals = listed(str(i + 1) for i in range(len(keys)))
-    rows = f"SELECT {selected}{measures.values} FROM {table or source.table(skip=skip)}"
+    rows = f"SELECT {selected}{measures.values} FROM {table or source.table()}"
     return f"SELECT {renamed}, {measures.aggregates} FROM ({rows}) GROUP BY {ordinals}"
 
 
@@ -96,6 +95,12 @@ def used_columns(part: Part) -> list[str]:
 def id_columns(part: Part) -> dict[str, str]:
     """The columns that hold one id per row, by role."""
     return {role: part.column(role) for role in ("query_id", "doc_id") if part.has(role)}
+
+
+def without_broken_lines(part: Part) -> Part:
+    """The same part, lines left out that cannot be split into columns."""
+    judged = without_broken_lines(part.judged) if part.judged else None
+    return replace(part, source=part.source.without_broken_lines(), judged=judged)
 
 
 def line_by_line(part: Part, engine: DuckDB, view: str) -> Part:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clickmix.engines.engine import Table
 from clickmix.engines.sql import listed, literal, name
-from clickmix.log.csv_rejects import rejected_lines
+from clickmix.log.csv_rejects import check_none_swallowed, count_lines, rejected_lines
 from clickmix.log.json_lines import ID_FLAGS, LINE_FLAGS, json_lines
 from clickmix.log.refused import Problem, Refused
 
@@ -65,9 +65,13 @@ class Source:
         """What a column holds as it is read: text, integer, real, boolean or other."""
         return "text" if self.is_text else kind_of(self.types[column])
 
-    def table(self, *, skip: bool = False) -> str:
-        """SQL that reads it; with `skip`, lines that cannot be split into columns are noted and left out."""
+    def table(self) -> str:
+        """SQL that reads it."""
         raise NotImplementedError
+
+    def without_broken_lines(self) -> Source:
+        """The same source; lines that cannot be split into columns are left out, and no longer an error."""
+        return self
 
     def objects(self) -> str:
         """SQL that reads each row as one JSON object, in the column `json`."""
@@ -75,15 +79,19 @@ class Source:
 
     def numbered(self, file: str | None, *, used: Sequence[str], ids: Mapping[str, str], key: str) -> tuple[str, ...]:
         """SQL to look for bad rows: the table, the file, and the row's number, or its `key` if it has none."""
-        return self.table(skip=True), literal(str(self)), "row_number() OVER ()"
+        return self.table(), literal(str(self)), "row_number() OVER ()"
 
     def line_problems(self, ids: Mapping[str, str]) -> list[Problem]:
         """What can be wrong with a line, before its values; `ids` are the columns of query_id and doc_id."""
         return []
 
-    def rejected(self, engine: DuckDB, file: str | None) -> tuple[list[Refused], list[int]]:
+    def rejected(self, engine: DuckDB, file: str | None, lines: int | None) -> tuple[list[Refused], list[int]]:
         """Lines that the last scan of a file could not split into columns, and their row numbers."""
         return [], []
+
+    def lines(self, file: str | None) -> int | None:
+        """The lines of a file that are rows, if some may be broken; raises if these are more than can be named."""
+        return None
 
     def notes(self, engine: DuckDB) -> dict[str, str]:
         """The notes that clickmix left in these files, by file."""
@@ -108,7 +116,7 @@ class Frame(Source):
     def __str__(self) -> str:
         return self.shown_as
 
-    def table(self, *, skip: bool = False) -> str:
+    def table(self) -> str:
         """SQL that reads it."""
         return name(self.registered)
 
@@ -128,7 +136,7 @@ class EngineTable(Source):
         """Whether the engine reads it from CSV."""
         return self.of.untyped
 
-    def table(self, *, skip: bool = False) -> str:
+    def table(self) -> str:
         """Its name."""
         return self.of.name
 
@@ -159,7 +167,7 @@ class Parquet(Source):
         """The columns that are in the files themselves."""
         return [column for column in self.types if column not in self.partitions]
 
-    def table(self, *, skip: bool = False) -> str:
+    def table(self) -> str:
         """SQL that reads the files."""
         return self._read("")
 
@@ -215,30 +223,49 @@ class Csv(TextFiles):
     """CSV files with the same header."""
 
     delimiter: str = ","
+    # Whether lines that cannot be split into columns are left out.
+    leaves_out: bool = False
 
     @property
     def untyped(self) -> bool:
         """CSV has no types."""
         return True
 
-    def table(self, *, skip: bool = False) -> str:
+    def table(self) -> str:
         """SQL that reads the files."""
-        return self._read(None, skip=skip)
+        return self._read(None, "ignore_errors = true" if self.leaves_out else "")
+
+    def without_broken_lines(self) -> Source:
+        """The same files; lines that cannot be split into columns are left out."""
+        return replace(self, leaves_out=True)
 
     def numbered(self, file: str | None, *, used: Sequence[str], ids: Mapping[str, str], key: str) -> tuple[str, ...]:
         """Rows are numbered as they are read."""
-        return self._read(file, skip=True), literal(file or str(self)), "row_number() OVER ()"
+        return self._read(file, "store_rejects = true"), literal(file or str(self)), "row_number() OVER ()"
 
-    def rejected(self, engine: DuckDB, file: str | None) -> tuple[list[Refused], list[int]]:
+    def rejected(self, engine: DuckDB, file: str | None, lines: int | None) -> tuple[list[Refused], list[int]]:
         """Lines that the last scan of a file could not split into columns, and their row numbers."""
-        return rejected_lines(engine, self.shown(file), self.delimiter) if file else ([], [])
+        if file is None:
+            return [], []
+        refused = rejected_lines(engine, self.shown(file), self.delimiter)
+        if lines is not None:
+            good = self._read(file, "ignore_errors = true")
+            check_none_swallowed(engine, self.shown(file), lines, good, self.own_columns)
+        return refused
 
-    def _read(self, file: str | None, *, skip: bool) -> str:
-        # Nothing is guessed: a reader that guesses takes the first well-formed line for the header.
-        rejects = ", store_rejects = true" if skip else ""
+    def lines(self, file: str | None) -> int | None:
+        """The lines of a file that are rows, if some may be broken; raises if these are more than can be named."""
+        if not (file and self.leaves_out):
+            return None
+        return count_lines(file, self.shown(file), self.own_columns, self.delimiter)
+
+    def _read(self, file: str | None, broken_lines: str) -> str:
+        # Nothing is guessed: a reader that guesses takes the first well-formed line for the header. If lines may be
+        # broken, one thread reads: several, each beginning where the file was cut, lose good and bad rows there.
+        broken = f", {broken_lines}, parallel = false" if broken_lines else ""
         quoting = f"""delim = {literal(self.delimiter)}, quote = '"', escape = '"', allow_quoted_nulls = false"""
         columns = f"columns = {self._columns()}"
-        return f"read_csv({self.arguments(file)}, auto_detect = false, header = true, {quoting}, {columns}{rejects})"
+        return f"read_csv({self.arguments(file)}, auto_detect = false, header = true, {quoting}, {columns}{broken})"
 
 
 @dataclass(frozen=True)
@@ -247,7 +274,7 @@ class Ndjson(TextFiles):
 
     lenient: ClassVar[bool] = True
 
-    def table(self, *, skip: bool = False) -> str:
+    def table(self) -> str:
         """SQL that reads the files."""
         return f"read_json({self.arguments()}, format = 'newline_delimited', columns = {self._columns()})"
 

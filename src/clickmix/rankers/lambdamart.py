@@ -244,11 +244,18 @@ class FittedLambdaMART:
         """The ranker in a folder; one that is damaged, half-written or of another kind is refused."""
         return LambdaMART().restore(read_folder(folder, expected=NAME))
 
+    @property
+    def trees_text(self) -> str:
+        """The model without the settings of training, which follow the trees.
+
+        Nobody needs them to score, and LightGBM crashes if they are damaged; trees were checked line by line.
+        """
+        trees, end, _ = self.model.partition(END)
+        return trees + end
+
     @cached_property
     def _booster(self) -> Any:
-        """LightGBM's, without the settings of training, which follow the trees and which scoring does not need."""
-        trees, end, _ = self.model.partition(END)
-        return lightgbm_module().Booster(model_str=trees + end)
+        return lightgbm_module().Booster(model_str=self.trees_text)
 
 
 def _check_sizes(examples: Examples) -> None:

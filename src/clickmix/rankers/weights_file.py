@@ -35,7 +35,7 @@ def read_weights(saved: SavedRanker, shapes: list[tuple[int, ...]]) -> Weights:
         if np.lib.format.read_array_header_1_0(file) != ((sum(counts),), False, np.dtype("<f4")):
             raise wrong
         flat = np.frombuffer(data, "<f4", sum(counts), offset=file.tell()).astype(np.float32)
-    except ValueError:
+    except Exception:  # numpy's parser of headers raises whatever it stumbles over
         raise wrong from None
     if not np.isfinite(flat).all():
         raise wrong

@@ -59,6 +59,30 @@ def holding(path: str | Path) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def making(path: str | Path) -> Iterator[None]:
+    """Be the only process that makes a file which is not there yet; another process that wants to is refused.
+
+    What is locked is a hidden file beside it, which goes in the end. A process that is killed leaves it, unlocked.
+    """
+    path = Path(path)
+    if os.name == "nt":
+        yield
+        return
+    beside = path.parent / f".{path.name}.lock"
+    with beside.open("a+b", buffering=0) as file:
+        _lock(file, path, otherwise="and run this again")
+        # If somebody else was faster and is done, the hidden file is gone, or is another one, and there is a file now.
+        mine = beside.exists() and os.path.samestat(os.fstat(file.fileno()), beside.stat())
+        try:
+            if path.exists() or not mine:
+                raise _busy(path, "and run this again")
+            yield
+        finally:
+            if mine:
+                beside.unlink(missing_ok=True)
+
+
 def _lock(file: io.FileIO, path: Path, *, otherwise: str) -> None:
     """Refuse a file that another process has locked; the system unlocks it when that process ends."""
     try:

@@ -20,7 +20,7 @@ LONG_LINE = 8 * BLOCK  # bytes: longer lines may not fit in a reader's buffer
 
 def unpack(packed: Path, target: Path) -> None:
     """Write the contents of a gzipped file to a new file."""
-    with _unpacking(packed) as source:
+    with unpacking(packed) as source:
         write_blocks(iter(lambda: source.read(BLOCK), b""), target)
 
 
@@ -53,14 +53,15 @@ def check_packed(files: Sequence[Path]) -> list[Path]:
 def _check_packed(packed: Path, stop: threading.Event) -> bool:
     """Whether some line has LONG_LINE bytes or more, as far as whole blocks tell."""
     lengths = [0]  # of blocks in a row without a line's end
-    with _unpacking(packed) as source:
+    with unpacking(packed) as source:
         while (block := source.read(BLOCK)) and not stop.is_set():
             lengths.append(0 if b"\n" in block or b"\r" in block else lengths[-1] + len(block))
     return max(lengths) >= LONG_LINE
 
 
 @contextlib.contextmanager
-def _unpacking(packed: Path) -> Iterator[gzip.GzipFile]:
+def unpacking(packed: Path) -> Iterator[gzip.GzipFile]:
+    """Open a gzipped file; what cannot be unpacked is the user's to copy again."""
     try:
         with gzip.open(packed) as source:
             yield source

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from clickmix.log.columns import check_columns
+from clickmix.log.columns import check_columns, looks_like_lists
 from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles
+from clickmix.log.paths_in_columns import list_path
 from clickmix.log.problems import key_problems
 from clickmix.log.refused import Note, Problem
 from clickmix.log.scan import whole
@@ -27,9 +28,10 @@ class Counted(Layout):
     list_role: ClassVar[str] = "list"
 
     def recognises(self, source: Source, roles: Roles) -> bool:
-        """Whether the source has impressions or clicks and does not say of a single impression if it was clicked."""
+        """Whether the source has impressions or clicks, and no clicks of single impressions or of lists."""
         found = [roles.column(role) in source.types for role in COUNTED]
-        return any(found) and roles.column("clicked") not in source.types
+        in_lists = list_path(source, roles.column("doc_ids")) or (looks_like_lists(source, roles) and not all(found))
+        return any(found) and roles.column("clicked") not in source.types and not in_lists
 
     def open(
         self, sources: Sequence[Source], roles: Roles, engine: Engine

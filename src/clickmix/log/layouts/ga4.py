@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from clickmix.engines.choose import embedded
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
+from clickmix.log.broken_lines import broken_lines
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import Rows
 from clickmix.log.layouts.ubi import BASES, POSITION_BASE
@@ -82,7 +83,7 @@ class Ga4(Rows):
     def open(
         self, sources: Sequence[Source], roles: Roles, engine: Engine
     ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
-        """One part: the impressions of all files together."""
+        """The impressions of all files together, and the lines that are no events."""
         database = embedded(engine, of="reading GA4")
         if self.position_base not in BASES:
             raise SettingError(f"position_base {self.position_base!r}: expected one of {', '.join(BASES)}.")
@@ -93,16 +94,14 @@ class Ga4(Rows):
         if not database.rows(f"SELECT 1 FROM {items} WHERE event = 'view_item_list' LIMIT 1"):
             raise InputError(f"{where}: no view_item_list event with items, so nobody can say what was shown.")
         placed = database.keep(self._placed(items))
-        broken = f"SELECT count(*) FROM ({objects}) WHERE coalesce(json_type(json), '') <> 'OBJECT'"
-        ((lines,),) = database.rows(broken)
         contexts = [f"context_{i} AS {name(column)}" for i, column in enumerate(roles.context)]
         columns = ["term AS query_id", "item AS doc_id", "position", "clicked", "list_id AS session_id", *contexts]
         good = "term IS NOT NULL AND position >= 1 AND NOT restarts"
         table = database.keep(f"SELECT {listed(columns)} FROM {placed} WHERE {good}")
         source = Frame(database.types(table), registered=table, shown_as=where)
         part = Part(source, self, Roles({}, roles.context, roles.lists))
-        notes = [Note("lines are not JSON objects: skipped", lines), *self._notes(database, items, placed)]
-        return (part,), tuple(note for note in notes if note.times)
+        notes = self._notes(database, items, placed)
+        return (part, *broken_lines(sources, self, roles, database)), tuple(note for note in notes if note.times)
 
     def _events(self, objects: str, context: Sequence[str]) -> str:
         """Events with their session, page and search term."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 from clickmix.engines.engine import Table
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
-from clickmix.log.columns import SYNONYMS, check_context, check_present, plain_name
+from clickmix.log.columns import SYNONYMS, candidate, check_context, check_present, looks_like_lists, plain_name
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import Rows
 from clickmix.log.list_columns import CLICKS, ListColumns, list_paths
@@ -57,9 +57,13 @@ class Unfolded(Source):
         """What a column holds as it is read."""
         return kind_of(self.held[column])
 
-    def table(self, *, skip: bool = False) -> str:
+    def table(self) -> str:
         """SQL that unfolds the lists."""
-        return f"({self.select.replace(TABLE, self.base.table(skip=skip))})"
+        return f"({self.select.replace(TABLE, self.base.table())})"
+
+    def without_broken_lines(self) -> Source:
+        """The same lists, those in broken lines left out."""
+        return replace(self, base=self.base.without_broken_lines())
 
     def line_by_line(self, engine: DuckDB, view: str, *, used: Sequence[str], ids: Mapping[str, str]) -> Source:
         """The same lists, their lines read one by one."""
@@ -80,6 +84,8 @@ class ResultLists(Rows):
         document = roles.column("doc_id")
         if list_path(source, roles.column("doc_ids")) or kind_of(source.types.get(document, "")) == "list":
             return True
+        if source.untyped and not source.foreign:  # lists in CSV are text
+            return looks_like_lists(source, roles)
         return document not in source.types and any(
             kind_of(type) == "list" and plain_name(column) in SYNONYMS["doc_ids"]
             for column, type in source.types.items()
@@ -116,7 +122,8 @@ class ResultLists(Rows):
         if not clicks or "doc_ids" not in found or not raw.has("query_id"):
             columns = {role: path.column for role, path in found.items()}
             known = replace(raw, roles=replace(raw.roles, columns={**raw.roles.columns, **columns}))
-            check_present(known, ("query_id", "doc_ids", *(clicks or CLICKS[:1])))
+            likely = [role for role in CLICKS if not clicks and candidate(role, known, set(columns.values()))]
+            check_present(known, ("query_id", "doc_ids", *(clicks or likely[:1] or CLICKS[:1])))
         for role, path in found.items():
             type = raw.source.types[path.column]
             if not path.inside and list_kind(raw.source, path.column) == "other" and "JSON" not in type:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from clickmix.engines.choose import embedded
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
+from clickmix.log.broken_lines import broken_lines
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import Rows
 from clickmix.log.refused import Note
@@ -66,7 +67,7 @@ class Ubi(Rows):
     def open(
         self, sources: Sequence[Source], roles: Roles, engine: Engine
     ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
-        """One part: the impressions of all files together."""
+        """The impressions of all files together, and the lines that are no events."""
         database = embedded(engine, of="reading UBI")
         if self.position_base not in BASES:
             raise SettingError(f"position_base {self.position_base!r}: expected one of {', '.join(BASES)}.")
@@ -76,7 +77,7 @@ class Ubi(Rows):
         table, notes = tables.impressions()
         source = Frame(database.types(table), registered=table, shown_as=where)
         part = Part(source, self, Roles({}, roles.context, roles.lists))
-        return (part,), tuple(note for note in notes if note.times)
+        return (part, *broken_lines(sources, self, roles, database)), tuple(note for note in notes if note.times)
 
 
 class _Tables:
@@ -86,9 +87,6 @@ class _Tables:
         self.settings, self.engine, self.context, self.where = settings, engine, context, where
         # elasticdump and others wrap a document in `_source`.
         unwrapped = f"(SELECT coalesce(json -> '$._source', json) AS j FROM {objects} WHERE json IS NOT NULL)"
-        ((self.broken,),) = engine.rows(
-            f"SELECT count(*) FROM {objects} WHERE coalesce(json_type(json), '') <> 'OBJECT'"
-        )
         self.events = engine.keep(self._events(unwrapped))
         self.queries = engine.keep(self._queries(unwrapped))
 
@@ -259,7 +257,6 @@ class _Tables:
         source = "" if with_events else "there are no impression events: whole result lists count as shown"
         lists = self.engine.rows(f"SELECT count(*) FROM {self.queries} WHERE len(hits) > 0")[0][0] if source else 0
         return [
-            Note("lines are not JSON objects: skipped", self.broken),
             Note(f"events have actions that are not used: {named}{more}", sum(times for _, times in unused)),
             Note("impressions and clicks have no query_id or object_id: skipped", no_id),
             Note("impressions were sent again: counted once", again),
@@ -297,7 +294,7 @@ class _Tables:
         return [
             Note(f"impressions with {clicks:,} clicks in {lists:,} lists were found", pairs),
             Note("impressions have another user_query than their query row: the query row's is used", other),
-            Note("impressions have a query_id without a query row: the event's user_query is used", no_row),
+            Note("impressions have a query_id without a query row: the event's user_query is used, if any", no_row),
             Note("clicks have no impression: counted as shown", unshown),
             Note("ordinals differ from the place in the result list: the place is used", moved),
             Note(f"lists count ordinals from 0 and {one:,} from 1: each is read as it counts", zero if mixed else 0),

@@ -77,7 +77,7 @@ class Yandex(Rows):
 
     def recognises(self, source: Source, roles: Roles) -> bool:
         """Whether the first line, which is taken for a header, is a page."""
-        first = list(source.types)
+        first = [column.split(" (")[0] for column in source.types]
         return bool(source.files) and len(first) > 5 and first[2] == "Q" and all(c.isdigit() for c in first[:2])
 
     def open(
