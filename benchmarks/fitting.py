@@ -1,7 +1,7 @@
 """Fitting all positions of an 8M-click log (18,919 queries, top 20), against scikit-learn on the same rates.
 
 Two components, the paper's mixture position by position, are what scikit-learn fits, too. The corrections do more: they
-read the histogram, look at one grade more, let neighbours share strength, and check the log's assumptions. How that
+read the log, compare models by held-out clicks, and let neighbours share strength. How that
 grows with the number of groups: pages ten and fifty times as long, and twenty contexts of twenty positions.
 """
 

@@ -93,14 +93,10 @@ def _row(setting: tuple[int, int, str], found: list[tuple[dict[str, float], int]
 
 def _moving() -> dict[str, float]:
     """60,000 documents, 3 impressions at each of 5 neighbouring positions: RMSE over that of the limit."""
-    import clickmix.corrections.mixture_based.groups as module
-
     counts, relevant, limit = spread(0)
     best = rmse(limit, relevant)
     jointly = rmse(MixtureCorrection().fit(counts).label(counts).relevance, relevant) / best
-    module.MOVING_FROM = 2.0
-    separately = rmse(MixtureCorrection().fit(counts).label(counts).relevance, relevant) / best
-    module.MOVING_FROM = 0.1
+    separately = rmse(MixtureCorrection(sharing=False).fit(counts).label(counts).relevance, relevant) / best
     return {"jointly": round(jointly, 3), "position_by_position": round(separately, 3)}
 
 

@@ -32,7 +32,6 @@ if _typing.TYPE_CHECKING:
     from clickmix.lab.affine_error import affine_error, wrong_parameters
     from clickmix.mixtures.group import Group
     from clickmix.mixtures.impressions_needed import expected_error, impressions_for
-    from clickmix.mixtures.joint import fit_jointly
     from clickmix.mixtures.mixture import Mixture, Verdict
     from clickmix.mixtures.single import fit_group
     from clickmix.pipeline import debias, explain
@@ -47,7 +46,6 @@ _MODULES = {
     "Counts": "clickmix.counts.counts",
     "Observations": "clickmix.groups.observations",
     "fit_group": "clickmix.mixtures.single",
-    "fit_jointly": "clickmix.mixtures.joint",
     "Mixture": "clickmix.mixtures.mixture",
     "Verdict": "clickmix.mixtures.mixture",
     "expected_error": "clickmix.mixtures.impressions_needed",
@@ -124,7 +122,6 @@ __all__ = [
     "expected_error",
     "explain",
     "fit_group",
-    "fit_jointly",
     "impressions_for",
     "judge",
     "wrong_parameters",

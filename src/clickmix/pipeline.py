@@ -157,7 +157,9 @@ def _run(
     return fit_and_label(counts, chosen, fit=fit)
 
 
-def explain(log: Any, query: object, doc: object = None, *, fit: Fitted | None = None, **options: Any) -> Explanation:
+def explain(
+    log: object, query: object, doc: object = None, *, fit: Fitted | None = None, **options: Any
+) -> Explanation:
     """Explain the labels of a query, and of one of its documents: what was seen, and what is usual there.
 
     `log` is a log, counts, or a labels file, which holds labels but no evidence. Give a `fit` of the log if there is

@@ -95,8 +95,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("moving, text ids", {"prior": "flat", "mixture": "graded"}),
     ("staying", {"mixture": "gaussian"}),
     ("staying", {"mixture": "nonparametric"}),
-    ("staying", {"mixture": "hierarchical"}),
-    ("moving, text ids", {"mixture": "hierarchical"}),
+    ("staying", {"mixture": "auto"}),
+    ("moving, text ids", {"mixture": "auto"}),
     ("moving, text ids", {"correction": "none"}),
     ("moving, text ids", {"correction": "coec"}),
     ("moving, whole ids", {"correction": "coec-best-position"}),
@@ -131,9 +131,7 @@ def test_every_engine_gives_the_same_labels(
 
 def test_every_engine_gives_the_same_labels_where_queries_differ(load: Load, tmp_path: Path) -> None:
     """These come from numpy, a few queries at a time; ids stay in the engine."""
-    fitted = cm.MixtureCorrection("hierarchical").fit(
-        cm.count(write(tmp_path / "log.parquet", LOGS["moving, text ids"]))
-    )
+    fitted = cm.MixtureCorrection().fit(cm.count(write(tmp_path / "log.parquet", LOGS["moving, text ids"])))
     assert fitted.model is not None
     differing = replace(
         fitted, model=replace(fitted.model, attention="odds", shares=True, appeal=False, numbers=(-0.7, -0.5))
@@ -166,7 +164,7 @@ def test_every_engine_gives_the_same_explanation(load: Load, tmp_path: Path) -> 
 
     query, doc = LOGS["staying"]["query_id"][0], LOGS["staying"]["doc_id"][0]
     expected = explained(write(tmp_path / "log.parquet", LOGS["staying"]), None)
-    assert explained(*load(LOGS["staying"])) == expected
+    assert repr(explained(*load(LOGS["staying"]))) == repr(expected)  # labels agree to some ten digits
 
 
 def test_too_many_contexts_are_refused_before_any_of_them_crosses(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +200,7 @@ def test_result_lists_are_kept_on_this_machine(load: Load) -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.debias(name, engine=engine, examination="dcm")
     assert str(caught.value) == (
-        "keeping result lists apart (dcm, ubm) needs all of the log's counts or sessions on this machine, and they "
+        "keeping result lists apart needs all of the log's counts or sessions on this machine, and they "
         "would have to leave the engine. Download the counts or the log, and run it on the files without an engine."
     )
 
@@ -311,9 +309,9 @@ def test_a_missing_column(load: Load) -> None:
 
 @pytest.mark.parametrize("log", ["staying", "moving, text ids"])
 def test_only_small_results_cross(load: Load, monkeypatch: pytest.MonkeyPatch, log: str) -> None:
-    """Counting, fitting and writing labels bring over the histogram, and a sample where documents move.
+    """Counting, fitting and writing labels bring over the histogram and a sample of queries.
 
-    Where they stay, a sample of queries is counted once more, by whether a relevant document stands above.
+    Where queries differ all cells come over, some at a time, so here they are alike.
     """
     monkeypatch.setattr(groups, "LOOK_CELLS", 100)
     monkeypatch.setattr(groups, "SAMPLE_CELLS", 200)
@@ -334,11 +332,11 @@ def test_only_small_results_cross(load: Load, monkeypatch: pytest.MonkeyPatch, l
     monkeypatch.setattr(engine, "fetch", watched_fetch)
     monkeypatch.setattr(engine, "rows", watched_rows)
     counts = cm.count(name, engine=engine)
-    written = cm.debias(counts).write("crossed")
+    written = cm.debias(counts, mixture="binomial").write("crossed")
     histogram = engine.rows(
         f"SELECT count(*) FROM (SELECT DISTINCT position, impressions, clicks FROM {counts.table})"
     )[0][0]
-    more = 60 if log == "staying" else 300
+    more = 300
     assert written == len(set(zip(LOGS[log]["query_id"], LOGS[log]["doc_id"], strict=True)))
     assert sum(crossed) < histogram + more + 40 < len(cells(counts))
 

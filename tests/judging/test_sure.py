@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,15 @@ from hypothesis import strategies as st
 
 import clickmix as cm
 from clickmix.groups.places import Place
-from clickmix.groups.sample import sample_queries
-from clickmix.judging.checks import check_grades, check_rising, checked, split_query
-from clickmix.judging.misfit import find_misfits
-from clickmix.judging.rate_gaps import compare_rates
+from clickmix.judging.checks import check_rising, checked
 from clickmix.judging.verdict import times_more_data
 from clickmix.lab.users import PositionBased
 from clickmix.mixtures.group import PlaceCounts
 from clickmix.report.results import fit_sentences
-from oracles_sure import expected_squared_error, gain_of_a_rate, gain_of_own_rates, split_below
+from oracles_sure import expected_squared_error
 from remark1 import toy
 from simulation import PRIORS, rmse, spread
-from violations import CLEAN, PLANTED, Log, mixture_for, position_based
+from violations import CLEAN, Log, cascade, mixed, overdispersed, position_based, rising, robots
 
 BOUND = 5.0
 
@@ -143,10 +139,8 @@ def test_documents_that_move_have_a_predicted_error_too_and_raise_no_alarm() -> 
     fitted = checked(cm.MixtureCorrection().fit(counts), counts)
     labels = fitted.label(counts)
     squares = (labels.relevance - relevant[labels.doc_id]) ** 2
-    assert fitted.jointly
     assert abs((squares.mean() - fitted.error**2) / (squares.std() / np.sqrt(len(squares)))) < BOUND
     assert [check.violation for check in fitted.checks if check.found] == []
-    assert cm.Violation.CASCADE not in {check.violation for check in fitted.checks}
 
 
 @pytest.mark.parametrize("kind", [*WELL_DETERMINED, *FEW_CLICKS])
@@ -158,56 +152,6 @@ def test_intervals_hold_the_true_grade_of_95_in_100_documents(kind: str) -> None
     assert held.sum() >= 0.95 * documents - BOUND * np.sqrt(0.95 * 0.05 * documents)
 
 
-def drawn(rng: np.random.Generator, fitted: cm.Mixture, documents: int, impressions: int) -> cm.Observations:
-    """A histogram of documents drawn from a mixture."""
-    rates = rng.choice(fitted.rates, p=fitted.weights, size=documents)
-    clicks, times = np.unique(rng.binomial(impressions, rates), return_counts=True)
-    return cm.Observations.histogram(np.full(len(clicks), impressions), clicks, times)
-
-
-class TestMisfit:
-    def test_the_gain_is_that_of_a_search(self) -> None:
-        seen = drawn(np.random.default_rng(3), FOUR, 2_000, 60)
-        misfits = find_misfits(seen, TWO)
-        found = [(m.share, m.gain) for m in misfits]
-        assert found == [pytest.approx(gain_of_a_rate(seen, TWO.weights, TWO.rates, m.rate), rel=1e-4) for m in misfits]
-
-    def test_where_the_strange_rate_is(self) -> None:
-        robots = mixture((0.85, 0.1, 0.05), (0.05, 0.3, 0.8))
-        between, beyond = find_misfits(drawn(np.random.default_rng(4), robots, 2_000, 100), TWO)
-        assert beyond.rate == pytest.approx(0.8, abs=0.05)
-        assert beyond.share == pytest.approx(0.05, abs=0.02)
-        assert beyond.gain > 100 * between.gain
-
-    def test_the_right_mixture_gains_next_to_nothing(self) -> None:
-        rng = np.random.default_rng(5)
-        gains = [max(m.gain for m in find_misfits(drawn(rng, TWO, 500, 50), TWO)) for _ in range(100)]
-        assert max(gains) < 2 * np.log(1 / 0.002)  # the limit for one place
-
-
-class TestComparedRates:
-    def test_the_gain_is_that_of_a_search(self) -> None:
-        rng = np.random.default_rng(6)
-        first, second = drawn(rng, TWO, 300, 40), drawn(rng, mixture((0.7, 0.3), (0.06, 0.28)), 200, 40)
-        start = [np.log(0.1 / 0.9), np.log(0.05 / 0.95), np.log(0.3 / 0.7)]
-        slow = gain_of_own_rates(first, second, start)
-        assert compare_rates([(first, second)], [TWO])[0].gain == pytest.approx(slow, abs=0.02)
-
-    def test_other_weights_alone_gain_what_chance_does(self) -> None:
-        rng, other, times = np.random.default_rng(7), mixture((0.6, 0.4), TWO.rates), 60
-        halves = [(drawn(rng, TWO, 400, 60), drawn(rng, other, 300, 60)) for _ in range(times)]
-        gains = [gap.gain for gap in compare_rates(halves, [TWO] * times)]
-        assert gains == pytest.approx([compare_rates([half], [TWO])[0].gain for half in halves], abs=1e-6)
-        assert abs((sum(gains) - 2 * times) / np.sqrt(4 * times)) < BOUND  # chi-square with 2 degrees of freedom each
-
-    def test_half_the_examination_is_seen(self) -> None:
-        rng = np.random.default_rng(8)
-        below = drawn(rng, mixture(TWO.weights, (0.025, 0.15)), 2_000, 100)
-        (gap,) = compare_rates([(drawn(rng, TWO, 2_000, 100), below)], [TWO])
-        assert gap.gain > 100
-        assert gap.ratio == pytest.approx(0.5, abs=0.05)
-
-
 def place_of(
     position: int, rates: tuple[float, float], errors: tuple[float, float] | None, *, share: float = 0.1
 ) -> cm.Group:
@@ -215,26 +159,51 @@ def place_of(
     return cm.Group((PlaceCounts(Place(position), 1_000, 20_000, 1_000),), fitted, fitted.weights)
 
 
-class TestChecks:
-    @pytest.mark.parametrize(("kind", "seed"), [*itertools.product(CLEAN, (1_000, 1_001))])
-    def test_clean_logs_are_quiet(self, kind: str, seed: int) -> None:
-        fitted = labelled(CLEAN[kind](seed))[0]
-        assert [check for check in fitted.checks if check.found] == []
-        assert {check.violation for check in fitted.checks} == set(cm.Violation)
+# Planted, and what it is found as; where it does nothing to labels, because the model knows it, nothing is found.
+PLANTED: dict[str, tuple[Log, str, set[cm.Violation]]] = {
+    "dcm": (cascade(1_000, "dcm"), "auto", {cm.Violation.CASCADE}),
+    "robots in a few queries": (robots(1_000), "auto", {cm.Violation.OUTLIERS}),
+    "five grades read as two": (position_based(1_000, graded=True), "binomial", {cm.Violation.GRADES}),
+    "an eye-catcher": (rising(1_000), "auto", set()),
+    "queries that get more or less attention": (overdispersed(1_000), "auto", set()),
+    "half of the queries examined less": (mixed(1_000, less=2.0), "auto", set()),
+}
 
-    @pytest.mark.parametrize(("kind", "seed"), [*itertools.product(PLANTED, (1_000, 1_001))])
-    def test_planted_violations_are_found_under_their_name(self, kind: str, seed: int) -> None:
-        fitted = labelled(PLANTED[kind](seed), mixture_for(kind))[0]
-        verdict = cm.judge(fitted)
-        assert verdict.judgement is cm.Judgement.VIOLATES
-        assert NAMED[kind] & {check.violation for check in verdict.found}
+
+class TestChecks:
+    @pytest.mark.parametrize("kind", CLEAN)
+    def test_clean_logs_are_quiet(self, kind: str) -> None:
+        fitted = labelled(CLEAN[kind](1_000))[0]
+        assert [check for check in fitted.checks if check.found] == []
+        assert {check.violation for check in fitted.checks} == {
+            cm.Violation.CASCADE,
+            cm.Violation.OUTLIERS,
+            cm.Violation.RISING,
+        }
+
+    @pytest.mark.parametrize("kind", PLANTED)
+    def test_planted_violations_are_found_under_their_name(self, kind: str) -> None:
+        log, mixture_name, expected = PLANTED[kind]
+        verdict = cm.judge(labelled(log, mixture_name)[0])
+        assert {check.violation for check in verdict.found} == expected
+        assert all(check.moved is not None and check.moved >= 0.02 for check in verdict.found)
+
+    def test_the_size_of_a_violation_is_how_far_labels_move(self) -> None:
+        """Labels of two grades, where there are five, differ from those of five as much as the check says."""
+        log = position_based(1_000, graded=True)
+        few, many = labelled(log, "binomial"), labelled(log)
+        (check,) = [check for check in few[0].checks if check.violation is cm.Violation.GRADES]
+        moved = few[1].relevance - many[1].relevance
+        assert check.moved == pytest.approx(np.sqrt(np.mean(moved**2)), rel=0.15)
+        assert check.far == pytest.approx(np.mean(np.abs(moved) > 0.1), abs=0.05)
 
     def test_both_rates_must_rise_beyond_their_errors(self) -> None:
-        groups = [place_of(1, (0.10, 0.40), (0.05, 0.05)), place_of(2, (0.14, 0.50), (0.05, 0.05))]
-        check = check_rising(groups, [])
+        groups = (place_of(1, (0.10, 0.40), (0.05, 0.05)), place_of(2, (0.14, 0.50), (0.05, 0.05)))
+        check = check_rising(groups, ())
         assert check is not None
         assert check.statistic == pytest.approx(min(np.log(14 / 86 * 9), np.log(1.5)) / np.hypot(0.05, 0.05))
-        assert check.found
+        assert check.seen
+        assert not check.found  # every place has rates of its own: labels do not change
         assert check.evidence == (
             "From position 1 to position 2 the lowest click rate goes from 0.1 to 0.14 and the highest from 0.4 to "
             "0.5; both change by at least +5.4 standard errors"
@@ -244,49 +213,12 @@ class TestChecks:
         "below", [place_of(2, (0.14, 0.38), (0.05, 0.05)), place_of(2, (0.14, 0.50), (0.5, 0.5))], ids=["one", "unsure"]
     )
     def test_one_rate_or_an_unsure_one_is_not_enough(self, below: cm.Group) -> None:
-        check = check_rising([place_of(1, (0.10, 0.40), (0.05, 0.05)), below], [])
+        check = check_rising((place_of(1, (0.10, 0.40), (0.05, 0.05)), below), ())
         assert check is not None
-        assert not check.found
+        assert not check.seen
 
     def test_rates_without_standard_errors_are_not_compared(self) -> None:
-        assert check_rising([place_of(1, (0.1, 0.4), None), place_of(2, (0.2, 0.5), None)], []) is None
-
-    @pytest.mark.parametrize(
-        ("bics", "grades", "found", "evidence"),
-        [
-            ({2: 1000.0, 3: 900.0}, 2, True, "BIC is 100 better with 3 grades than with 2"),
-            ({2: 1000.0, 3: 996.0}, 2, False, "BIC is 4 better with 3 grades than with 2"),
-            ({6: 900.0, 7: 880.0}, 7, True, "At 7 grades, the most that clickmix tries, BIC was still improving by 20"),
-        ],
-    )
-    def test_more_grades(self, bics: dict[int, float], grades: int, found: bool, evidence: str) -> None:
-        check = check_grades(bics, grades)
-        assert check is not None
-        assert (check.found, check.evidence) == (found, evidence)
-
-    def test_documents_are_split_by_what_stands_above_them(self) -> None:
-        log = position_based(12, queries=40, positions=4)
-        fitted, labels = labelled(log)
-        cells = log.counts.engine.rows(log.counts.query())
-        relevance = dict(zip(zip(labels.query_id, labels.doc_id, strict=True), labels.relevance, strict=True))
-        made = log.counts.engine.rows(split_query(fitted.groups, log.counts))
-        assert set(made) == split_below(cells, relevance)
-        assert sum(row[1] for row in made) > 0
-
-    @pytest.mark.parametrize("ids", [int, str], ids=["numbers", "texts"])
-    def test_a_long_log_is_looked_at_in_a_sample_of_whole_queries(self, ids: type) -> None:
-        queries, positions, cells = 1_000, 4, 1_000
-        query, position = np.divmod(np.arange(queries * positions), positions)
-        clicks = np.random.default_rng(13).binomial(50, np.where(query % 7 == 0, 0.5, 0.1))
-        names = [ids(q) for q in query.tolist()]
-        counts = cm.Counts.from_arrays(names, names, 1 + position, np.full(len(query), 50), clicks)
-        groups = cm.MixtureCorrection().fit(counts).groups
-        seen = sample_queries(counts, cells / sum(group.documents for group in groups))
-        rows = np.array(counts.engine.rows(split_query(groups, seen)))
-        sampled = [int(rows[rows[:, 0] == k, 4].sum()) for k in range(1, positions + 1)]
-        share = cells / (queries * positions)
-        assert len(set(sampled)) == 1
-        assert abs(sampled[0] - queries * share) < BOUND * np.sqrt(queries * share * (1 - share))
+        assert check_rising((place_of(1, (0.1, 0.4), None), place_of(2, (0.2, 0.5), None)), ()) is None
 
     @pytest.mark.parametrize("mixture_name", ["gaussian", "nonparametric"])
     def test_nothing_is_looked_for_in_other_mixtures(self, mixture_name: str) -> None:
@@ -300,30 +232,15 @@ class TestChecks:
         assert cm.judge(fitted).sentences[-1] == ("The assumptions were not checked when this model was fitted.")
         assert cm.judge(fitted, counts) == cm.judge(checked(fitted, counts)) != cm.judge(fitted)
 
-    def test_labels_alone_ask_for_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        counts = position_based(1, queries=200).counts
-        expected = cm.MixtureCorrection().fit(counts).label(counts)
-        monkeypatch.setattr("clickmix.judging.checks.check_log", None)  # not to be called
-        np.testing.assert_array_equal(cm.debias(counts).relevance, expected.relevance)
-
-
-NAMED = {
-    "rates that rise": {cm.Violation.RISING},
-    "five grades read as two": {cm.Violation.GRADES},
-    "dcm": {cm.Violation.CASCADE},
-    "ubm": {cm.Violation.CASCADE},
-    "robots": {cm.Violation.BEYOND, cm.Violation.CASCADE, cm.Violation.GRADES},  # each in some logs only
-    "overdispersion": {cm.Violation.BEYOND},
-    "mixed examination": {cm.Violation.BETWEEN},
-}
-
 
 def fit_of(group: cm.Group, *, error: float, checks: tuple[cm.Check, ...] = ()) -> cm.MixtureFit:
     return cm.MixtureFit("auto", "position", (), (group,), jointly=False, moving=0.0, joint_error=error, checks=checks)
 
 
-QUIET = cm.Check(cm.Violation.RISING, 1.0, 3.0, "quiet")
-LOUD = cm.Check(cm.Violation.GRADES, 20.0, 6.0, "BIC is 20 better with 3 grades than with 2")
+QUIET = cm.Check(cm.Violation.RISING, 1.0, 3.0, "quiet", 0.0, 0.0)
+SLIGHT = cm.Check(cm.Violation.CASCADE, 90.0, 60.0, "Seen", 0.019, 0.001)
+LOUD = cm.Check(cm.Violation.GRADES, 20.0, 6.0, "Held-out clicks prefer 3 grades", 0.034, 0.12)
+LOUDEST = dataclasses.replace(LOUD, moved=0.11)
 
 
 class TestVerdict:
@@ -348,21 +265,32 @@ class TestVerdict:
             "Expected label error (RMSE): 0.135. 1.4 times as many impressions of each document would reduce it to 0.1."
         )
 
-    def test_a_violation_outweighs_everything(self) -> None:
+    def test_a_violation_that_moves_labels_is_a_caveat_and_says_what_to_do(self) -> None:
         verdict = cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(QUIET, LOUD)))
-        assert (str(verdict), verdict.found) == ("violates the assumptions", (LOUD,))
+        assert (str(verdict), verdict.found) == ("usable", (LOUD,))
         assert verdict.sentences == (
-            "Violated: more grades than were fitted. BIC is 20 better with 3 grades than with 2.",
+            "Caveat: more grades than were fitted. Held-out clicks prefer 3 grades. Modelled, it would change "
+            "labels by 0.034 (RMSE), 12% of them by more than 0.1. Fit again with --mixture auto.",
             "Expected label error (RMSE): 0.050 if the assumptions held, within the target of 0.1.",
             "Looked for and not found: rates rise down the page.",
         )
+
+    def test_a_violation_that_hardly_moves_labels_is_a_note(self) -> None:
+        verdict = cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(SLIGHT,)))
+        assert (str(verdict), verdict.found) == ("trustworthy", ())
+        assert verdict.sentences[-1] == (
+            "Note: clicks depend on the documents above, but labels would change by only 0.019. Seen."
+        )
+
+    def test_a_violation_that_moves_labels_by_more_than_the_target_makes_them_useless(self) -> None:
+        assert str(cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(LOUDEST,)))) == "do not use"
 
     def test_clicks_that_say_nothing(self) -> None:
         group = dataclasses.replace(
             place_of(1, (0.05, 0.3), None), mixture=cm.Mixture("binomial", cm.Verdict.ONE_RATE, (1.0,), (0.2,))
         )
         verdict = cm.judge(fit_of(group, error=0.3, checks=(QUIET,)))
-        assert (str(verdict), verdict.times) == ("needs far more data", math.inf)
+        assert (str(verdict), verdict.times) == ("do not use", math.inf)
         assert verdict.sentences[0] == (
             "Clicks say nothing about relevance at any place, so every label is just its prior."
         )
@@ -389,8 +317,11 @@ class TestVerdict:
 
     def test_no_number_of_impressions_tells_rates_that_are_nearly_the_same(self) -> None:
         verdict = cm.judge(fit_of(place_of(1, (0.1, 0.1001), None), error=0.29, checks=(QUIET,)))
-        assert (str(verdict), verdict.times) == ("needs far more data", math.inf)
-        assert verdict.sentences[0].endswith("0.1. No realistic number of impressions would reduce it to 0.1.")
+        assert (str(verdict), verdict.times) == ("do not use", math.inf)
+        assert verdict.sentences[0].endswith(
+            "0.1. No realistic number of impressions would reduce it to 0.1: clicks remove 7% of the uncertainty about "
+            "relevance."
+        )
 
     def test_the_error_that_more_data_would_bring_is_the_one_asked_for(self) -> None:
         """Half of the uncertainty, where that is less than the target."""
@@ -405,7 +336,7 @@ class TestVerdict:
         documents = ids // 2 if move else ids
         counts = cm.Counts.from_arrays(ids // 10, documents, 1 + ids % 10, np.full(400, 50), np.zeros(400, dtype=int))
         fitted = cm.MixtureCorrection().fit(counts)
-        assert (fitted.jointly, str(cm.judge(fitted))) == (move, "needs far more data")
+        assert str(cm.judge(fitted)) == "do not use"
         assert fitted.error < 1e-6
         assert not [line for line in fit_sentences(fitted) if "were chosen" in line]
 
@@ -455,15 +386,3 @@ class TestRemark1:
         counts, relevant, _ = toy(0.1)
         labels = cm.MixtureCorrection("binomial").fit(counts).label(counts)
         assert rmse(labels.relevance, relevant[labels.query_id]) > 0.3
-
-    @pytest.mark.parametrize("mixture_name", ["auto", "binomial"])
-    @pytest.mark.parametrize("other", [0.4, 0.1])
-    def test_both_are_seen(self, mixture_name: str, other: float) -> None:
-        counts = toy(other)[0]
-        verdict = cm.judge(cm.MixtureCorrection(mixture_name).fit(counts), counts)
-        assert {cm.Violation.BETWEEN, cm.Violation.BEYOND} <= {check.violation for check in verdict.found}
-
-    @pytest.mark.parametrize("mixture_name", ["auto", "binomial"])
-    def test_one_examination_is_quiet(self, mixture_name: str) -> None:
-        counts = toy(0.8)[0]
-        assert str(cm.judge(cm.MixtureCorrection(mixture_name).fit(counts), counts)) == "trustworthy"

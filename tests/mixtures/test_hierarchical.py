@@ -7,6 +7,7 @@ import importlib
 import json
 import re
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import duckdb
@@ -267,7 +268,7 @@ def test_the_fit_finds_the_truth_of_a_clean_log() -> None:
 @pytest.mark.parametrize("device", [False, True])
 def test_debias_labels_a_log_whose_documents_move(device: bool) -> None:
     counts = moving_counts(device=device)
-    found = cm.debias(counts, mixture="hierarchical")
+    found = cm.debias(counts, mixture="auto")
     assert list(found.columns) == ["query_id", "doc_id", "relevance", "impressions", "clicks", "low", "high"]
     assert len(found) == 60 * 8
     assert (found.impressions.sum(), found.clicks.sum()) == counts.totals()
@@ -292,7 +293,7 @@ def moving_posterior() -> np.ndarray[Any, Any]:
 def test_debias_labels_a_degenerate_log(name: str) -> None:
     log = DEGENERATE[name]
     counts = Counts.from_arrays(log["query"][log["document"]], log["document"], log["position"], log["n"], log["c"])
-    found = cm.debias(counts, mixture="hierarchical")
+    found = cm.debias(counts, mixture="auto")
     assert len(found) == len(log["query"])
     assert ((found.relevance >= 0) & (found.relevance <= 1)).all()
 
@@ -301,10 +302,10 @@ def test_labels_are_near_the_limit_where_attention_differs_and_better_than_those
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    world = importlib.import_module("worlds").make("attention-0.6", seed=2, impressions=100_000)
+    world = importlib.import_module("worlds").make("attention-0.6", seed=2, impressions=300_000)
     counts = world.counts()
-    mixture, found = (cm.debias(counts, mixture=name).relevance for name in ("auto", "hierarchical"))
-    # Squared errors beyond those of the limit, per query: mixture less hierarchical, more than five standard errors.
+    mixture, found = (cm.debias(counts, mixture=name).relevance for name in ("binomial", "auto"))
+    # Squared errors beyond those of the limit, per query: binomial less auto, more than five standard errors.
     better = np.bincount(world.query, (mixture - world.truth) ** 2 - (found - world.truth) ** 2)
     assert better.mean() > 5 * better.std() / np.sqrt(len(better))
     beyond = np.bincount(world.query, (found - world.truth) ** 2 - (world.limit - world.truth) ** 2)
@@ -313,12 +314,12 @@ def test_labels_are_near_the_limit_where_attention_differs_and_better_than_those
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        cm.debias(moving_counts(), mixture="hierarchical").write(tmp_path / f"{name}.parquet")
+        cm.debias(moving_counts(), mixture="auto").write(tmp_path / f"{name}.parquet")
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
 def test_a_place_that_the_fit_has_not_seen_is_read_as_the_nearest() -> None:
-    fit = cm.MixtureCorrection("hierarchical").fit(moving_counts(device=True))
+    fit = cm.MixtureCorrection().fit(moving_counts(device=True))
     seen = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 6], [20, 20], [9, 1], device=["desk", "desk"])
     deep = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 9], [20, 20], [9, 1], device=["desk", "desk"])
     assert fit.label(deep).relevance.tolist() == fit.label(seen).relevance.tolist()
@@ -329,34 +330,21 @@ def test_labels_go_to_documents_whose_ids_no_float_can_tell_apart() -> None:
         "SELECT CAST(1e30 AS HUGEINT) AS query_id, CAST(1e30 AS HUGEINT) + d AS doc_id, 1 + d % 4 AS position, "
         "40 AS impressions, CASE WHEN d < 60 THEN 30 ELSE 1 END AS clicks FROM range(200) AS documents(d)"
     )
-    found = cm.debias(table, mixture="hierarchical").select("doc_id, relevance").fetchall()
+    found = cm.debias(table, mixture="auto").select("doc_id, relevance").fetchall()
     assert [int(document) - int(found[0][0]) for document, _ in found] == list(range(200))
     relevance = np.array([relevance for _, relevance in found])
     assert relevance[:60].min() > relevance[60:].max()
 
 
-REFUSED: dict[str, dict[str, Any]] = {"flat": {"prior": "flat"}, "dcm": {"examination": "dcm"}}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_it_does_not_know_is_refused(case: str) -> None:
-    message = (
-        "mixture 'hierarchical': it has a prior by position and knows pbm only. Leave out prior and examination, or "
-        "choose another mixture."
-    )
-    with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
-        cm.MixtureCorrection("hierarchical", **REFUSED[case]).fit(moving_counts())
-
-
 def test_a_log_that_says_nothing_is_fitted_group_by_group() -> None:
     counts = Counts.from_arrays(np.arange(40), np.arange(40), [1] * 40, [5] * 40, [0] * 40)
-    fit = cm.MixtureCorrection("hierarchical").fit(counts)
+    fit = cm.MixtureCorrection().fit(counts)
     assert fit.model is None
     assert {group.mixture.verdict for group in fit.groups} == {cm.Verdict.NO_CLICKS}
 
 
 def test_a_model_in_which_queries_differ_is_no_sql_statement() -> None:
-    fit = cm.MixtureCorrection("hierarchical").fit(moving_counts())
+    fit = cm.MixtureCorrection().fit(moving_counts())
     assert fit.model is not None
     alike = dataclasses.replace(
         fit, model=dataclasses.replace(fit.model, attention=None, shares=False, appeal=True, numbers=(3.0, 0.3))
@@ -370,7 +358,7 @@ def test_a_model_in_which_queries_differ_is_no_sql_statement() -> None:
 
 
 def test_counts_of_another_context_are_refused() -> None:
-    fit = cm.MixtureCorrection("hierarchical").fit(moving_counts())
+    fit = cm.MixtureCorrection().fit(moving_counts())
     message = (
         "the model's context is no context columns, the counts have device. "
         "Count the log with the model's context columns."
@@ -379,26 +367,46 @@ def test_counts_of_another_context_are_refused() -> None:
         fit.label(moving_counts(device=True))
 
 
-def test_more_impressions_than_can_be_dealt_out_are_refused() -> None:
-    counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [10**9, 5], [3, 1])
-    message = (
-        "1,000,000,000 impressions of one document at one place found, expected fewer than 1,000,000,000. "
-        "Use --mixture auto for this log."
-    )
-    with pytest.raises(cm.InputError, match=f"^{re.escape(message)}$"):
-        cm.debias(counts, mixture="hierarchical")
+def test_a_cell_of_very_many_impressions_is_fitted() -> None:
+    """More than numpy deals out."""
+    n, c = [10**9, 10**9 + 7, 10**9, 2 * 10**9] * 10, [3 * 10**8, 10**8, 3 * 10**8, 2 * 10**8] * 10
+    counts = Counts.from_arrays(np.arange(40) // 4, np.arange(40), [1] * 40, n, c)
+    assert cm.debias(counts).relevance[:4] == pytest.approx([1, 0, 1, 0], abs=1e-6)
 
 
-def test_the_table_of_the_docs_is_the_result_of_the_benchmark() -> None:
+def test_the_tables_of_the_docs_are_the_result_of_the_benchmark() -> None:
     result = json.loads((ROOT / "benchmarks" / "results" / "worlds.json").read_text())
-    page = (ROOT / "docs" / "hierarchical.md").read_text(encoding="utf-8").splitlines()
-    worlds = {name: seeds["2"] for name, seeds in result["figures"].items() if name != "impressions"}
-    columns = ("limit", "auto", "binomial", "hierarchical")
-    expected = {
-        f"| {' | '.join([name, *(f'{world[column]:.3f}' for column in columns)])} |" for name, world in worlds.items()
-    }
-    assert {line for line in page if re.match(r"\| [a-z]\S* \| 0\.", line)} == expected
-    assert f"    {result['command']}" in page
+    page = (ROOT / "docs" / "worlds.md").read_text(encoding="utf-8")
+    assert f"    {result['command']}\n" in page
+    for size, words in (("1200000", "1.2 million"), ("200000", "200,000")):
+        expected = set()
+        for name, logs in result["figures"][size].items():
+            columns = {column: [log[column] for log in logs.values()] for column in ("limit", "auto", "binomial")}
+            limit, auto, binomial = map(median, columns.values())
+            numbers = (limit, auto, max(columns["auto"]), binomial)
+            expected.add(f"| {' | '.join([name, *(f'{number:.3f}' for number in numbers)])} |")
+        section = page.split(f"## {words} impressions")[1].split("\n## ")[0].splitlines()
+        assert {line for line in section if re.match(r"\| [a-z]\S* \| 0\.", line)} == expected
+
+
+def most_over_limit(name: str) -> float:
+    """What labels of a world may cost: the more differs, the more."""
+    if name.startswith(("robots", "dcm", "ubm")):
+        return np.inf  # not part of the model
+    if "0.6" in name or ("attention" in name and name.startswith(("shares", "moving"))):
+        return 1.05
+    if name.startswith(("attention", "odds", "shares", "appeal")):
+        return 1.03
+    return 1.02 if name.startswith(("moving", "contexts")) else 1.01
+
+
+def test_labels_in_the_worlds_of_the_benchmark_were_near_the_limit() -> None:
+    figures = json.loads((ROOT / "benchmarks" / "results" / "worlds.json").read_text())["figures"]
+    for size, worlds in figures.items():
+        for name, logs in worlds.items():
+            auto, binomial = (median(log[column] for log in logs.values()) for column in ("auto", "binomial"))
+            assert auto <= (most_over_limit(name) if size == "1200000" else 1.10), name
+            assert auto <= 1.01 * binomial or name == "robots-few-queries", name
 
 
 def test_a_label_is_never_a_hair_above_1(monkeypatch: pytest.MonkeyPatch) -> None:

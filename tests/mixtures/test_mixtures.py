@@ -14,7 +14,6 @@ from scipy.stats import binom, norm
 from clickmix.groups.observations import Observations
 from clickmix.mixtures import em
 from clickmix.mixtures.families import Binomial, Family, Gaussian, family_of
-from clickmix.mixtures.joint import fit_jointly, losses_of_tying
 from clickmix.mixtures.mixture import Verdict
 from clickmix.mixtures.problem import Problem, fit_mixture
 from clickmix.mixtures.single import fit_group
@@ -112,14 +111,6 @@ class TestClimb:
     @pytest.mark.parametrize("family", FAMILIES, ids=str)
     def test_likelihood_never_falls(self, family: Family, seed: int) -> None:
         trace = np.array(fit_mixture(observed(*two_rates(seed)), family).climbed)
-        assert (np.diff(trace) >= -1e-12 * abs(trace[-1])).all()
-
-    @pytest.mark.parametrize("seed", range(10))
-    @pytest.mark.parametrize("positions", [[1, 2, 3, 4], None])
-    @pytest.mark.parametrize("family", FAMILIES, ids=str)
-    def test_joint_likelihood_never_falls(self, family: Family, positions: Any, seed: int) -> None:
-        fit = fit_jointly(moving(seed), family.name, grades=family.grades, positions=positions)
-        trace = np.array(fit.log_likelihoods)
         assert (np.diff(trace) >= -1e-12 * abs(trace[-1])).all()
 
     @pytest.mark.parametrize("seed", range(10))
@@ -248,19 +239,6 @@ class TestInvariances:
         evidence = fit_group(observed(*two_rates(4)), "binomial").evidence(grades=2)
         assert evidence.log_ratios(14, 6) == pytest.approx(2 * evidence.log_ratios(7, 3))
 
-    def test_a_joint_fit_of_documents_that_stay_is_the_fit_of_each_group(self) -> None:
-        parts = [two_rates(8), two_rates(9, rates=(0.02, 0.2))]
-        n, c = (np.concatenate(column).astype(float) for column in zip(*parts, strict=True))
-        group = np.repeat([0, 1], [len(part[0]) for part in parts])
-        # Two groups, two coefficients: the prior that follows position can be that of each group.
-        seen = Observations(np.arange(len(n)), group, n, c, np.ones(len(n)), 2)
-        together = fit_jointly(seen, "binomial", positions=[1, 2]).mixtures
-        for mixture, part in zip(together, parts, strict=True):
-            alone = fit_group(observed(*part), "binomial")
-            assert mixture.rates == pytest.approx(alone.rates, rel=1e-5)
-            assert mixture.weights == pytest.approx(alone.weights, rel=1e-5)
-            assert mixture.standard_errors == pytest.approx(alone.standard_errors, rel=1e-3)
-
     @settings(max_examples=60, deadline=None)
     @given(
         st.sampled_from(FAMILIES),
@@ -339,50 +317,12 @@ class TestDegenerateGroups:
         one = binom.logpmf(c, n, c.sum() / n.sum()).sum()
         assert mixture.bic_one_rate == pytest.approx(-2 * one + np.log(len(n)))
 
-    @pytest.mark.parametrize("seed", range(20))
-    def test_documents_that_move_but_do_not_differ_have_one_rate(self, seed: int) -> None:
-        seen = moving(seed)
-        rng = np.random.default_rng(seed)
-        clicks = rng.binomial(seen.impressions.astype(int), 0.3 / (1 + seen.group)).astype(float)
-        alike = Observations(seen.document, seen.group, seen.impressions, clicks, seen.multiplicity, 4)
-        mixtures = fit_jointly(alike, "binomial", positions=[1, 2, 3, 4]).mixtures
-        assert {m.verdict for m in mixtures} == {Verdict.ONE_RATE}
-
-    @pytest.mark.parametrize("seed", range(10))
-    def test_one_group_of_a_joint_fit_may_have_one_rate(self, seed: int) -> None:
-        seen = moving(seed, documents=1500)
-        rng = np.random.default_rng(seed)
-        same = rng.binomial(seen.impressions.astype(int), 0.2).astype(float)
-        clicks = np.where(seen.group == 1, same, seen.clicks)
-        mixed = Observations(seen.document, seen.group, seen.impressions, clicks, seen.multiplicity, 4)
-        mixtures = fit_jointly(mixed, "binomial", positions=[1, 2, 3, 4]).mixtures
-        assert [m.verdict is Verdict.ONE_RATE for m in mixtures] == [False, True, False, False]
-
     @pytest.mark.parametrize("seed", range(10))
     @pytest.mark.parametrize("family", ["binomial", "gaussian"])
     def test_impressions_that_vary_are_not_taken_for_two_rates(self, family: str, seed: int) -> None:
         rng = np.random.default_rng(seed)
         n = 1 + rng.geometric(1 / 20, 1000)
         assert fit_group(observed(n, rng.binomial(n, 0.1)), family).verdict is Verdict.ONE_RATE
-
-    @pytest.mark.parametrize("times", [1, 100])
-    def test_tying_a_group_loses_what_the_likelihood_loses(self, times: int) -> None:
-        few = moving(3)
-        n, c = few.impressions * times, few.clicks * times
-        seen = Observations(few.document, few.group, n, c, few.multiplicity, 4)
-        kind = family_of("binomial")
-        fit = fit_mixture(seen, kind)
-        pooled = kind.maximise(np.ones((2, len(seen.clicks))), seen)
-        tied = np.where(np.arange(4) == 2, pooled, fit.parameters)
-        expected = 2 * (fit.log_likelihood - Problem(seen, kind).expect(fit.prior, tied)[0])
-        assert losses_of_tying(seen, kind, fit)[2] == pytest.approx(expected, rel=1e-9)
-
-    def test_a_group_without_clicks_in_a_joint_fit_is_named(self) -> None:
-        seen = moving(0)
-        clicks = np.where(seen.group == 2, 0.0, seen.clicks)
-        silent = Observations(seen.document, seen.group, seen.impressions, clicks, seen.multiplicity, 4)
-        mixtures = fit_jointly(silent, "binomial", positions=[1, 2, 3, 4]).mixtures
-        assert [m.verdict is Verdict.NO_CLICKS for m in mixtures] == [False, False, True, False]
 
 
 def test_evidence_of_a_gaussian_is_the_log_ratio_of_densities_on_its_rising_side() -> None:
@@ -413,11 +353,3 @@ class TestNotConverged:
     def test_of_a_group(self, family: str) -> None:
         documents = np.round(10_000 * (0.6 * binom.pmf(self.C, 30, 0.2) + 0.4 * binom.pmf(self.C, 30, 0.4)))
         assert fit_group(Observations.histogram(self.N, self.C, documents), family).verdict is Verdict.NOT_CONVERGED
-
-    def test_of_documents_that_move(self) -> None:
-        rng = np.random.default_rng(0)
-        rates = np.array([[0.2, 0.15], [0.4, 0.3]])[(rng.random(3_000) < 0.4).astype(int)]
-        clicks = rng.binomial(10, rates)
-        document, group = np.repeat(np.arange(3_000), 2), np.tile([0, 1], 3_000)
-        seen = Observations(document, group, np.full(6_000, 10.0), clicks.ravel().astype(float), np.ones(3_000), 2)
-        assert {mixture.verdict for mixture in fit_jointly(seen, "binomial").mixtures} == {Verdict.NOT_CONVERGED}

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from clickmix.corrections.mixture import MixtureCorrection
-from clickmix.corrections.mixture_based.groups import MOVING_FROM
 from simulation import Simulated, rmse, simulated, spread
 
 SEEDS = range(5)
@@ -56,23 +55,14 @@ def test_gaussian_labels_are_not_worse_than_scikit_learns(eta: float, clicks: in
 def test_a_flat_prior_is_the_share_of_relevant_documents() -> None:
     log = simulated(eta=1, clicks=2_000_000, seed=0)
     fit = MixtureCorrection(prior="flat").fit(log.counts())
-    assert len({group.prior for group in fit.groups}) == 1
+    assert np.ptp([group.prior_relevance for group in fit.groups]) == pytest.approx(0, abs=1e-12)
     assert fit.groups[0].prior_relevance == pytest.approx(log.relevance.mean(), rel=0.05)
 
 
-def test_documents_that_move_are_fitted_jointly_and_come_near_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_that_move_come_near_the_limit() -> None:
     counts, relevant, limit = spread(0)
     fit = MixtureCorrection().fit(counts)
-    assert fit.jointly
-    assert fit.moving > MOVING_FROM
     ratio = rmse(fit.label(counts).relevance, relevant) / rmse(limit, relevant)
-    monkeypatch.setattr("clickmix.corrections.mixture_based.groups.MOVING_FROM", 2.0)
-    separate = MixtureCorrection().fit(counts)
-    assert not separate.jointly
-    worse = rmse(separate.label(counts).relevance, relevant) / rmse(limit, relevant)
+    each_alone = MixtureCorrection("binomial", sharing=False).fit(counts)
     assert ratio < 1.08
-    assert ratio < worse
-
-
-def test_documents_that_stay_are_fitted_by_position() -> None:
-    assert not MixtureCorrection().fit(simulated(eta=1, clicks=50_000, seed=0, queries=500).counts()).jointly
+    assert ratio < rmse(each_alone.label(counts).relevance, relevant) / rmse(limit, relevant)

@@ -1,9 +1,15 @@
-"""Check: an assumption of the mixture, tested on a log.   judging makes them"""
+"""Check: an assumption of the mixture, tested on a log, and what it does to labels.   judging makes them"""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from clickmix.storage.records import Range
+
+NOTE_BELOW = 0.02  # root mean square of how far labels would change: what moves them less is only a note
 
 
 class Violation(enum.StrEnum):
@@ -13,18 +19,30 @@ class Violation(enum.StrEnum):
     'rates rise down the page'
     """
 
-    RISING = "rates rise down the page"
-    GRADES = "more grades than were fitted"
     CASCADE = "clicks depend on the documents above"
-    BEYOND = "documents clicked more, or less, than any grade"
+    OUTLIERS = "a few queries are clicked far more than others"
+    GRADES = "more grades than were fitted"
+    RISING = "rates rise down the page"
+    BEYOND = "documents clicked more, or less, than any grade"  # only models of release 0.1 know the last two
     BETWEEN = "documents clicked at rates between the grades'"
+
+
+ADVICE: Mapping[Violation, str] = {
+    Violation.CASCADE: "Fit again with --examination dcm or --examination ubm and compare held-out clicks",
+    Violation.OUTLIERS: "Leave robots and crawlers out of the log, or drop these queries",
+    Violation.GRADES: "Fit again with --mixture auto",
+    Violation.RISING: "Nothing to do: rates may be anything at each position",
+}
 
 
 @dataclass(frozen=True)
 class Check:
-    """The test for one violation: its statistic, the limit for clean logs, and the evidence in words.
+    """The test for one violation: its statistic, the limit for clean logs, the evidence in words, and its size.
 
-    >>> Check(Violation.RISING, statistic=1.2, limit=3.0, evidence="The highest rate falls").found
+    `moved` is how far labels would change if the violation were modelled (root mean square), `far` the share of
+    documents whose label would change by more than 0.1. Models of release 0.1 do not say.
+
+    >>> Check(Violation.CASCADE, statistic=31.0, limit=9.2, evidence="Clicks fall", moved=0.01, far=0.0).found
     False
     """
 
@@ -32,8 +50,20 @@ class Check:
     statistic: float
     limit: float
     evidence: str
+    moved: Annotated[float, Range(0, 1)] | None = None
+    far: Annotated[float, Range(0, 1)] | None = None
+
+    @property
+    def seen(self) -> bool:
+        """Whether the log shows more of it than clean logs do."""
+        return self.statistic > self.limit
 
     @property
     def found(self) -> bool:
-        """Whether the log violates the assumption."""
-        return self.statistic > self.limit
+        """Whether it is seen and matters for labels."""
+        return self.seen and (self.moved is None or self.moved >= NOTE_BELOW)
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return ADVICE.get(self.violation, "Look at the queries concerned")

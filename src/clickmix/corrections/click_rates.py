@@ -62,8 +62,16 @@ class PlacedCells:
 class PredictsClicks(Protocol):
     """A fit that can say how often a cell will be clicked."""
 
-    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
-        """The probability of a click in each of the asked cells, given what was seen of its document."""
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats | None:
+        """The probability of a click in each of the asked cells, given what was seen of its document.
+
+        None if this fit predicts no clicks after all.
+        """
+
+
+def predicted_rates(fit: object, seen: PlacedCells, asked: PlacedCells) -> Floats | None:
+    """The click rates that a fit expects of cells whose clicks are hidden from it; None if it predicts none."""
+    return fit.click_rates(seen, asked.hidden()) if isinstance(fit, PredictsClicks) else None
 
 
 def position_rates(seen: PlacedCells) -> Floats:

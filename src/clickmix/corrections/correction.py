@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
+from clickmix.log.layout import Lists
 from clickmix.registry import Family
 from clickmix.types import Progress
 
@@ -33,8 +34,9 @@ class Fitted(Protocol):
 class Correction(Protocol):
     """The settings of a correction.
 
-    Three attributes are optional: `needs_lists` says that it needs result lists counted separately, `saves_model` that
-    its fit can be saved to a file, `gives_verdict` that its fit can be judged.
+    Three attributes are optional: `needs_lists` says that it needs result lists counted separately ("clicks": also by
+    what was clicked in them), `saves_model` that its fit can be saved to a file, `gives_verdict` that its fit can be
+    judged.
     """
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> Fitted:
@@ -72,9 +74,10 @@ CORRECTIONS: Family[Correction] = Family(
 )
 
 
-def needs_lists(correction: object) -> bool:
-    """Whether a correction must know what was above a document."""
-    return bool(getattr(correction, "needs_lists", False))
+def needs_lists(correction: object) -> Lists:
+    """Whether a correction must know what was above a document, and which clicks belong together."""
+    needed: Lists = getattr(correction, "needs_lists", False)
+    return needed
 
 
 def saves_model(correction: object) -> bool:

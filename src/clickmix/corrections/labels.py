@@ -111,25 +111,32 @@ class Labels(Drawn):
         return self.columns[name]
 
     def head(self, most: int = 5) -> Labels:
-        """The first labels, in order.
+        """The first labels, in order, computed.
 
         >>> from clickmix import Counts, debias
         >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 2])
-        >>> debias(counts, correction="none").head(1).doc_id.tolist()
-        ['a']
+        >>> debias(counts, correction="none").head(1)
+        query  document  label  impressions  clicks
+        q      a          0.60          100      60
         """
         first = f"SELECT * FROM ({self.sql}) AS labels {IN_ORDER} LIMIT {int(most)}"
-        return Labels(self.counts, f"SELECT * FROM ({first}) AS first")
+        return self._part(f"SELECT * FROM ({first}) AS first")
 
     def query(self, query_id: object) -> Labels:
-        """The labels of one query; none if it is not in the log.
+        """The labels of one query, computed; none if it is not in the log.
 
         >>> from clickmix import Counts, debias
         >>> counts = Counts.from_arrays(["red shoes", "hats"], ["a", "b"], [1, 1], [100, 100], [60, 2])
         >>> debias(counts, correction="none").query("red shoes").doc_id.tolist()
         ['a']
         """
-        return Labels(self.counts, f"SELECT * FROM ({self.sql}) AS labels WHERE {of_query(query_id)}")
+        return self._part(f"SELECT * FROM ({self.sql}) AS labels WHERE {of_query(query_id)}")
+
+    def _part(self, sql: str) -> Labels:
+        """Labels that someone asked to see."""
+        part = Labels(self.counts, sql)
+        _ = part.columns
+        return part
 
     def plot(self) -> Plot:
         """How labels are distributed, beside the click-through rates they replace: a figure of the report."""

@@ -41,9 +41,10 @@ OPTIONS = (
 class MixtureCorrection:
     """Settings of the mixture-based correction.
 
-    mixture       what to fit to click rates. binomial: two rates per group, the paper's first. graded: `grades` evenly
-                  spaced rates. auto: binomial or graded, with the number of grades chosen by BIC for the whole log.
-                  gaussian: the paper's second. nonparametric: any distribution
+    mixture       what to fit to click rates. auto: one model of the whole log; held-out clicks choose the number of
+                  grades, and what differs between queries and documents. binomial: the same with two grades and
+                  queries that are alike, the paper's first. graded: the same with `grades` evenly spaced rates.
+                  gaussian: the paper's second, place by place. nonparametric: any distribution, place by place
     prior         position: better positions hold more relevant documents. flat: the same prior everywhere
     sharing       whether neighbouring positions inform each other (auto, binomial, graded)
     examination   what decides whether people look at a document: its position (pbm), or also what is above it
@@ -82,13 +83,13 @@ class MixtureCorrection:
         return self.examination != "pbm"
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
-        """Fit each group, alone or with its neighbours, or all groups jointly if documents move between them."""
+        """Fit one model to the whole log, or every group by itself."""
         from clickmix.corrections.mixture_based.groups import fit_counts
 
         return fit_counts(self, counts, progress=progress)
 
     def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:
-        """Fit a histogram from elsewhere, never jointly; the fit records the share of `moving` documents."""
+        """Fit a histogram from elsewhere, where queries are alike; the fit records the share of `moving` documents."""
         from clickmix.corrections.mixture_based.groups import fit_histogram
 
         return fit_histogram(self, histogram, moving=moving)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import duckdb
 import numpy as np
 
 from clickmix.counts.counts import Counts, count
@@ -16,7 +17,8 @@ from clickmix.groups.sample import read_moving
 from clickmix.log.layout import LAYOUTS, Layout
 from clickmix.log.layouts.rows import flags
 from clickmix.log.open import OpenedLog, open_log
-from clickmix.log.scan import key_values
+from clickmix.log.scan import key_values, line_by_line
+from clickmix.log.sources import unreadable
 
 FIRST_ROWS = 5
 
@@ -65,6 +67,13 @@ def summarise(log: object, *, layout: Layout, columns: Mapping[str, str] | None 
     ((queries, documents),) = engine.rows(
         f"SELECT count(DISTINCT query_id), count(*) FROM (SELECT DISTINCT query_id, doc_id FROM {counts.table})"
     )
+    if counts.refused:  # the fast reader may stop at a bad line
+        slow = (line_by_line(part, engine, f"looked_at_{i}") for i, part in enumerate(counts.parts))
+        opened = replace(opened, parts=tuple(slow))
+    try:
+        sessions, twice, first = _sessions(opened, engine), _twice(opened, engine), _first(opened, engine)
+    except duckdb.Error as error:  # in a column that counting does not read
+        raise unreadable(str(opened), error) from None
     names = {member.make: member.name for member in LAYOUTS}
     formats = tuple(dict.fromkeys(names[type(part.layout)] for part in opened.parts))
     return LogSummary(
@@ -73,10 +82,10 @@ def summarise(log: object, *, layout: Layout, columns: Mapping[str, str] | None 
         queries,
         documents,
         read_moving(counts, histogram),
-        _sessions(opened, engine),
-        _twice(opened, engine),
+        sessions,
+        twice,
         tuple(seen),
-        _first(opened, engine),
+        first,
     )
 
 
@@ -86,7 +95,7 @@ def _sessions(opened: OpenedLog, engine: DuckDB) -> int | None:
     if not parts:
         return None
     found = (
-        engine.rows(f"SELECT count(DISTINCT {name(part.column('session_id'))}) FROM {part.source.table(skip=True)}")
+        engine.rows(f"SELECT count(DISTINCT {name(part.column('session_id'))}) FROM {part.source.table()}")
         for part in parts
     )
     return sum(int(rows[0][0]) for rows in found)
@@ -99,7 +108,7 @@ def _twice(opened: OpenedLog, engine: DuckDB) -> int:
         if part.layout.row_is_impression and part.has("session_id"):
             query, document, position = key_values(part)
             keys = f"{name(part.column('session_id'))}, {query}, {document}"
-            rows = f"SELECT count(*) AS n FROM {part.source.table(skip=True)} WHERE {position} >= 1 GROUP BY {keys}"
+            rows = f"SELECT count(*) AS n FROM {part.source.table()} WHERE {position} >= 1 GROUP BY {keys}"
             again += int(engine.rows(f"SELECT coalesce(sum(n - 1), 0) FROM ({rows}) WHERE n > 1")[0][0])
     return again
 
@@ -112,7 +121,7 @@ def _first(opened: OpenedLog, engine: DuckDB) -> tuple[tuple[Any, ...], ...]:
     clicked, _ = flags(part)
     with engine.in_order():
         rows = engine.rows(
-            f"SELECT {query}, {document}, {position}, CAST({clicked} AS INTEGER) FROM {part.source.table(skip=True)} "
+            f"SELECT {query}, {document}, {position}, CAST({clicked} AS INTEGER) FROM {part.source.table()} "
             f"LIMIT {FIRST_ROWS}"
         )
     return tuple(rows)

@@ -9,38 +9,17 @@ import numpy as np
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliased, aliases, listed
 from clickmix.groups.histogram import Histogram
-from clickmix.groups.observations import Observations
 from clickmix.groups.places import places_of
 from clickmix.log.source import kind_of
 from clickmix.types import Ints
 
+MOVING_FROM = 0.1  # share of documents at several places from which a log's documents move
 LOOK_CELLS = 50_000  # enough to tell whether documents move
 SAMPLE_CELLS = 400_000  # enough to fit a few hundred parameters well; labels are still computed from all cells
 
 HASHED_TO = 2**31 - 1  # a prime
 # A prime times the golden ratio, and times the root of two less one: ids that differ by one end up far apart.
 SPREAD = (1_327_217_885, 889_516_852)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """All cells of the sampled documents, in document order."""
-
-    document: Ints
-    place: Ints
-    impressions: Ints
-    clicks: Ints
-
-    def observations(self, group: Ints) -> Observations:
-        """The cells as observations; `group` has the number of each place's group."""
-        return Observations(
-            self.document,
-            group[self.place],
-            self.impressions.astype(float),
-            self.clicks.astype(float),
-            np.ones(int(self.document.max()) + 1),
-            int(group.max()) + 1,
-        )
 
 
 @dataclass(frozen=True)
@@ -113,22 +92,9 @@ def sample_queries(counts: Counts, share: float) -> Counts:
     return replace(counts, table=str(kept[0]), by_list=kept[1])
 
 
-def read_sample(counts: Counts, histogram: Histogram) -> Sample:
-    """Fetch a sample of documents from the engine, with all cells of each."""
-    keys = listed(aliases(counts.keys))
-    columns = counts.engine.fetch(
-        f"SELECT dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, {keys}, impressions, clicks "
-        f"FROM {cells_query(counts, _sampled(counts, histogram, SAMPLE_CELLS))} ORDER BY document, {keys}"
-    )
-    places, place = places_of(columns, counts.context)
-    index = {key: i for i, key in enumerate(histogram.places)}
-    known = np.array([index[key] for key in places], dtype=np.int64)
-    return Sample(columns["document"], known[place], columns["impressions"], columns["clicks"])
-
-
-def read_queries(counts: Counts, histogram: Histogram, *, cells: int = SAMPLE_CELLS) -> QueryCells:
+def read_queries(counts: Counts, histogram: Histogram, *, cells: int | None = None) -> QueryCells:
     """Fetch queries with about this many cells from the engine, all cells of each; all queries if there are no more."""
-    share = min(1.0, cells / int(histogram.documents.sum()))
+    share = min(1.0, (cells or SAMPLE_CELLS) / int(histogram.documents.sum()))
     where = f"WHERE {_chosen(counts, share, 'query_id')}" if share < 1 else ""
     keys = listed(aliases(counts.keys))
     columns = counts.engine.fetch(

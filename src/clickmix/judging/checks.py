@@ -1,14 +1,16 @@
-"""Checks: does a log meet the assumptions of the mixture fitted to it?   MixtureFit, Counts -> Checks
+"""Checks: does a log meet the assumptions of the model fitted to it, and what would labels be otherwise?
 
-Each check has a statistic that is small if the assumption holds, whatever the parameters, and a limit that clean logs
-stay below. docs/sure.md says how each was chosen; benchmarks/verdicts.py counts alarms.
+    MixtureFit, Counts -> Checks
+Each check fits a sample of queries once more with what may be wrong in the model. How far labels change is the size of
+the violation. Its statistic is small if the assumption holds, and clean logs stay below the limit. docs/sure.md says
+how each was chosen; benchmarks/verdicts.py counts alarms.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 import numpy as np
@@ -16,69 +18,222 @@ from scipy.special import chdtri, logit
 
 from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
-from clickmix.corrections.mixture_based.label_sql import Numbers, labels_query
+from clickmix.corrections.mixture_based.whole_log import joined_places
 from clickmix.counts.counts import Counts
-from clickmix.engines.sql import aliases, listed
-from clickmix.groups.histogram import Histogram, observations_of, read_histogram
-from clickmix.groups.observations import Observations
-from clickmix.groups.places import SMALLEST_GROUP, Place, places_of
-from clickmix.groups.sample import cells_query, sample_queries
-from clickmix.judging.misfit import Misfit, find_misfits
-from clickmix.judging.rate_gaps import RateGap, compare_rates
+from clickmix.groups.histogram import Histogram, read_histogram
+from clickmix.groups.sample import read_queries
 from clickmix.mixtures.group import Group
-from clickmix.mixtures.kinds.kind import GRADES, MIXTURES, STRONG
-from clickmix.types import Ints
+from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
+from clickmix.mixtures.hierarchical.choose import choose, name_of
+from clickmix.mixtures.hierarchical.climb import climb, expected
+from clickmix.mixtures.hierarchical.fit import with_effects, with_places
+from clickmix.mixtures.hierarchical.label import label
+from clickmix.mixtures.hierarchical.outliers import FEWEST_QUERIES, RARELY, distances, farthest, from_middle
+from clickmix.mixtures.hierarchical.problem import Model
+from clickmix.types import Floats, Ints
 
-BEYOND_CHANCE = 3.0  # standard errors by which both rates must rise
-RARELY = 0.002  # share of clean logs in which a check may raise an alarm
+BEYOND_CHANCE = 3.0  # standard errors: by which both rates must rise, and clicks of other queries be predicted better
+LOOK_CELLS = 20_000  # of whole queries, fitted once more
+COMPARED = 1.0  # log-likelihood that a round of such a fit must bring
+TINY = 1e-9
+FAR = 0.1  # change of a label that people notice
+RELEVANT = 0.5  # label from which a document counts as relevant for those below it
+WIDE = {"log s": 0.0, "log t": 0.4}  # logs of deviations of attention and of shares that leave queries free
 Fit = TypeVar("Fit")
-LOOK_CELLS = 100_000  # of whole queries, looked at for such clicks
 
 
 def checked(fitted: Fit, counts: Counts) -> Fit:
-    """The fit with the checks of its log; other corrections, cascades and some kinds of mixtures have none."""
-    if not isinstance(fitted, MixtureFit):
+    """The fit with the checks of its log; other corrections, cascades, and fits group by group have none."""
+    if not isinstance(fitted, MixtureFit) or fitted.model is None or fitted.examination != "pbm":
         return fitted
-    return cast(Fit, checked_histogram(fitted, read_histogram(counts), None if fitted.jointly else counts))
+    look = _Look(fitted, fitted.model.model, counts, read_histogram(counts))
+    checks = (look.cascade(), look.outliers(), look.grades(), check_rising(fitted.groups, fitted.context))
+    return cast(Fit, replace(fitted, checks=tuple(check for check in checks if check is not None)))
 
 
-def checked_histogram(fitted: MixtureFit, histogram: Histogram, counts: Counts | None = None) -> MixtureFit:
-    """The same from a histogram; give `counts` if lists stay the same, so that they show what is above."""
-    if fitted.examination != "pbm" or not MIXTURES.make(fitted.mixture).checkable:
-        return fitted
-    return replace(fitted, checks=check_log(fitted.groups, histogram, counts, bics=fitted.bics))
+@dataclass(frozen=True)
+class _Split:
+    """Places, once more apart by whether a relevant document is above: whose they were, which are `under` one."""
+
+    places: Places
+    source: Ints
+    under: Ints
+    cells: Cells
+    entry: Ints
 
 
-def check_log(
-    groups: Sequence[Group], histogram: Histogram, counts: Counts | None, *, bics: Mapping[int, float]
-) -> tuple[Check, ...]:
-    """Every check that these groups allow; give `counts` if lists stay the same, so that they show what is above."""
-    checks = [
-        check_rising(groups, histogram.context),
-        check_grades(bics, len(groups[0].prior)),
-        None if counts is None else check_cascade(groups, counts),
-        *check_rates(groups, observations_of(histogram, _member_of(groups, histogram.places)), histogram.context),
+class _Look:
+    """A sample of queries, its cells under the model's places, and labels as the model gives them."""
+
+    def __init__(self, fitted: MixtureFit, model: Model, counts: Counts, histogram: Histogram) -> None:
+        self.fitted, self.rows = fitted, read_queries(counts, histogram, cells=LOOK_CELLS)
+        self.places, joined = joined_places(histogram)
+        self.place = joined[self.rows.place]
+        self.position = np.array([place.position for place in histogram.places])[self.rows.place]
+        self.rows_seen = self.rows.impressions, self.rows.clicks
+        self.cells, self.entry = self._cells(self.places, self.place, *self.rows_seen)
+        self.model = model
+        self.labels = label(self.model, self.cells).relevance[self.entry]
+
+    def _cells(
+        self, places: Places, place: Ints, impressions: Floats | Ints, clicks: Floats | Ints
+    ) -> tuple[Cells, Ints]:
+        rows = self.rows
+        return Cells.of_documents(places, rows.query, rows.document, place, impressions, clicks, queries=rows.queries)
+
+    def cascade(self) -> Check | None:
+        """Documents below a relevant one get rates of their own. Half of the queries say what these are.
+
+            statistic = log-likelihood gained by the clicks of the other half / its standard error
+        What queries differ in looks like a cascade, too. So they may differ in all that is known, as much as the log
+        says. If there is something left, they may differ as much as they like, and the smaller finding counts: the
+        first does not know every way in which queries differ, the second takes chance for difference where clicks are
+        few.
+        """
+        below = self._below().astype(np.int64)
+        (place, is_below), pair = np.unique(np.stack([self.place, below]), axis=1, return_inverse=True)
+        if np.bincount(place).max() < 2 or self.rows.queries < FEWEST_QUERIES:
+            return None
+        position, context = self.places.position[place], 2 * self.places.context[place] + is_below
+        places, joined = join_places(position, context, np.bincount(pair.ravel()))
+        source, under = np.zeros(len(places), dtype=np.int64), np.zeros(len(places), dtype=bool)
+        source[joined], under[joined] = place, is_below == 1
+        split = _Split(places, source, under, *self._cells(places, joined[pair.ravel()], *self.rows_seen))
+        effects = self.model.effects
+        model = with_effects(self.model, replace(effects, attention=effects.attention or "odds", shares=True))
+        check = self._below_apart(model, split, hold=False)
+        if not check.found:
+            return check
+        pairs = zip(model.effects.numbers, model.numbers, strict=True)
+        free = replace(model, numbers=np.array([max(number, WIDE.get(name, number)) for name, number in pairs]))
+        return min(check, self._below_apart(free, split, hold=True), key=lambda each: (each.found, each.statistic))
+
+    def _below_apart(self, start: Model, split: _Split, *, hold: bool) -> Check:
+        """The check with queries that differ as the start says, or as the log says.
+
+        How far labels change is the covariance of what both halves say: chance changes them in different ways.
+        """
+        half = self.cells.ranks() % 2
+        gains, changes, times = [], [], []
+        for this in (0, 1):
+            some = np.flatnonzero(half == this)
+            model, look = climb(self.cells.sample(some), start, gain=COMPARED, hold=hold)
+            apart = with_places(model, split.places, split.source)
+            apart = climb(split.cells.sample(some), apart, look, gain=COMPARED, hold=hold)[0]
+            gain = expected(apart, split.cells)[1].of_query - expected(model, self.cells)[1].of_query
+            gains.append(gain[half != this])
+            changes.append(
+                label(apart, split.cells).relevance[split.entry] - label(model, self.cells).relevance[self.entry]
+            )
+            times.append(_times_below(apart, split))
+        gain = np.concatenate(gains)
+        statistic = float(gain.sum() / max(np.sqrt((gain**2).sum()), TINY))
+        evidence = (
+            f"Below a document labelled relevant, documents of the same grade are clicked {np.exp(np.mean(times)):.2f} "
+            "times as often as others at the same place"
+        )
+        moved = float(np.sqrt(max(0.0, float(np.mean(changes[0] * changes[1])))))
+        far = np.mean((np.abs(changes) > FAR).all(axis=0) & (changes[0] * changes[1] > 0))
+        return Check(Violation.CASCADE, statistic, BEYOND_CHANCE, evidence, moved, float(far))
+
+    def _below(self) -> Ints:
+        """Per cell, whether a document of the query that is labelled relevant was shown further up."""
+        rows = self.rows
+        shown = np.bincount(rows.document, rows.impressions)
+        mean = np.bincount(rows.document, rows.impressions * self.position) / shown
+        first = np.full(rows.queries, np.inf)
+        relevant = self.labels > RELEVANT
+        np.minimum.at(first, rows.query[relevant], mean[relevant])
+        upper = np.minimum(self.position, mean[rows.document])
+        return np.asarray(first[rows.query[rows.document]] + 0.5 < upper)
+
+    def outliers(self) -> Check | None:
+        """Queries that are clicked, or have relevant documents, far more than all others.
+
+        statistic = the largest distance from the median, in robust deviations; the limit is that of normal ones.
+        Labels are made again without the clicks that nearly all documents of such a query have too many.
+        """
+        rows = self.rows
+        if rows.queries < FEWEST_QUERIES:
+            return None
+        two = self.model if self.model.grades == 2 else None
+        distance = np.maximum(distances(self.cells, two), from_middle(self._relevant_shares(), least=1.0))
+        limit = farthest(rows.queries)
+        far = distance > limit
+        evidence = (
+            f"{far.sum():,} of {rows.queries:,} queries are clicked far more than the others; the furthest lies "
+            f"{distance.max():.1f} deviations from the middle"
+        )
+        check = Check(Violation.OUTLIERS, float(distance.max()), limit, evidence, 0.0, 0.0)
+        return _sized(check, self._without_robots(far), self.labels) if far.any() else check
+
+    def _relevant_shares(self) -> Floats:
+        """Per query how many more documents are relevant than usual, on a scale where chance has the deviation 1."""
+        problem = expected(self.model, self.cells)[0]
+        eta = problem.split(np.concatenate([self.model.x, self.model.numbers]))[1]
+        prior = np.exp(problem.log_prior(eta)[:, :, len(problem.nodes.v) // 2])
+        before = (np.linspace(0, 1, self.model.grades) @ prior)[self.cells.entry[self.entry]]
+        number = np.bincount(self.rows.query)
+        found, usual = (np.bincount(self.rows.query, part) / number for part in (self.labels, before))
+        return np.asarray(2 * np.sqrt(number) * (np.arcsin(np.sqrt(found)) - np.arcsin(np.sqrt(usual))))
+
+    def _without_robots(self, far: Ints) -> Floats:
+        """Labels without the clicks of those who click everything, as many as a quarter of documents show at most."""
+        rows = self.rows
+        n, c = (np.bincount(rows.document, part) for part in (rows.impressions, rows.clicks))
+        usual = np.bincount(rows.document, rows.impressions * self.model.rates[0][self.place]) / n
+        excess = np.maximum(c / n - usual, 0)
+        order = np.lexsort((excess, rows.query))
+        first = np.searchsorted(rows.query[order], np.arange(rows.queries))
+        quarter = excess[order][first + np.bincount(rows.query) // 4]
+        taken = np.where(far, quarter, 0.0)[rows.query][rows.document] * rows.impressions
+        cells, entry = self._cells(
+            self.places, self.place, rows.impressions, np.maximum(rows.clicks - np.rint(taken), 0)
+        )
+        return label(self.model, cells).relevance[entry]
+
+    def grades(self) -> Check | None:
+        """If the number of grades was given: what held-out clicks would have chosen.
+
+        statistic = the gain in held-out log-likelihood.
+        """
+        if self.fitted.mixture == "auto":
+            return None
+        model = choose(self.cells, rng=np.random.default_rng(0))
+        given = climb(self.cells, self.model, gain=COMPARED)[0]  # to the same queries
+        gain = expected(model, self.cells)[1].value - expected(given, self.cells)[1].value
+        parameters = len(model.x) + len(model.numbers) - len(given.x) - len(given.numbers)
+        check = Check(
+            Violation.GRADES,
+            2 * gain,
+            float(chdtri(max(parameters, 1), RARELY)),
+            f"Held-out clicks prefer {name_of(model)}",
+        )
+        return _sized(check, label(model, self.cells).relevance[self.entry], self.labels)
+
+
+def _sized(check: Check, labels: Floats, before: Floats) -> Check:
+    """The check with how far labels change."""
+    off = np.abs(labels - before)
+    return replace(check, moved=float(np.sqrt(np.mean(off**2))), far=float(np.mean(off > FAR)))
+
+
+def _times_below(model: Model, split: _Split) -> float:
+    """Log of how many times as often documents below a relevant one are clicked: the mean over places and rates."""
+    rates, under = np.log(model.rates).mean(axis=0), split.under
+    pairs = [
+        (i, j) for i in np.flatnonzero(under) for j in np.flatnonzero(~under) if split.source[i] == split.source[j]
     ]
-    return tuple(check for check in checks if check is not None)
+    return float(np.mean([rates[i] - rates[j] for i, j in pairs])) if pairs else 0.0
 
 
-def _member_of(groups: Sequence[Group], places: Iterable[Place]) -> Ints:
-    """The number of the group of each place."""
-    of_place = {seen.place: g for g, group in enumerate(groups) for seen in group.places}
-    return np.array([of_place[place] for place in places])
-
-
-def check_rising(groups: Sequence[Group], context: Sequence[str]) -> Check | None:
+def check_rising(groups: tuple[Group, ...], context: tuple[str, ...]) -> Check | None:
     """The lowest and the highest rate both rise from one position to the next, so the next is examined more.
 
     statistic = max over neighbours of min over both ends of (logit p' - logit p) / sqrt(e^2 + e'^2), e standard errors.
+    Labels do not mind: every place has rates of its own.
     """
-    ordered = sorted(groups, key=lambda group: (group.places[0].place.context, group.places[0].place.position))
-    steps = [
-        (_rise(above, below), above, below)
-        for above, below in itertools.pairwise(ordered)
-        if above.places[0].place.context == below.places[0].place.context and _known(above) and _known(below)
-    ]
+    steps = list(_steps(groups))
     if not steps:
         return None
     statistic, above, below = max(steps, key=lambda step: step[0])
@@ -88,126 +243,13 @@ def check_rising(groups: Sequence[Group], context: Sequence[str]) -> Check | Non
         f"From {places[0]} to {places[1]} the lowest click rate goes from {ends[0]} to {ends[2]} and the highest from "
         f"{ends[1]} to {ends[3]}; both change by at least {statistic:+.1f} standard errors"
     )
-    return Check(Violation.RISING, statistic, BEYOND_CHANCE, evidence)
+    return Check(Violation.RISING, statistic, BEYOND_CHANCE, evidence, 0.0, 0.0)
 
 
-def _known(group: Group) -> bool:
-    return group.mixture.informative and group.mixture.standard_errors is not None
-
-
-def _rise(above: Group, below: Group) -> float:
-    rates = [np.array([group.mixture.rates[0], group.mixture.rates[-1]]) for group in (above, below)]
-    errors = [np.array(group.mixture.standard_errors) for group in (above, below)]
-    return float(((logit(rates[1]) - logit(rates[0])) / np.hypot(*errors)).min())
-
-
-def check_grades(bics: Mapping[int, float], grades: int) -> Check | None:
-    """A finer scale explains the log better.
-
-    statistic = BIC of the chosen number of grades - the lowest BIC of a finer one; at the largest number that is
-    looked at, BIC of one grade less - its own: still improving there.
-    """
-    if grades not in bics:
-        return None
-    if grades == GRADES[-1]:
-        if grades - 1 not in bics:
-            return None
-        statistic = float(bics[grades - 1] - bics[grades])
-        evidence = f"At {grades} grades, the most that clickmix tries, BIC was still improving by {statistic:,.0f}"
-    else:
-        finer = {number: bic for number, bic in bics.items() if number > grades}
-        if not finer:
-            return None
-        best = min(finer, key=lambda number: finer[number])
-        statistic = float(bics[grades] - finer[best])
-        evidence = f"BIC is {statistic:,.0f} better with {best} grades than with {grades}"
-    return Check(Violation.GRADES, statistic, STRONG, evidence)
-
-
-def check_rates(groups: Sequence[Group], seen: Sequence[Observations], context: Sequence[str]) -> Iterator[Check]:
-    """Some documents are clicked at a rate that their mixture does not have.
-
-    statistic = the largest gain of one more rate, at any place; the limit is 2 log(places / RARELY).
-    """
-    informative = [pair for pair in zip(groups, seen, strict=True) if pair[0].mixture.informative]
-    if not informative:
-        return
-    limit = float(2 * np.log(len(informative) / RARELY))  # a gain of x by chance: about e^(-x/2) at one place
-    misfits = [find_misfits(observations, group.mixture) for group, observations in informative]
-    for violation, found in zip((Violation.BETWEEN, Violation.BEYOND), zip(*misfits, strict=True), strict=True):
-        worst = max(range(len(found)), key=lambda g: found[g].gain)
-        evidence = _strangers(informative[worst][0], found[worst], context)
-        yield Check(violation, found[worst].gain, limit, evidence)
-
-
-def _strangers(group: Group, misfit: Misfit, context: Sequence[str]) -> str:
-    rates = group.mixture.rates
-    return (
-        f"At {group.places[0].place.describe(context)} about {100 * misfit.share:.2g}% of documents are clicked at a "
-        f"rate near {misfit.rate:.2g}; the rates of the grades go from {rates[0]:.2g} to {rates[-1]:.2g}"
-    )
-
-
-def check_cascade(groups: Sequence[Group], counts: Counts) -> Check | None:
-    """Below a document labelled relevant, documents of the same grade are clicked at different rates than others.
-
-    statistic = sum over places of 2 (log-likelihood with rates of their own for documents below a relevant one
-    - with rates in common), beside chi-square with two degrees of freedom for each place.
-    """
-    split = [
-        (parts, group.mixture)
-        for group, parts in _below_and_not(groups, counts)
-        if min(float(part.multiplicity.sum()) for part in parts) >= SMALLEST_GROUP
-    ]
-    if not split:
-        return None
-    gaps = compare_rates(*zip(*split, strict=True))
-    statistic = sum(gap.gain for gap in gaps)
-    evidence = (
-        f"Below a document labelled relevant, documents of the same grade are clicked {_ratio(gaps):.2f} times as "
-        "often as others at the same place: a cascade, or users who differ from query to query"
-    )
-    return Check(Violation.CASCADE, statistic, float(chdtri(2 * len(gaps), RARELY)), evidence)
-
-
-def _ratio(gaps: Sequence[RateGap]) -> float:
-    """The typical one, gaps that gain more counting more."""
-    weights = np.array([gap.gain for gap in gaps]) + 1e-9
-    return float(np.exp(np.average(np.log([gap.ratio for gap in gaps]), weights=weights)))
-
-
-def _below_and_not(
-    groups: Sequence[Group], counts: Counts
-) -> Iterator[tuple[Group, tuple[Observations, Observations]]]:
-    """Informative groups, their documents split: no relevant document above in the same query and context, or one."""
-    looked_at = sample_queries(counts, LOOK_CELLS / sum(group.documents for group in groups))
-    rows = counts.engine.fetch(split_query(groups, looked_at))
-    if looked_at is not counts:
-        counts.engine.forget(looked_at.table)
-    places, place = places_of(rows, counts.context)
-    member_of = _member_of(groups, places)[place]
-    for g, group in enumerate(groups):
-        if group.mixture.informative:
-            parts = [(member_of == g) & (rows["below"] == below) for below in (0, 1)]
-            columns = [[rows[key][part] for key in ("impressions", "clicks", "documents")] for part in parts]
-            yield group, (Observations.histogram(*columns[0]), Observations.histogram(*columns[1]))
-
-
-def split_query(groups: Sequence[Group], counts: Counts) -> str:
-    """The histogram of each place in two parts, `below` 0 or 1."""
-    position, *context = aliases(counts.keys)
-    numbers = {
-        seen.place: (group.prior_logits, group.mixture.evidence(grades=len(group.prior)))
-        for group in groups
-        for seen in group.places
-    }
-    labels = labels_query(Numbers(numbers), counts.table, counts.keys)
-    keys, list_of = listed([position, *context]), listed(["query_id", *context])
-    first = f"min(CASE WHEN relevance > 0.5 THEN {position} END) OVER (PARTITION BY {list_of})"
-    return (
-        f"SELECT {keys}, below, impressions, clicks, count(*) AS documents FROM "
-        f"(SELECT {keys}, impressions, clicks, CASE WHEN {first} < {position} THEN 1 ELSE 0 END AS below FROM "
-        f"{cells_query(counts)} JOIN (SELECT query_id, doc_id, relevance FROM ({labels}) AS labels) AS labelled "
-        f"USING (query_id, doc_id)) AS split GROUP BY {keys}, below, impressions, clicks "
-        f"ORDER BY {keys}, below, impressions, clicks"
-    )
+def _steps(groups: tuple[Group, ...]) -> Iterator[tuple[float, Group, Group]]:
+    ordered = sorted(groups, key=lambda group: (group.places[0].place.context, group.places[0].place.position))
+    for above, below in itertools.pairwise(ordered):
+        errors = [group.mixture.standard_errors for group in (above, below)]
+        if above.places[0].place.context == below.places[0].place.context and all(errors):
+            rates = [logit([group.mixture.rates[0], group.mixture.rates[-1]]) for group in (above, below)]
+            yield float(((rates[1] - rates[0]) / np.hypot(*np.array(errors))).min()), above, below

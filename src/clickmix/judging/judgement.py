@@ -8,13 +8,14 @@ import enum
 class Judgement(enum.StrEnum):
     """The verdicts on a log, a closed list, best first.
 
-    >>> Judgement.NEEDS_MORE.machine_name, Judgement.VIOLATES.as_bad_as(Judgement.NEEDS_MORE)
+    >>> Judgement.NEEDS_MORE.machine_name, Judgement.DO_NOT_USE.as_bad_as(Judgement.NEEDS_MORE)
     ('needs-more-data', True)
     """
 
     TRUSTWORTHY = "trustworthy"
+    USABLE = "usable"
     NEEDS_MORE = "needs more data"
-    VIOLATES = "violates the assumptions"
+    DO_NOT_USE = "do not use"
 
     @property
     def machine_name(self) -> str:

@@ -1,4 +1,7 @@
-"""A verdict on a log: trustworthy, needs more data, or violates the assumptions.   MixtureFit -> LogVerdict
+"""A verdict on a log: trustworthy, usable, needs more data, or do not use.   MixtureFit -> LogVerdict
+
+A violated assumption counts by what it does to labels. One that would move them by less than 0.02 is a note, one that
+would move them by more than the target error makes them useless, and one between is a caveat.
 
     squared error(s) = sum over groups of documents V(s impressions per document) / documents
 is the expected squared error of labels with s times the impressions (mixtures/impressions_needed.py has V). If s_0
@@ -26,7 +29,6 @@ from clickmix.judging.checks import checked
 from clickmix.judging.judgement import Judgement
 from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import MOST, TARGET, check_target, expected_error
-from clickmix.mixtures.kinds.kind import MIXTURES
 from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
@@ -40,7 +42,7 @@ class LogVerdict(Drawn):
     """A judgement with its evidence, one sentence each.
 
     `times` is how many times more data the labels need: None if they need none or it is unknown, infinite if no
-    realistic amount would do. `found` are the violations; `looked` says whether the assumptions were checked.
+    realistic amount would do. `found` are the violations that matter; `looked` says whether assumptions were checked.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -73,8 +75,7 @@ def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = T
     """Whether to trust the labels of a fitted log; given the log's `counts`, check its assumptions first.
 
     Labels are trustworthy if their expected error is at most `target`, clicks removed at least half of the uncertainty,
-    and places have enough documents to be fitted. A violation outweighs all that: then the expected error means
-    nothing.
+    places have enough documents to be fitted, and no violation changes labels much.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -85,10 +86,29 @@ def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = T
     fitted = fitted if counts is None else checked(fitted, counts)
     found = tuple(check for check in fitted.checks if check.found)
     enough = _joined(fitted) <= MOST_JOINED and fitted.error**2 <= _goal(fitted, target)
-    judgement = Judgement.VIOLATES if found else Judgement.TRUSTWORTHY if enough else Judgement.NEEDS_MORE
-    violated = [f"Violated: {check.violation}. {check.evidence}." for check in found]
     times, on_error = _needed(fitted, target, enough=enough, in_doubt=bool(found))
-    return LogVerdict(judgement, times, found, (*violated, *on_error, *_looked_for(fitted)), looked=bool(fitted.checks))
+    worst = max((target if check.moved is None else check.moved for check in found), default=0.0)
+    removed = 1 - fitted.error**2 / _uncertainty(fitted)
+    if worst >= target or (times == math.inf and removed < LEAST_REMOVED):
+        judgement = Judgement.DO_NOT_USE
+    elif times == math.inf:
+        judgement = Judgement.USABLE
+    elif not enough:
+        judgement = Judgement.NEEDS_MORE
+    else:
+        judgement = Judgement.USABLE if found else Judgement.TRUSTWORTHY
+    sentences = (*map(_on_violation, found), *on_error, *_looked_for(fitted))
+    return LogVerdict(judgement, times, found, sentences, looked=bool(fitted.checks))
+
+
+def _on_violation(check: Check) -> str:
+    """What was seen, what it does to labels, and what to do about it."""
+    does = (
+        ""
+        if check.moved is None or check.far is None
+        else f" Modelled, it would change labels by {check.moved:.3f} (RMSE), {check.far:.0%} of them by more than 0.1."
+    )
+    return f"Caveat: {check.violation}. {check.evidence}.{does} {check.advice}."
 
 
 def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) -> tuple[float | None, list[str]]:
@@ -204,20 +224,26 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
     goal = f"{math.sqrt(_goal(fitted, target)):.2g}"
     if times == math.inf:
         return [
-            f"{expected}, above the target of {target:g}. No realistic number of impressions would reduce it to {goal}."
+            f"{expected}, above the target of {target:g}. No realistic number of impressions would reduce it to "
+            f"{goal}: clicks remove {removed:.0%} of the uncertainty about relevance."
         ]
     return [f"{expected}. {_rounded_up(times)} times as many impressions of each document would reduce it to {goal}."]
 
 
 def _looked_for(fitted: MixtureFit) -> list[str]:
-    quiet = [str(check.violation) for check in fitted.checks if not check.found]
+    notes = [
+        f"Note: {check.violation}, but labels would change by only {check.moved:.3f}. {check.evidence}."
+        for check in fitted.checks
+        if check.seen and not check.found
+    ]
+    quiet = [str(check.violation) for check in fitted.checks if not check.seen]
     if fitted.examination != "pbm":
         return ["The assumptions are not checked when documents are grouped by what is above them."]
-    if not MIXTURES.make(fitted.mixture).checkable:
+    if fitted.mixture in ("gaussian", "nonparametric"):
         return [f"The assumptions are not checked for a {fitted.mixture} mixture."]
     if not fitted.checks:
         return ["The assumptions were not checked when this model was fitted."]
-    return [f"Looked for and not found: {'; '.join(quiet)}."] if quiet else []
+    return [*notes, *([f"Looked for and not found: {'; '.join(quiet)}."] if quiet else [])]
 
 
 def _rounded_up(times: float) -> str:

@@ -25,6 +25,12 @@ class Group:
     """Places with the same chance of being examined, the mixture fitted to them, and the prior of their documents.
 
     `prior` is the probability of each grade, before any click.
+
+    >>> from clickmix import Counts, MixtureCorrection
+    >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> (group,) = MixtureCorrection().fit(counts).groups
+    >>> group.documents, group.clicks, round(group.prior_relevance, 2)
+    (80, 680, 0.25)
     """
 
     places: tuple[PlaceCounts, ...]

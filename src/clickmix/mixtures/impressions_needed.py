@@ -25,7 +25,13 @@ TAIL = 9.0  # standard deviations, and as many clicks: what lies further out has
 
 
 def expected_error(mixture: Mixture, impressions: int) -> float:
-    """The expected root mean squared error of labels for documents with this many impressions in the group."""
+    """The expected root mean squared error of labels for documents with this many impressions in the group.
+
+    >>> from clickmix import Mixture, Verdict
+    >>> mixture = Mixture("binomial", Verdict.SEPARATED, weights=(0.7, 0.3), rates=(0.1, 0.5))
+    >>> tuple(round(expected_error(mixture, impressions), 2) for impressions in (0, 5, 20))
+    (0.46, 0.29, 0.1)
+    """
     if not (isinstance(impressions, Integral) and impressions >= 0):
         raise SettingError(f"impressions={impressions!r}: expected a whole number from 0.")
     return float(np.sqrt(_variance(mixture, impressions)))
@@ -36,6 +42,11 @@ def impressions_for(mixture: Mixture, *, target: float = TARGET) -> int | None:
 
     None if clicks say nothing about relevance, if even a million impressions are too few, and for a Gaussian mixture,
     which cannot predict how its rates scatter with more impressions.
+
+    >>> from clickmix import Mixture, Verdict
+    >>> mixture = Mixture("binomial", Verdict.SEPARATED, weights=(0.7, 0.3), rates=(0.1, 0.5))
+    >>> impressions_for(mixture), impressions_for(mixture, target=0.2)
+    (21, 11)
     """
     check_target(target)
     if not mixture.informative or mixture.variances is not None:

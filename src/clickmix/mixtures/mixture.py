@@ -22,7 +22,11 @@ SEPARATED_FROM = 0.8  # share of the uncertainty about relevance that the clicks
 
 
 class Verdict(enum.StrEnum):
-    """The verdicts on a group, a closed list."""
+    """The verdicts on a group, a closed list.
+
+    >>> Verdict("no clicks") is Verdict.NO_CLICKS, str(Verdict.ONE_RATE)
+    (True, 'one rate')
+    """
 
     SEPARATED = "separated"
     OVERLAPPING = "overlapping"  # fitted, but labels are unsure
@@ -42,6 +46,10 @@ class Mixture:
     relevance that clicks in this group remove (0 none, 1 all), and `error` what they leave: the root mean squared error
     to expect of labels. `own` is how many parameters the group's own clicks determine; neighbours determine the rest.
     Where documents of a grade differ in appeal, its rate counts for `alike` impressions of a document.
+
+    >>> mixture = Mixture("binomial", Verdict.SEPARATED, weights=(0.8, 0.2), rates=(0.1, 0.5))
+    >>> mixture.relevance([10, 10], [1, 6]).round(3).tolist()
+    [0.006, 0.997]
     """
 
     family: str

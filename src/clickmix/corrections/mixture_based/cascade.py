@@ -16,17 +16,19 @@ from clickmix.corrections.mixture_based.cascade_walk import check_lists, rule_fr
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.groups.histogram import read_histogram
-from clickmix.groups.sample import read_moving
+from clickmix.groups.sample import MOVING_FROM, read_moving
+
+MOST_TOGETHER = 400  # groups that are fitted once more together
 
 
 class Fit(Protocol):
-    """How groups are fitted: with a number of grades, once it is known; `alike` but for examination, or freely."""
+    """How groups are fitted: with a number of grades, once it is known."""
 
-    def __call__(self, counts: Counts, grades: int | None, *, alike: bool) -> MixtureFit: ...
+    def __call__(self, counts: Counts, grades: int | None) -> MixtureFit: ...
 
 
-def fit_cascade(counts: Counts, fit: Fit, *, examination: Examination, moving_from: float) -> MixtureFit:
-    """Walk down, each position fitted with what was found above it; where documents move, all once more together.
+def fit_cascade(counts: Counts, fit: Fit, *, examination: Examination) -> MixtureFit:
+    """Walk down, each position fitted with what was found above it; then all positions once more together.
 
     The first position decides how many grades there are: nothing is above it, so all its documents are examined alike.
     """
@@ -35,7 +37,7 @@ def fit_cascade(counts: Counts, fit: Fit, *, examination: Examination, moving_fr
 
     def relevance(recent: Counts, position: int) -> str:
         here = replace(recent, table=f"(SELECT * FROM {recent.table} WHERE position = {position})")
-        fitted = fit(here, found[0].grades if found else None, alike=bool(found))
+        fitted = fit(here, found[0].grades if found else None)
         found.append(_with_prior_of(found[-1], fitted) if found and fitted.grades != found[0].grades else fitted)
         return _together(found).label(recent).sql
 
@@ -44,14 +46,15 @@ def fit_cascade(counts: Counts, fit: Fit, *, examination: Examination, moving_fr
     fitted = replace(_together(found), moving=moving)
     if fitted.prior == "flat":
         fitted = _with_mean_prior(fitted)
-    if moving >= moving_from:
-        fitted = replace(fit(grouped, found[0].grades, alike=False), mixture=found[0].mixture, bics=found[0].bics)
+    if moving >= MOVING_FROM and len(fitted.groups) <= MOST_TOGETHER:
+        fitted = fit(grouped, found[0].grades)
     return replace(fitted, examination=examination, steps=tuple(steps))
 
 
 def _together(found: Sequence[MixtureFit]) -> MixtureFit:
     """The groups of all positions so far, as documents need them that were seen at several."""
-    return replace(found[0], groups=tuple(group for part in found for group in part.groups), moving=1.0)
+    groups = tuple(group for part in found for group in part.groups)
+    return replace(found[0], groups=groups, moving=1.0, model=None, joint_error=None, jointly=False)
 
 
 def _with_mean_prior(fitted: MixtureFit) -> MixtureFit:

@@ -1,7 +1,7 @@
 """The click rates that a fitted mixture expects: each grade's rate, weighted by the document's grades.
 
 The grades of a document are those of its label: the prior of its places and the evidence of its cells. A document that
-was not seen has the prior of the place that is asked for.
+was not seen has the prior of the place that is asked for. Where queries differ, all documents of a query tell how.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import numpy as np
 
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.mixtures.group import Group
-from clickmix.types import Floats
+from clickmix.mixtures.log_model import LogModel
+from clickmix.types import Floats, Ints
 
 
-def mixture_click_rates(groups: Sequence[Group], seen: PlacedCells, asked: PlacedCells) -> Floats:
+def grouped_click_rates(groups: Sequence[Group], seen: PlacedCells, asked: PlacedCells) -> Floats:
     """The probability of a click in each asked cell; `groups` has the group of each place."""
     grades = len(groups[0].prior)
     prior = np.array([group.prior_logits for group in groups])  # place x grade above 0
@@ -35,3 +36,27 @@ def mixture_click_rates(groups: Sequence[Group], seen: PlacedCells, asked: Place
     # A group in which clicks say nothing has one rate, whatever the grade.
     rates = np.array([np.broadcast_to(group.mixture.rates, grades) for group in groups])
     return np.asarray(np.einsum("kc,ck->c", posterior, rates[asked.place]))
+
+
+def model_click_rates(model: LogModel, number: Ints, seen: PlacedCells, asked: PlacedCells) -> Floats:
+    """The same of a model of the whole log; `number` has the model's place for each place."""
+    from clickmix.mixtures.hierarchical.cells import Cells  # late: scipy is slow to load
+    from clickmix.mixtures.hierarchical.label import predict
+
+    # Of a document that was not seen the places are known, with no impression.
+    new = seen.by_document(seen.impressions)[asked.document] == 0
+    nothing = np.zeros(int(new.sum()))
+    document = np.concatenate([seen.document, asked.document[new]])
+    place = number[np.concatenate([seen.place, asked.place[new]])]
+    shown, clicks = (np.concatenate([part, nothing]) for part in (seen.impressions, seen.clicks))
+    present, code = np.unique(document, return_inverse=True)
+    queries, query = np.unique(seen.query[present], return_inverse=True)
+    cells, entry = Cells.of_documents(model.model.places, query, code, place, shown, clicks, queries=len(queries))
+    where = np.searchsorted(present, asked.document)
+    # What a document's own clicks at the place say of its appeal there, beyond its grade.
+    keys, at = np.unique(code * len(model.positions) + place, return_inverse=True)
+    wanted = where * len(model.positions) + number[asked.place]
+    own = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    here = keys[own] == wanted
+    own_shown, own_clicks = (np.where(here, np.bincount(at, part)[own], 0.0) for part in (shown, clicks))
+    return predict(model.model, cells, entry[where], number[asked.place], own_shown, own_clicks)

@@ -20,7 +20,7 @@ from clickmix.corrections.labels import IN_ORDER, Labels
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import Step
 from clickmix.corrections.mixture_based.cascade_walk import ABOVE, check_lists, walk_again
-from clickmix.corrections.mixture_based.click_rates import mixture_click_rates
+from clickmix.corrections.mixture_based.click_rates import grouped_click_rates, model_click_rates
 from clickmix.corrections.mixture_based.label_sql import (
     Numbers,
     labels_query,
@@ -34,6 +34,7 @@ from clickmix.corrections.mixture_based.model_file import (
     MODEL_KIND,
     MODEL_VERSION,
     SAME_FIELDS,
+    CheckRecord,
     GroupRecord,
     LogModelRecord,
     ModelRecord,
@@ -86,10 +87,10 @@ class LabelEvidence:
 class MixtureFit(Drawn):
     """A fitted mixture correction: the groups with their mixtures. Labels any counts with the same context columns.
 
-    `moving` is the share of documents seen at several places. If it is high, all groups were fitted `jointly`, and
-    `log_likelihoods` is the trace; otherwise `shared` says whether neighbours informed each other. `bics` has the BIC
-    of every number of grades that was tried. `joint_error` is the expected error of labels from a joint fit. `checks`
-    are the results of testing the assumptions on the log. `model` is the model of the whole log, where one was fitted.
+    `moving` is the share of documents seen at several places. `model` is the model of the whole log, where one was
+    fitted: groups were then fitted `jointly`, neighbours `shared` strength, and `joint_error` is the expected error of
+    labels. Where each group was fitted by itself, `bics` has the BIC of every number of grades that was tried.
+    `checks` are the results of testing the assumptions on the log.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -156,7 +157,9 @@ class MixtureFit(Drawn):
         record = read_model(path)
         same = {name: getattr(record, name) for name in SAME_FIELDS}
         model = record.model if isinstance(record, LogModelRecord) else None
-        return cls(groups=record.fitted_groups(), jointly=record.fitted == FITTED[True], model=model, **same)
+        checks = tuple(Check(**vars(check)) for check in record.checks)
+        jointly = record.fitted == FITTED[True]
+        return cls(groups=record.fitted_groups(), jointly=jointly, checks=checks, model=model, **same)
 
     @property
     def _version(self) -> int:
@@ -165,9 +168,10 @@ class MixtureFit(Drawn):
     def _payload(self) -> dict[str, Any]:
         same = {name: getattr(self, name) for name in SAME_FIELDS}
         same |= {"groups": tuple(map(GroupRecord.of, self.groups)), "fitted": FITTED[self.jointly]}
-        record = ModelRecord(**same) if self.model is None else LogModelRecord(model=self.model, **same)
-        payload: dict[str, Any] = encode(record)
-        return payload
+        if self.model is not None:
+            return dict(encode(LogModelRecord(model=self.model, checks=self.checks, **same)))
+        checks = (CheckRecord(each.violation, each.statistic, each.limit, each.evidence) for each in self.checks)
+        return dict(encode(ModelRecord(checks=tuple(checks), **same)))
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""
@@ -198,9 +202,14 @@ class MixtureFit(Drawn):
             )
         return counts
 
-    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
-        """The probability of a click in each asked cell; see `clickmix.corrections.click_rates`."""
-        return mixture_click_rates([self.groups[self._standing_for(place)[0]] for place in seen.places], seen, asked)
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats | None:
+        """The probability of a click in each asked cell; None of a cascade, whose places are not those of the cells."""
+        if self.steps:
+            return None
+        numbers = [self._standing_for(place)[0] for place in seen.places]
+        if self.model is not None:
+            return model_click_rates(self.model, np.array(numbers), seen, asked)
+        return grouped_click_rates([self.groups[number] for number in numbers], seen, asked)
 
     def usual_rates(self, place: Place) -> tuple[float, float] | None:
         """How often people click documents of the lowest and of the highest grade there; None if clicks say nothing."""
@@ -288,6 +297,14 @@ class MixtureFit(Drawn):
         """What this many impressions add to the prior logit of a grade."""
         pieces = () if self.model is None else self.model.exposure(grade)
         return sum(slope * (min(max(math.log(shown), low), high) - low) for low, high, slope in pieces)
+
+    def prior_at(self, number: int, impressions: int) -> tuple[float, ...]:
+        """The prior of the grades of a document shown so often in the group of this number."""
+        if self.model is None:
+            return self.groups[number].prior
+        added = [self._exposure(grade, impressions) for grade in range(1, self.grades)]
+        logits = np.concatenate([[0.0], self.model.place_logits[number] + added])
+        return tuple(np.exp(logits - np.logaddexp.reduce(logits)).tolist())
 
     def _of_group(self, number: int) -> tuple[Sequence[float], Evidence]:
         """Prior logits and evidence."""

@@ -1,9 +1,8 @@
-"""Fit the groups of a log: each from its histogram, or all together where documents move.   Counts -> MixtureFit"""
+"""Fit a log: one model of all of it, or the paper's way, every group from its histogram.   Counts -> MixtureFit"""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,8 @@ from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.groups.histogram import Histogram, observations_of, read_histogram
-from clickmix.groups.places import Place, join_small, nearest
-from clickmix.groups.sample import Sample, read_moving, read_sample
+from clickmix.groups.places import join_small, nearest
+from clickmix.groups.sample import read_moving
 from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.kinds.kind import GroupFits, MixtureKind, WholeLogKind
 from clickmix.types import Floats, Ints, Progress
@@ -23,145 +22,77 @@ from clickmix.types import Floats, Ints, Progress
 if TYPE_CHECKING:
     from clickmix.corrections.mixture import MixtureCorrection
 
-MOVING_FROM = 0.1  # share of documents at several places from which the groups are fitted jointly
 LEAST_PRIOR = 1e-13
 
 
 def fit_counts(settings: MixtureCorrection, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
-    """Fit every group by itself or with its neighbours, or all together where documents move between them."""
-    kind = settings.kind
-    if isinstance(kind, WholeLogKind):
-        return _fit_whole_log(settings, kind, counts)
+    """Fit the log; where people's examination depends on what is above a document, walking down the lists."""
     if settings.needs_lists:
-        fit = partial(_fit_position, settings)
-        return fit_cascade(counts, fit, examination=settings.examination, moving_from=MOVING_FROM)
-    return _fit_places(settings, kind, counts, progress)
-
-
-def _fit_whole_log(settings: MixtureCorrection, kind: WholeLogKind, counts: Counts) -> MixtureFit:
-    """One model of all of the log; every group by itself where clicks say nothing."""
-    from clickmix.corrections.mixture_based.whole_log import fit_whole_log, groups_of  # late: scipy is slow to load
-
-    if settings.needs_lists or settings.prior == "flat":
-        raise SettingError(
-            f"mixture {settings.mixture!r}: it has a prior by position and knows pbm only. Leave out prior and "
-            "examination, or choose another mixture."
-        )
+        return fit_cascade(counts, partial(_fit_walked, settings), examination=settings.examination)
     histogram = read_histogram(counts)
-    moving = read_moving(counts, histogram)
-    found = fit_whole_log(kind, counts, histogram)
-    if found is None:
-        return _fit_separately(settings, kind, histogram, moving, None)
-    model, joined, error = found
-    groups = groups_of(model, histogram, _members(histogram, joined), joined)
-    return MixtureFit(
-        settings.mixture,
-        settings.prior,
-        histogram.context,
-        groups,
-        jointly=True,
-        moving=moving,
-        shared=True,
-        joint_error=error,
-        model=model,
-    )
+    return fit_log(settings, settings.kind, histogram, read_moving(counts, histogram), counts)
 
 
 def fit_histogram(settings: MixtureCorrection, histogram: Histogram, *, moving: float) -> MixtureFit:
-    """Fit a histogram that was made elsewhere, never jointly."""
-    if isinstance(settings.kind, WholeLogKind):
-        raise SettingError(
-            f"mixture {settings.mixture!r}: a histogram does not show which documents belong to a query. Fit a log."
-        )
+    """Fit a histogram that was made elsewhere: queries, and documents that moved, are not known."""
     if settings.needs_lists:
         raise SettingError(
             f"examination {settings.examination!r}: a histogram does not show what was above a document. Fit a log."
         )
-    return _fit_separately(settings, settings.kind, histogram, moving, None)
+    return fit_log(settings, settings.kind, histogram, moving)
 
 
-def _fit_position(settings: MixtureCorrection, counts: Counts, grades: int | None, *, alike: bool) -> MixtureFit:
-    """Fit one position of a cascade, whose groups are `alike` but for examination, unless its documents move.
-
-    The number of grades is that of the first position, once it is known.
-    """
-    kind = settings.kind if grades is None else settings.kind.given(grades)
+def _fit_walked(settings: MixtureCorrection, counts: Counts, grades: int | None) -> MixtureFit:
+    """Fit cells that a walk down the lists has grouped; the first position decides how many grades there are."""
     histogram = read_histogram(counts)
     moving = read_moving(counts, histogram)
-    if alike and moving < MOVING_FROM:
-        group = np.arange(len(histogram.places))
-        fits = kind.fit_examined(observations_of(histogram, group))
-        if fits is not None:
-            return _fit_of(settings, histogram, group, fits, moving)
-    return _fit_places(settings, kind, counts, None)
+    if grades is None:
+        grades = fit_log(settings, settings.kind, histogram, moving, counts, queries=False).grades
+    return fit_log(settings, settings.kind.given(grades), histogram, moving, counts, queries=False)
 
 
-def _fit_places(
-    settings: MixtureCorrection, kind: MixtureKind, counts: Counts, progress: Progress | None
-) -> MixtureFit:
-    """Fit groups that are the counts' places."""
-    histogram = read_histogram(counts)
-    moving = read_moving(counts, histogram)
-    if moving >= MOVING_FROM and kind.moves:
-        return _fit_jointly(settings, kind, histogram, moving, read_sample(counts, histogram))
-    return _fit_separately(settings, kind, histogram, moving, progress)
-
-
-def _fit_separately(
-    settings: MixtureCorrection, kind: MixtureKind, histogram: Histogram, moving: float, progress: Progress | None
-) -> MixtureFit:
-    """From the histogram of each group. A flat prior is the mean over groups, weighted by their documents."""
-    documents = _documents(histogram)
-    group = np.array(join_small(histogram.places, documents.tolist()))
-    fits = kind.fit_groups(observations_of(histogram, group), _first_places(histogram, group))
-    if progress is not None:
-        progress(1.0)
-    if settings.prior == "flat":
-        sizes = np.bincount(group, weights=documents)
-        known = [(prior, size) for prior, size in zip(fits.priors, sizes, strict=True) if prior is not None]
-        if known:
-            mean = sum(prior * size for prior, size in known) / sum(size for _, size in known)
-            fits = replace(fits, priors=[np.asarray(mean)] * len(fits.mixtures))
-    return _fit_of(settings, histogram, group, fits, moving)
-
-
-def _fit_jointly(
-    settings: MixtureCorrection, kind: MixtureKind, histogram: Histogram, moving: float, sample: Sample
-) -> MixtureFit:
-    """All groups at once, from a sample of documents: groups must be large enough in the sample."""
-    sizes = np.bincount(sample.place, minlength=len(histogram.places))
-    group = np.array(join_small(histogram.places, sizes.tolist()))
-    positions = None if settings.prior == "flat" else [place.position for place in _first_places(histogram, group)]
-    return _fit_of(
-        settings, histogram, group, kind.fit_jointly(sample.observations(group), positions), moving, jointly=True
-    )
-
-
-def _fit_of(
+def fit_log(
     settings: MixtureCorrection,
+    kind: MixtureKind,
     histogram: Histogram,
-    group: Ints,
-    fits: GroupFits,
     moving: float,
+    counts: Counts | None = None,
     *,
-    jointly: bool = False,
+    queries: bool = True,
 ) -> MixtureFit:
+    """One model of the whole log, or every group by itself; without `queries`, they are not known to differ."""
+    from clickmix.corrections.mixture_based.whole_log import fit_whole_log, groups_of  # late: scipy is slow to load
+
+    flat = settings.prior == "flat"
+    found = None
+    if isinstance(kind, WholeLogKind):
+        found = fit_whole_log(kind, counts, histogram, moving=moving, flat=flat, queries=queries)
+    if found is not None:
+        model, joined, error = found
+        groups = groups_of(model, histogram, _members(histogram, joined), joined)
+        return MixtureFit(
+            settings.mixture,
+            settings.prior,
+            histogram.context,
+            groups,
+            jointly=True,
+            moving=moving,
+            shared=True,
+            joint_error=error,
+            model=model,
+        )
+    group = np.array(join_small(histogram.places, _documents(histogram).tolist()))
+    fits = kind.fit_groups(observations_of(histogram, group))
     priors = _filled(fits, histogram, group)
+    if flat:
+        sizes = np.bincount(group, weights=_documents(histogram))
+        priors = [np.average(priors, axis=0, weights=sizes)] * len(priors)
     groups = tuple(
         Group(places, mixture, tuple(prior.tolist()))
         for places, mixture, prior in zip(_members(histogram, group), fits.mixtures, priors, strict=True)
     )
     return MixtureFit(
-        settings.mixture,
-        settings.prior,
-        histogram.context,
-        groups,
-        jointly,
-        moving,
-        fits.log_likelihoods,
-        fits.bics,
-        fits.shared,
-        fits.error,
+        settings.mixture, settings.prior, histogram.context, groups, jointly=False, moving=moving, bics=fits.bics
     )
 
 
@@ -182,10 +113,6 @@ def _members(histogram: Histogram, group: Ints) -> list[tuple[PlaceCounts, ...]]
     return [tuple(sorted(each, key=lambda seen: -of_context[seen.place.context])) for each in members]
 
 
-def _first_places(histogram: Histogram, group: Ints) -> list[Place]:
-    return [places[0].place for places in _members(histogram, group)]
-
-
 def _documents(histogram: Histogram) -> Ints:
     return histogram.total(np.ones_like(histogram.documents))
 
@@ -204,8 +131,11 @@ def _filled(fitted: GroupFits, histogram: Histogram, group: Ints) -> list[Floats
         rate = histogram.total(histogram.clicks).sum() / histogram.total(histogram.impressions).sum()
         return [_proper(np.array([1 - rate, rate]))] * len(fitted.priors)
     places = [place for place, _ in known]
-    firsts = zip(_first_places(histogram, group), fitted.priors, strict=True)
-    return [_proper(known[nearest(first, places)][1] if prior is None else prior) for first, prior in firsts]
+    firsts = [members[0].place for members in _members(histogram, group)]
+    return [
+        _proper(known[nearest(first, places)][1] if prior is None else prior)
+        for first, prior in zip(firsts, fitted.priors, strict=True)
+    ]
 
 
 def _proper(prior: Floats) -> Floats:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from clickmix.corrections.check import Check
+from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import LEVELS, Step
 from clickmix.errors import FormatError
@@ -119,6 +119,16 @@ class GroupRecord:
         return Group(tuple(places), Mixture(family, **vars(self.mixture)), self.prior)
 
 
+@dataclass(frozen=True)
+class CheckRecord:
+    """A check of release 0.1, which did not say what a violation does to labels."""
+
+    violation: Violation
+    statistic: float
+    limit: float
+    evidence: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelRecord:
     """A model of groups that were fitted one by one, or by release 0.1."""
@@ -135,7 +145,7 @@ class ModelRecord:
     examination: Examination
     steps: tuple[Step, ...]
     joint_error: Share | None
-    checks: tuple[Check, ...]
+    checks: tuple[CheckRecord, ...]
 
     @property
     def family(self) -> str:
@@ -202,6 +212,7 @@ class LogModelRecord(ModelRecord):
     """The model of a whole log: a group for each of its places."""
 
     model: LogModel
+    checks: tuple[Check, ...]  # type: ignore[assignment]  # with what a violation does to labels
 
     def fitted_groups(self) -> tuple[Group, ...]:
         """The groups; how much documents differ in appeal follows from the model."""
@@ -221,7 +232,7 @@ class LogModelRecord(ModelRecord):
 
 
 # What a MixtureFit calls by the same name.
-SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted"))
+SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted", "checks"))
 
 
 def read_model(path: str | Path) -> ModelRecord:

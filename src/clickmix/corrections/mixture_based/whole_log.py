@@ -1,6 +1,7 @@
 """Fit one model to a whole log, and say what it means at each place.   Counts -> LogModel, Groups
 
-Whole queries are sampled from a log that is larger than parameters need.
+Whole queries are sampled from a log that is larger than parameters need. Where documents stay and queries are alike,
+the histogram has all there is to know, and the chosen model is fitted to all of it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from clickmix.counts.counts import Counts
-from clickmix.errors import InputError
 from clickmix.groups.histogram import Histogram
 from clickmix.groups.sample import read_queries
 from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
-from clickmix.mixtures.hierarchical.climb import expected
+from clickmix.mixtures.hierarchical.climb import climb, expected
+from clickmix.mixtures.hierarchical.fit import with_flat_prior
 from clickmix.mixtures.hierarchical.label import looks
 from clickmix.mixtures.hierarchical.spread import hats
 from clickmix.mixtures.kinds.kind import WholeLogKind
@@ -25,31 +26,50 @@ from clickmix.mixtures.mixture import SEPARATED_FROM, Mixture, Verdict, left_ove
 from clickmix.types import Floats, Ints
 
 LEAST_PRIOR = 1e-13
-MOST_IMPRESSIONS = 10**9  # of a cell: numpy deals out fewer
+FROZEN_BELOW = 0.01  # share of documents at several places up to which a histogram has all there is to know
 
 
-def fit_whole_log(kind: WholeLogKind, counts: Counts, histogram: Histogram) -> tuple[LogModel, Ints, float] | None:
+def fit_whole_log(
+    kind: WholeLogKind, counts: Counts | None, histogram: Histogram, *, moving: float, flat: bool, queries: bool
+) -> tuple[LogModel, Ints, float] | None:
     """The model, the number of its place for each place of the histogram, and the expected error of labels.
 
     None where nothing can be learned from the clicks: nobody clicked, everybody did, or one rate explains it all.
+    Without `counts`, or where documents stay and `queries` are not known to differ, from the histogram alone.
     """
     places, joined = joined_places(histogram)
-    rows = read_queries(counts, histogram)
-    most = int(rows.impressions.max())
-    if most >= MOST_IMPRESSIONS:
-        raise InputError(
-            f"{most:,} impressions of one document at one place found, expected fewer than {MOST_IMPRESSIONS:,}. "
-            "Use --mixture auto for this log."
+    stay = moving < FROZEN_BELOW
+    if counts is None or (stay and not queries):
+        cells, share = _histogram_cells(histogram, places, joined), 1.0
+        model = kind.fit_log(cells, alike=True)
+    else:
+        rows = read_queries(counts, histogram)
+        query, number = (rows.query, rows.queries) if queries else (np.arange(len(rows.query)), len(rows.query))
+        cells, share = (
+            Cells.of_documents(
+                places, query, rows.document, joined[rows.place], rows.impressions, rows.clicks, queries=number
+            )[0].in_order(),
+            rows.share,
         )
-    cells = Cells.of_documents(
-        places, rows.query, rows.document, joined[rows.place], rows.impressions, rows.clicks, queries=rows.queries
-    )[0].in_order()
-    model = kind.fit_log(cells)
+        model = kind.fit_log(cells, alike=not queries)
+        if share < 1 and stay and not (model.effects.attention or model.effects.shares):
+            cells, share = _histogram_cells(histogram, places, joined), 1.0
+            model = climb(cells, model)[0]
     if model.state not in ("fitted", "still climbing"):
         return None
+    model = with_flat_prior(model, cells) if flat else model
     problem, seen = expected(model, cells)
     grades = np.asarray(sum(weight * posterior for weight, posterior in looks(problem, seen)))
-    return LogModel.of(model, share=rows.share), joined, left_over(grades, cells.documents)[1]
+    return LogModel.of(model, share=share), joined, left_over(grades, cells.documents)[1]
+
+
+def _histogram_cells(histogram: Histogram, places: Places, joined: Ints) -> Cells:
+    """Every row as a pattern of one cell, and a query of its own."""
+    number = np.arange(len(histogram.place))
+    n, c, documents = (
+        column.astype(np.float64) for column in (histogram.impressions, histogram.clicks, histogram.documents)
+    )
+    return Cells(places, number, joined[histogram.place], n, c, number, number, documents, len(number))
 
 
 def joined_places(histogram: Histogram) -> tuple[Places, Ints]:

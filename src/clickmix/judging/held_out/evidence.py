@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clickmix.corrections.click_rates import PlacedCells, PredictsClicks
+from clickmix.corrections.click_rates import PlacedCells, predicted_rates
 from clickmix.corrections.coec_smoothed import SmoothedClicksOverExpected
 from clickmix.corrections.correction import Correction, Fitted
 from clickmix.corrections.ctr_smoothed import SmoothedRate
@@ -64,15 +64,14 @@ def evidence(
     seen, asked = placed_cells(training, test)
     missing: list[str] = []
     fit = _fitted(correction, training, missing)
-    prediction = None
-    if isinstance(fit, PredictsClicks):
-        prediction = held_out_bits("this correction", fit.click_rates(seen, asked.hidden()), asked)
+    rates = predicted_rates(fit, seen, asked)
+    prediction = None if rates is None else held_out_bits("this correction", rates, asked)
     plain = without_context(training)
     baselines: list[Prediction] = []
     for name, make in BASELINES:
-        base = _fitted(make(), plain, missing)
-        if isinstance(base, PredictsClicks):
-            baselines.append(held_out_bits(name, base.click_rates(seen, asked.hidden()), asked))
+        rates = predicted_rates(_fitted(make(), plain, missing), seen, asked)
+        if rates is not None:
+            baselines.append(held_out_bits(name, rates, asked))
     return HeldOutEvidence(
         quarters.dealt,
         quarters.share,
@@ -107,5 +106,5 @@ def _halves(quarters: Quarters, correction: Correction, missing: list[str]) -> A
 def _moving(seen: PlacedCells, asked: PlacedCells, fit: Fitted | None) -> tuple[Move, ...]:
     """The moves in all quarters, beside the click rates of the fit to three of them."""
     parts = (seen, asked)
-    rates = [fit.click_rates(seen, part.hidden()) for part in parts] if isinstance(fit, PredictsClicks) else None
-    return moves(parts, rates)
+    rates = [found for part in parts if (found := predicted_rates(fit, seen, part)) is not None]
+    return moves(parts, rates or None)

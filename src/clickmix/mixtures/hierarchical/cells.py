@@ -89,16 +89,20 @@ class Cells:
         )
 
     def in_order(self) -> Cells:
-        """The same, its queries numbered by what was seen of them: engines sort ids in different ways."""
+        """The same, its queries numbered by what was seen of them."""
+        query = self.ranks()[self.query]
+        order = np.lexsort((self.entry, query))
+        return replace(self, query=query[order], entry=self.entry[order], documents=self.documents[order])
+
+    def ranks(self) -> Ints:
+        """Queries in an order that only what was seen of them decides: engines sort ids in different ways."""
         parts = (part.astype(np.uint64) for part in (self.place, self.impressions, self.clicks))
         patterns, totals = np.zeros(self.patterns, dtype=np.uint64), np.zeros(self.queries, dtype=np.uint64)
         np.add.at(patterns, self.pattern, _mixed(*parts))
         np.add.at(totals, self.query, _mixed(patterns)[self.entry] * self.documents.astype(np.uint64))
-        number = np.empty(self.queries, dtype=np.int64)
-        number[np.argsort(totals, kind="stable")] = np.arange(self.queries)
-        query = number[self.query]
-        order = np.lexsort((self.entry, query))
-        return replace(self, query=query[order], entry=self.entry[order], documents=self.documents[order])
+        rank = np.empty(self.queries, dtype=np.int64)
+        rank[np.argsort(totals, kind="stable")] = np.arange(self.queries)
+        return rank
 
     @cached_property
     def patterns(self) -> int:
@@ -135,6 +139,13 @@ class Cells:
         cell = starts[pattern][document] + within
         return query, document, self.place[cell], self.impressions[cell], self.clicks[cell]
 
+    def thinned(self, rng: np.random.Generator, share: float) -> Cells:
+        """A share of the documents, drawn at random; queries of which none is left are gone."""
+        documents = rng.binomial(self.documents.astype(np.int64), share).astype(np.float64)
+        some = documents > 0
+        left = replace(self, query=self.query[some], entry=self.entry[some], documents=documents[some])
+        return left.sample(np.unique(left.query))
+
     def sample(self, queries: Ints) -> Cells:
         """The cells of some queries only, numbered from 0 in the order given."""
         number = np.full(self.queries, -1)
@@ -157,7 +168,7 @@ class Cells:
         )
 
 
-def join_places(position: Ints, context: Ints, cells: Ints) -> tuple[Places, Ints]:
+def join_places(position: Ints | Floats, context: Ints, cells: Ints) -> tuple[Places, Ints]:
     """The model's places for places (position, context) with so many cells each, small ones joined; and which is whose.
 
     A context with too few cells is read as the largest one. From the last position up, a place with too few joins the
@@ -166,19 +177,20 @@ def join_places(position: Ints, context: Ints, cells: Ints) -> tuple[Places, Int
     sizes = np.bincount(context, cells)
     context = np.where(sizes[context] < SMALLEST_PLACE, int(sizes.argmax()), context)
     keys, inverse = np.unique(np.stack([context, position]), axis=1, return_inverse=True)
+    context, position = keys[0].astype(np.int64), keys[1]
     sizes = np.bincount(inverse.ravel(), cells).astype(np.int64)
     width = 0.0
-    block = _blocks(keys[0], keys[1], sizes, SMALLEST_PLACE, width)
+    block = _blocks(context, position, sizes, SMALLEST_PLACE, width)
     first = np.flatnonzero(np.diff(block, prepend=-1))
-    while np.bincount(keys[0][first]).max() > MOST_POSITIONS:
+    while np.bincount(context[first]).max() > MOST_POSITIONS:
         width = max(2 * width, WIDTH)
-        block = _blocks(keys[0], keys[1], sizes, SMALLEST_PLACE, width)
+        block = _blocks(context, position, sizes, SMALLEST_PLACE, width)
         first = np.flatnonzero(np.diff(block, prepend=-1))
-    mean = np.add.reduceat(np.log(keys[1]) * sizes, first) / np.add.reduceat(sizes, first)
-    return Places(np.exp(mean), np.unique(keys[0][first], return_inverse=True)[1]), block[inverse.ravel()]
+    mean = np.add.reduceat(np.log(position) * sizes, first) / np.add.reduceat(sizes, first)
+    return Places(np.exp(mean), np.unique(context[first], return_inverse=True)[1]), block[inverse.ravel()]
 
 
-def _blocks(context: Ints, position: Ints, sizes: Ints, smallest: int, width: float) -> Ints:
+def _blocks(context: Ints, position: Ints | Floats, sizes: Ints, smallest: int, width: float) -> Ints:
     """Number of the block of each place; places come in order of context and position."""
     starts: list[int] = []  # first places of blocks, the last block first
     for first, last in itertools.pairwise([*np.flatnonzero(np.diff(context, prepend=-1)), len(context)]):

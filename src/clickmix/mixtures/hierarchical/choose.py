@@ -17,6 +17,7 @@ from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.climb import Look, climb, expected
 from clickmix.mixtures.hierarchical.fit import first, fit
 from clickmix.mixtures.hierarchical.held import Halved, Held, one_rate_value
+from clickmix.mixtures.hierarchical.outliers import distances, farthest
 from clickmix.mixtures.hierarchical.problem import Effects, Link, Model
 from clickmix.types import Floats, Ints
 
@@ -25,13 +26,16 @@ CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, mus
 WORTH = 0.01  # of what two grades gain over one rate per place, that more grades or appeal must gain
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
 LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the number of documents: BIC, two parameters
+LARGE = 1.0  # log-likelihood of a query
 EXTREME = 0.08  # of the queries, at either end of a difference between two models, that count for half of it at most
 SURE = 2.0  # standard errors of a difference between two models that settle it
 COMPARED = 1.0  # log-likelihood that a round must bring, of models that are only compared
-MOST_GRADES = 7
+MOST_GRADES = 5  # more stand for documents that differ in appeal
+LOOKS = 3  # for outliers
 # Distinct patterns, about: to compare models; to compare again what that did not settle, where queries differ and where
 # they are alike; and to fit the chosen one.
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
+MOST_DOCUMENTS = 50_000  # of a histogram, that models are compared on
 
 
 @dataclass(frozen=True)
@@ -61,15 +65,15 @@ class _Candidate:
 class _Search:
     """Candidates compared on a sample of queries; `best` is the one whose score exceeds its price by most."""
 
-    def __init__(self, held: Held, plain: Model) -> None:
-        self.held = held
+    def __init__(self, held: Held, plain: Model, *, alike: bool) -> None:
+        self.held, self.alike = held, alike
         self.found: dict[tuple[int, Effects], _Candidate] = {}
         cells = held.cells
         shown = cells.per_pattern(cells.impressions)[cells.entry] * cells.documents
         self.shown = np.maximum(np.bincount(cells.query, shown, cells.queries), 1)
         self.look: Look | None = None  # where queries are, if attention differs
         self.plain = self.best = self._add(*fit(held.cells, start=plain, gain=COMPARED))
-        self.worth = max(CLEAR, WORTH * (self.plain.score - one_rate_value(held.cells)))
+        self.worth = max(2 * CLEAR, WORTH * (self.plain.score - one_rate_value(held.cells)))
 
     def _add(self, model: Model, look: Look) -> _Candidate:
         found = _Candidate(model, self.held.score(model, look))
@@ -80,23 +84,24 @@ class _Search:
     def price(self, model: Model) -> float:
         """What a model must gain over one rate per place, beyond what two grades do.
 
-        Where grades and appeal cannot be told apart, grades are taken: labels lose less that way. As many as there can
-        be are the other way round: it takes that many to stand for appeal. Appeal that hardly matters leaves labels as
-        they are.
+        Where grades and appeal cannot be told apart, grades are taken, if they are few: labels lose less that way.
+        Appeal that hardly matters leaves labels as they are.
         """
         effects = model.effects
         price = CLEAR * ((effects.attention is not None) + effects.shares) + self.worth * (model.grades > 2)
-        price += 2 * CLEAR * (model.grades == MOST_GRADES)
+        price += CLEAR * (model.grades == MOST_GRADES)
         if effects.appeal:
             price += self.worth + CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else CLEAR
         return price
 
     def most(self, one: _Candidate, other: _Candidate) -> Floats:
-        """Differences of scores per query, without those that are most extreme per impression."""
+        """Differences of scores per query, without large ones that are most extreme per impression."""
         differences = one.scores - other.scores
         order = np.argsort(differences / self.shown, kind="stable")
+        extreme = np.zeros(len(order), dtype=bool)
         off = int(EXTREME * len(order))
-        return differences[order[off : len(order) - off]]
+        extreme[order[:off]] = extreme[order[len(order) - off :]] = True
+        return np.asarray(differences[~extreme | (np.abs(differences) < LARGE)])
 
     def gain(self, one: _Candidate, other: _Candidate) -> float:
         """By how much one model predicts held-out clicks better than another: half of it by most queries.
@@ -106,7 +111,7 @@ class _Search:
         """
         total = float((one.scores - other.scores).sum())
         same = one.kind == other.kind and one.model.effects == other.model.effects  # a grade more or less
-        return total if same else min(total, 2 * float(self.most(one, other).sum()))
+        return total if same or self.alike else min(total, 2 * float(self.most(one, other).sum()))
 
     def error(self, one: _Candidate, other: _Candidate) -> float:
         """About the standard error of a gain."""
@@ -137,7 +142,8 @@ class _Search:
 
     def add_effects(self) -> None:
         """The effect that gains most, then the next; one that gained nothing once is not tried again."""
-        before, hopeful = self.plain, [*map(Effects, LINKS), Effects(shares=True), Effects(appeal=True)]
+        of_queries = () if self.alike else (*map(Effects, LINKS), Effects(shares=True))
+        before, hopeful = self.plain, [*of_queries, Effects(appeal=True)]
         while hopeful:
             on = before.model.effects
             found = {more: self.compare(before.model, _both(on, more)) for more in hopeful}
@@ -160,6 +166,13 @@ class _Search:
         if grades > 2 and effects.attention:  # with these grades it may be of the other kind, or none
             for other in (_other(effects), replace(effects, attention=None)):
                 self.compare(self.compare(self.plain.model, other).model, other, grades)
+            while self.best.model.effects != effects and self.best.model.grades > 3:  # then fewer may do
+                best = self.best.model
+                two = self.compare(self.plain.model, best.effects)
+                fewer = self.compare(two.model, best.effects, best.grades - 1)
+                if self.gain(self.best, fewer) > CLEAR / 2:
+                    break
+                self.best = fewer
 
     def rivals(self) -> list[_Candidate]:
         """The best of every kind that more queries might find to be the best of all; that one first."""
@@ -176,7 +189,7 @@ class _Search:
         others = [replace(effects, attention=link) for link in (None, *LINKS) if link != effects.attention]
         found = [self.found[grades, other] for other in others if (grades, other) in self.found]
         near = [other.model.effects for other in found if self._near(other, top, CLEAR * effects.appeal)]
-        if grades > 2 and not effects.attention:
+        if grades > 2 and not effects.attention and not self.alike:
             link = self.top(self.found[2, Effects(link)] for link in LINKS).model.effects.attention
             near.append(replace(effects, attention=link))
         return near
@@ -199,8 +212,9 @@ class _Search:
         for rival in rivals:
             self.again(before, replace(rival.model.effects, attention=link), rival.model.grades)
         finer = [each for each in self.found.values() if each.model.grades > 2]
-        if finer and self._near(top := self.top(finer), self.best):
-            self.step_grades(before, top)
+        # Few grades may lose to appeal where more would win.
+        if finer and (self.best.model.effects.appeal or self._near(self.top(finer), self.best)):
+            self.step_grades(before, self.top(finer))
 
     def step_grades(self, before: _Search, top: _Candidate) -> _Candidate:
         """A grade less as long as that loses nothing, then a grade more as long as it gains."""
@@ -225,30 +239,39 @@ def name_of(model: Model) -> str:
     return " + ".join([f"{model.grades} grades", *(name for name in on if name)])
 
 
-def choose(cells: Cells, *, rng: np.random.Generator, halved: Halved | None = None, grades: int | None = None) -> Model:
+def choose(
+    cells: Cells,
+    *,
+    rng: np.random.Generator,
+    grades: int | None = None,
+    alike: bool = False,
+) -> Model:
     """The model that predicts held-out clicks best, chosen on a sample of queries, fitted to all.
 
-    `halved` are the rows of the same log in two halves of its sessions; without them impressions are dealt out. Where
-    clicks tell nothing of grades, the model's `state` says why.
-    Where the number of `grades` is given, only effects are chosen.
+    Queries that are clicked far more than the others are left out. Where clicks tell nothing of grades, the model's
+    `state` says why. Where the number of `grades` is given, only effects are chosen. Queries that are `alike` are rows
+    of a histogram, and do not differ.
     """
     clicks, shown = (cells.per_place(part).sum() for part in (cells.clicks, cells.impressions))
     if clicks in (0, shown):
         return replace(first(cells), state="every impression clicked" if clicks else "no clicks")
-    fitted = cells.sample(_some(cells, rng, MOST_FITTED))
+    fitted = cells if alike else cells.sample(_some(cells, rng, MOST_FITTED))
     plain = fit(fitted)[0]
     if 2 * (expected(plain, fitted)[1].value - one_rate_value(fitted)) < LEAST_GAIN * np.log(fitted.documents.sum()):
         return replace(plain, state="one rate explains the clicks")
-    search = _Search(_held(cells, rng, halved, MOST_COMPARED), plain)
+    if not alike:
+        fitted, plain = _without_outliers(fitted, plain)
+    search = _Search(_held(fitted, rng, MOST_COMPARED, alike=alike), plain, alike=alike)
     search.add_effects()
     if grades is None:
         search.add_grades()
     looked = search.looked
     model = search.best.model
     unsettled = model.grades > 2 or len(search.rivals()) > 1 or search.links(search.best)
-    if grades is None and unsettled and search.held.cells.queries < cells.queries:
-        alike = not (model.effects.attention or model.effects.shares)  # more queries are looked at as fast
-        larger = _Search(_held(cells, rng, halved, MOST_ALIKE if alike else MOST_SETTLED), plain)
+    if grades is None and unsettled and search.held.cells.queries < fitted.queries:
+        fast = not (model.effects.attention or model.effects.shares)  # more queries are looked at as fast
+        most = MOST_ALIKE if fast else MOST_SETTLED
+        larger = _Search(_held(fitted, rng, most, alike=alike), plain, alike=alike)
         larger.settle(search)
         search, looked = larger, looked + larger.looked
     best = search.best
@@ -261,10 +284,24 @@ def choose(cells: Cells, *, rng: np.random.Generator, halved: Halved | None = No
     return replace(model, chosen=tuple(looked), state="fitted" if model.converged else "still climbing")
 
 
-def _held(cells: Cells, rng: np.random.Generator, halved: Halved | None, most: float) -> Held:
+def _without_outliers(cells: Cells, plain: Model) -> tuple[Cells, Model]:
+    """Usual queries alone, and the model of two grades fitted to them; outliers hide others, so look again."""
+    for _ in range(LOOKS):
+        usual = distances(cells, plain) <= farthest(cells.queries)
+        if usual.all():
+            break
+        cells = cells.sample(np.flatnonzero(usual))
+        plain = climb(cells, plain)[0]
+    return cells, plain
+
+
+def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -> Held:
+    if alike:
+        share = min(most / len(cells.entry), MOST_DOCUMENTS / float(cells.documents.sum()))
+        cells = cells.thinned(rng, share) if share < 1 else cells
+        return Halved.dealt(cells, rng).held(cells.queries)
     queries = _some(cells, rng, most)
-    chosen = Halved.dealt(cells.sample(queries), rng) if halved is None else halved.sample(queries)
-    return chosen.held(len(queries))
+    return Halved.dealt(cells.sample(queries), rng).held(len(queries))
 
 
 def _both(on: Effects, other: Effects) -> Effects:

@@ -48,13 +48,17 @@ def climb(
     rounds: int = ROUNDS,
     steps: int = STEPS,
     gain: float = GAIN,
+    hold: bool = False,
 ) -> tuple[Model, Look]:
-    """From a start to the top, or as far as some rounds lead; and where queries are seen from there."""
+    """From a start to the top, or as far as some rounds lead; and where queries are seen from there.
+
+    The effects' numbers stay as they are if it must `hold` them.
+    """
     model, trace, converged, known = start, list(start.trace), False, None
     look = look or Look.first(cells, model)
     for number in range(rounds):
         problem = Problem(cells, model.knots, look.nodes(cells, model), grades=model.grades, effects=model.effects)
-        vector, values, inverse, seen, known = _lbfgs(problem, model, steps, gain / 4, known)
+        vector, values, inverse, seen, known = _lbfgs(problem, model, steps, gain / 4, known, hold=hold)
         known = None if values[-1] - values[0] > FAR else known
         spread, free = model.places.spread, vector[: model.walk.parameters]
         known_to = inverse[: len(free), : len(free)]
@@ -199,12 +203,13 @@ def _product(a: Floats, b: Floats) -> Floats:
 
 
 def _lbfgs(
-    problem: Problem, model: Model, steps: int, least: float, known: _Known | None
+    problem: Problem, model: Model, steps: int, least: float, known: _Known | None, *, hold: bool
 ) -> tuple[Floats, list[float], Floats, Expected, _Known]:
     """Steps up from a model: where they led, values on the way, the metric's inverse, what was seen and known there."""
     size = model.walk.parameters
-    low = np.concatenate([np.full(size, -30.0), [BOUNDS[name][0] for name in model.effects.numbers]])
-    high = np.concatenate([np.full(size, 30.0), [BOUNDS[name][1] for name in model.effects.numbers]])
+    bounds = np.array([BOUNDS[name] for name in model.effects.numbers]).reshape(-1, 2)
+    ends = np.stack([model.numbers, model.numbers]) if hold else bounds.T
+    low, high = (np.concatenate([np.full(size, far), end]) for far, end in zip((-30.0, 30.0), ends, strict=True))
 
     def hill(vector: Floats) -> tuple[float, Floats, Expected]:
         seen = problem.expect(vector)
@@ -260,7 +265,7 @@ def first_models(cells: Cells) -> list[Model]:
     shown, clicks = cells.per_place(cells.impressions), cells.per_place(cells.clicks)
     rate = (clicks + (clicks.sum() + 0.5) / (shown.sum() + 1)) / (shown + 1)
     models = []
-    for share, ratio in ((0.1, 8.0), (0.3, 3.0), (0.03, 20.0)):
+    for share, ratio in ((0.1, 8.0), (0.3, 3.0), (0.03, 20.0), (0.7, 3.0), (0.95, 8.0)):
         low = np.minimum(rate / (1 + share * (ratio - 1)), 0.5)
         high = np.minimum(low * ratio, 0.9)
         prior = np.full(len(knots[0]) + len(knots[1]) - 1, logit(share))

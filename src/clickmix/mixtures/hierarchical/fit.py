@@ -9,11 +9,19 @@ from scipy.special import expit, gammaln, logit
 
 from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.climb import GAIN, START_STEPS, Look, climb, first_models
-from clickmix.mixtures.hierarchical.problem import Effects, Model
+from clickmix.mixtures.hierarchical.nodes import Nodes
+from clickmix.mixtures.hierarchical.problem import Effects, Model, Problem
 from clickmix.mixtures.hierarchical.walk import Walk
+from clickmix.types import Ints
 
 FIRST = {"log s": float(np.log(0.3)), "log t": float(np.log(0.5)), "d": 4.0, "k": 0.3}
-REACH = 0.5  # relevance of the higher of two grades on the scale of more: people click some documents more still
+# Relevance of two grades on the scale of more, to begin with.
+ENDS = ((0.0, 0.35), (0.0, 0.5), (0.0, 0.7), (0.0, 1.0), (0.5, 1.0))
+TRIED_CELLS, PROMISING = 4_000, 2  # that starts are tried on, about; and how many of them go on
+EXTREMES = 0.02, 0.98  # of documents: whose rates lie at the ends
+FURTHEST = 20.0  # times: how far ends may lie from the mean rate, or from 1
+SMALLEST_RATE, LEAST_LEFT, TINY = 1e-6, 0.05, 1e-12
+LEAST_FALL = 4.0  # times: how far the lowest rate falls at most where there may be documents below both grades
 START_CELLS = 60_000  # that starts are tried on, about
 CONTEXT_CLICKS = 30.0  # clicks of a place that its share in its context's level counts for, to begin with
 
@@ -35,8 +43,21 @@ def fit(
         start = climb(cells, first(cells), gain=gain)[0]
         if effects and grades > 2:  # grades would explain what effects do, and not come back from there
             start, look = fit(cells, effects=effects, start=start, gain=gain)
-    changed = with_effects(with_grades(start, grades), effects or start.effects)
-    return climb(cells, changed, look, gain=gain)
+    start = with_effects(start, effects or start.effects)
+    if grades != start.grades:
+        start, look = _finer(cells, start, look, grades)
+    return climb(cells, start, look, gain=gain)
+
+
+def _finer(cells: Cells, start: Model, look: Look | None, grades: int) -> tuple[Model, Look]:
+    """The most promising start with more grades: all go a few steps with some queries, the best of them go on."""
+    queries = np.arange(0, cells.queries, 1 + len(cells.pattern) // TRIED_CELLS)
+    some, seen = cells.sample(queries), look and Look(look.mean[queries], look.deviation[queries])
+    starts = [*(with_grades(start, grades, ends) for ends in ENDS), _between_extremes(some, start, grades)]
+    tried = [climb(some, each, seen, rounds=1, steps=START_STEPS)[0] for each in starts]
+    best = sorted(tried, key=lambda model: -model.trace[-1])[:PROMISING]
+    further = [climb(cells, replace(model, trace=()), look, rounds=1) for model in best]
+    return max(further, key=lambda found: found[0].trace[-1])
 
 
 def first(cells: Cells) -> Model:
@@ -71,20 +92,76 @@ def with_effects(model: Model, effects: Effects) -> Model:
     return replace(model, effects=effects, numbers=np.array([numbers[name] for name in effects.numbers]), trace=())
 
 
-def with_grades(model: Model, grades: int) -> Model:
-    """A model of two grades with more: what was the higher one lies in the middle, and grades around it are binomial.
-
-    Starts that leave it at the top end in a worse place: the rates of the top have far to go.
-    """
+def with_grades(model: Model, grades: int, ends: tuple[float, float] = (0.0, 0.5)) -> Model:
+    """A model of two grades with more, where both had the relevance `ends`; grades around them are binomial."""
     if grades == model.grades:
         return model
     k, where = len(model.places), len(model.knots[0])
     low, high = model.rates
-    higher = np.minimum(low + (high - low) / REACH, (1 + high) / 2)
+    slope = (high - low) / (ends[1] - ends[0])
+    lowest = np.maximum(low - ends[0] * slope, low / LEAST_FALL)
+    highest = np.minimum(low + (1 - ends[0]) * slope, (1 + high) / 2)
     prior = model.x[2 * k : 2 * k + where + len(model.knots[1]) - 1]
     g = np.arange(1, grades)[:, None]
     ways = gammaln(grades) - gammaln(g + 1) - gammaln(grades - g)
-    logits = np.hstack([ways + g * logit(REACH * expit(prior[:where])), g / (grades - 1) * prior[where:]])
-    x = np.concatenate([model.x[:k], logit(higher), logits.ravel(), model.x[2 * k + len(prior) :]])
+    mean = ends[0] + (ends[1] - ends[0]) * expit(prior[:where])
+    logits = np.hstack([ways + g * logit(mean), g / (grades - 1) * prior[where:]])
+    x = np.concatenate([logit(lowest), logit(highest), logits.ravel(), model.x[2 * k + len(prior) :]])
     walk = Walk.of(model.places, model.knots, grades=grades)
     return replace(model, grades=grades, x=x, walk=walk, errors=np.zeros(len(x)), trace=())
+
+
+def _between_extremes(cells: Cells, model: Model, grades: int) -> Model:
+    """Grades between the rates of the documents that are clicked least and most at each place, less what chance adds.
+
+    Two grades can mean one thing at one place and another at the next, if there are more in truth.
+    """
+    seen, documents = cells.clicks / cells.impressions, cells.per_place(np.ones(len(cells.clicks)))
+    mean = cells.per_place(seen) / documents
+    mean = np.clip(mean, SMALLEST_RATE, 1 - SMALLEST_RATE)
+    spread = cells.per_place((seen - mean[cells.place]) ** 2) + TINY
+    chance = cells.per_place((mean * (1 - mean))[cells.place] / cells.impressions)
+    left = np.sqrt(np.clip(1 - chance / spread, LEAST_LEFT, 1))
+    order = np.lexsort((seen, cells.place))
+    reached = np.cumsum(cells.weight[order])
+    begin = np.cumsum(documents) - documents
+    ends = [seen[order][np.searchsorted(reached, begin + share * documents)] for share in EXTREMES]
+    low = np.clip(mean + left * (ends[0] - mean), mean / FURTHEST, 0.98 * mean)
+    high = np.clip(mean + left * (ends[1] - mean), 1.02 * mean, 1 - (1 - mean) / FURTHEST)
+    k, where, often = len(mean), *map(len, model.knots)
+    g = np.arange(1, grades)[:, None]
+    ways = gammaln(grades) - gammaln(g + 1) - gammaln(grades - g)
+    share = float(documents @ ((mean - low) / (high - low)) / documents.sum())
+    logits = np.hstack([np.repeat(ways + g * logit(share), where, axis=1), np.zeros((grades - 1, often - 1))])
+    curves = model.x[2 * k + where + often - 1 :]
+    x = np.concatenate([logit(low), logit(high), logits.ravel(), curves])
+    walk = Walk.of(model.places, model.knots, grades=grades)
+    return replace(model, grades=grades, x=x, walk=walk, errors=np.zeros(len(x)), trace=())
+
+
+def with_flat_prior(model: Model, cells: Cells) -> Model:
+    """The same model with one prior for all documents: the mean of theirs."""
+    k, priors = len(model.places), (model.grades - 1) * (len(model.knots[0]) + len(model.knots[1]) - 1)
+    problem = Problem(cells, model.knots, Nodes.one(cells), grades=model.grades, effects=Effects())
+    eta = model.x[2 * k : 2 * k + priors].reshape(model.grades - 1, -1).T
+    shares = np.exp(problem.log_prior(eta)[:, :, 0]) @ cells.multiplicity
+    knots = np.zeros(1), np.zeros(1)
+    x = np.concatenate([model.x[: 2 * k], np.log(shares[1:] / shares[0]), model.x[2 * k + priors :]])
+    walk = Walk.of(model.places, knots, grades=model.grades)
+    return replace(
+        model, knots=knots, x=x, walk=walk, errors=np.concatenate([model.errors[: 2 * k], np.zeros(len(x) - 2 * k)])
+    )
+
+
+def with_places(model: Model, places: Places, source: Ints) -> Model:
+    """The same model at other places; `source` has the number of the old place that each new one begins as."""
+    k = len(model.places)
+    priors = model.x[2 * k : 2 * k + (model.grades - 1) * (len(model.knots[0]) + len(model.knots[1]) - 1)]
+    own = model.x[: 2 * k].reshape(2, -1)[:, source]
+    curve, at = places.spread.curve, np.log(places.position)
+    order = np.argsort(at, kind="stable")
+    logs = np.log(expit(own))[:, order]
+    curves = [np.interp(curve, at[order], end) for end in logs] if places.context.any() else []
+    x = np.concatenate([own.ravel(), priors, *curves])
+    walk = Walk.of(places, model.knots, grades=model.grades)
+    return replace(model, places=places, x=x, walk=walk, errors=np.zeros(len(x)), trace=())

@@ -18,6 +18,8 @@ from clickmix.mixtures.hierarchical.climb import Look, expected
 from clickmix.mixtures.hierarchical.problem import Expected, Model, Problem
 from clickmix.types import Floats, Ints
 
+MOST_DEALT = 10**9
+
 
 @dataclass(frozen=True)
 class Halved:
@@ -37,24 +39,11 @@ class Halved:
         """The impressions of every cell dealt out at random, for a log without sessions."""
         query, document, place, n, c = cells.rows()
         taken = ((n + rng.integers(0, 2, len(n))) // 2).astype(np.int64)
-        clicked = rng.hypergeometric(c.astype(np.int64), (n - c).astype(np.int64), taken)
+        # numpy deals out fewer than 10^9; of so many, a binomial number is the same but for chance.
+        few = n < MOST_DEALT
+        clicked = rng.binomial(c.astype(np.int64), taken / np.maximum(n, 1))
+        clicked[few] = rng.hypergeometric(c[few].astype(np.int64), (n - c)[few].astype(np.int64), taken[few])
         return cls(cells.places, query, document, place, n, c, taken.astype(float), clicked.astype(float))
-
-    def sample(self, queries: Ints) -> Halved:
-        """The rows of some queries only, numbered from 0 in the order given."""
-        number = np.full(int(max(self.query.max(), queries.max())) + 1, -1)
-        number[queries] = np.arange(len(queries))
-        documents = np.flatnonzero(number[self.query] >= 0)
-        of_document = np.full(len(self.query), -1)
-        of_document[documents] = np.arange(len(documents))
-        rows = of_document[self.document] >= 0
-        parts = self.place, self.impressions, self.clicks, self.first_impressions, self.first_clicks
-        return Halved(
-            self.places,
-            number[self.query[documents]],
-            of_document[self.document[rows]],
-            *(part[rows] for part in parts),
-        )
 
     def held(self, queries: int) -> Held:
         """Cells of all rows and of both halves."""
@@ -105,7 +94,8 @@ class Held:
 def one_rate_value(cells: Cells) -> float:
     """The log-likelihood if all documents of a place were clicked at one rate."""
     clicks, shown = (cells.per_place(part) for part in (cells.clicks, cells.impressions))
-    return float((xlogy(clicks, clicks / shown) + xlog1py(shown - clicks, -clicks / shown)).sum())
+    rate = np.divide(clicks, shown, out=np.zeros_like(shown), where=shown > 0)
+    return float((xlogy(clicks, rate) + xlog1py(shown - clicks, -rate)).sum())
 
 
 def _totals(problem: Problem, seen: Expected, entries: Ints) -> Floats:

@@ -138,6 +138,7 @@ class Expected:
     weight: Floats  # query x point x v
     posterior: Floats  # grade x key x v
     total: Floats  # key x v, log-likelihood
+    of_query: Floats  # log-likelihood of each; of all together where they are alike
 
 
 class Problem:
@@ -206,27 +207,28 @@ class Problem:
         total = posterior.sum(axis=0)
         posterior /= total
         total = np.log(total, out=total) + highest  # key x v
-        weight, value = self._integrated(total, numbers)
+        weight, of_query = self._integrated(total, numbers)
+        value = float(of_query.sum())
         if not slope:
-            return Expected(value, np.zeros(0), np.zeros(0), np.zeros(0), weight, posterior, total)
+            return Expected(value, np.zeros(0), np.zeros(0), np.zeros(0), weight, posterior, total, of_query)
         documents = self.nodes.sums.T @ weight.reshape(-1, len(self.nodes.v))  # key x v
         of_grade = np.einsum("gkv,kv->gk", posterior, documents)
         prior = np.exp(log_prior)
         slopes = self._slope(vector, rated, of_grade, documents, prior, weight)
-        return Expected(value, slopes, of_grade, prior[:, :, 0], weight, posterior, total)
+        return Expected(value, slopes, of_grade, prior[:, :, 0], weight, posterior, total, of_query)
 
-    def _integrated(self, total: Floats, numbers: dict[str, float]) -> tuple[Floats, float]:
-        """Weights of the nodes of each query, and the log-likelihood of all."""
+    def _integrated(self, total: Floats, numbers: dict[str, float]) -> tuple[Floats, Floats]:
+        """Weights of the nodes of each query, and its log-likelihood."""
         nodes, shape = self.nodes, (*self.nodes.at.shape, len(self.nodes.v))
         sums = (nodes.sums @ total).reshape(shape)
         if sums.size == 1:
-            return np.ones(shape), float(sums.sum())
+            return np.ones(shape), sums.ravel()
         logs = sums + (nodes.log_width + _log_normal(nodes.u[nodes.at], numbers.get("log s")))[:, :, None]
         logs += nodes.log_width_v + _log_normal(nodes.v, numbers.get("log t"))
         highest = logs.max(axis=(1, 2), keepdims=True)
         weight = np.exp(logs - highest)
         of_query = weight.sum(axis=(1, 2), keepdims=True)
-        return weight / of_query, float((highest + np.log(of_query)).sum())
+        return weight / of_query, (highest + np.log(of_query)).ravel()
 
     def _slope(
         self, vector: Floats, rated: Any, graded: Floats, documents: Floats, prior: Floats, weight: Floats

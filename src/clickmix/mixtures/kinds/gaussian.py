@@ -10,31 +10,17 @@ from clickmix.mixtures.kinds.kind import MIXTURES, GroupFits
 
 if TYPE_CHECKING:
     from clickmix.groups.observations import Observations
-    from clickmix.groups.places import Place
 
 
 @dataclass(frozen=True)
 class Gaussian:
     """Rates are numbers with a variance, not counts."""
 
-    moves: bool = True
-    checkable: bool = False
-
-    def fit_groups(self, seen: Sequence[Observations], places: Sequence[Place]) -> GroupFits:
+    def fit_groups(self, seen: Sequence[Observations]) -> GroupFits:
         """Each group by itself."""
         from clickmix.mixtures.single import fit_group
 
-        return GroupFits.of([fit_group(observations, "gaussian") for observations in seen], shared=False)
-
-    def fit_jointly(self, seen: Observations, positions: Sequence[int] | None) -> GroupFits:
-        """All groups at once."""
-        from clickmix.mixtures.joint import fit_jointly
-
-        return fit_jointly(seen, "gaussian", positions=positions).as_groups()
-
-    def fit_examined(self, seen: Sequence[Observations]) -> GroupFits | None:
-        """Gaussians do not tell examination from relevance."""
-        return None
+        return GroupFits.of([fit_group(observations, "gaussian") for observations in seen])
 
     def given(self, grades: int) -> Gaussian:
         """It has no number of grades."""

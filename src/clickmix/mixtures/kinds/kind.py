@@ -1,4 +1,4 @@
-"""What every kind of mixture has in common.   Observations of groups -> GroupFits
+"""What every kind of mixture has in common.   Observations of groups -> GroupFits, or cells of a log -> Model
 
 Kinds import what fits them inside functions: the family is loaded to list their names.
 """
@@ -14,60 +14,38 @@ from clickmix.types import Floats
 
 if TYPE_CHECKING:
     from clickmix.groups.observations import Observations
-    from clickmix.groups.places import Place
     from clickmix.mixtures.hierarchical.cells import Cells
     from clickmix.mixtures.hierarchical.problem import Model
     from clickmix.mixtures.mixture import Mixture
 
 GRADES = (2, 3, 4, 5, 6, 7)
-STRONG = 6.0  # difference of BIC that is strong evidence (Kass & Raftery 1995): what more grades must win by
 
 
 @dataclass(frozen=True)
 class GroupFits:
-    """A mixture and prior weights per group, none where nothing could be fitted; and how they were fitted.
+    """A mixture and prior weights per group, none where nothing could be fitted.
 
-    `bics` has the BIC of every number of grades that was tried, `shared` says whether neighbours learned from each
-    other, `error` is the expected error of labels where only a joint fit knows it.
+    `bics` has the BIC of every number of grades that was tried.
     """
 
     mixtures: Sequence[Mixture]
     priors: Sequence[Floats | None]
-    log_likelihoods: tuple[float, ...] = ()
     bics: Mapping[int, float] = field(default_factory=dict)
-    shared: bool = False
-    error: float | None = None
 
     @classmethod
-    def of(cls, mixtures: Sequence[Mixture], bics: Mapping[int, float] | None = None, *, shared: bool) -> GroupFits:
+    def of(cls, mixtures: Sequence[Mixture], bics: Mapping[int, float] | None = None) -> GroupFits:
         """Fits whose groups keep the weights that were fitted as their priors."""
         import numpy as np
 
         priors = [np.array(mixture.weights) if mixture.informative else None for mixture in mixtures]
-        return cls(mixtures, priors, bics=bics or {}, shared=shared)
+        return cls(mixtures, priors, bics or {})
 
 
 class MixtureKind(Protocol):
-    """A kind of mixture.
+    """A kind of mixture, which fits every group by itself."""
 
-    `moves` says whether it can be fitted to documents that move between groups, `checkable` whether the checks of a log
-    know it.
-    """
-
-    @property
-    def moves(self) -> bool: ...
-
-    @property
-    def checkable(self) -> bool: ...
-
-    def fit_groups(self, seen: Sequence[Observations], places: Sequence[Place]) -> GroupFits:
-        """Fit every group from its own histogram; `places` says where each stands."""
-
-    def fit_jointly(self, seen: Observations, positions: Sequence[int] | None) -> GroupFits:
-        """Fit all groups at once, every document with one grade wherever it was shown."""
-
-    def fit_examined(self, seen: Sequence[Observations]) -> GroupFits | None:
-        """Fit groups of one position that differ in examination alone; None where this kind cannot."""
+    def fit_groups(self, seen: Sequence[Observations]) -> GroupFits:
+        """Fit every group from its own histogram."""
 
     def given(self, grades: int) -> MixtureKind:
         """The same kind once the number of grades is known."""
@@ -77,8 +55,8 @@ class MixtureKind(Protocol):
 class WholeLogKind(MixtureKind, Protocol):
     """A kind of mixture that fits one model to the whole log, and groups only where clicks say nothing."""
 
-    def fit_log(self, cells: Cells) -> Model:
-        """Fit the log."""
+    def fit_log(self, cells: Cells, *, alike: bool) -> Model:
+        """Fit the log; queries may be `alike` because they are not known."""
 
 
 MIXTURES: Family[MixtureKind] = Family("mixture", "clickmix.mixtures.kinds", first="auto")

@@ -10,29 +10,17 @@ from clickmix.mixtures.kinds.kind import MIXTURES, GroupFits
 
 if TYPE_CHECKING:
     from clickmix.groups.observations import Observations
-    from clickmix.groups.places import Place
 
 
 @dataclass(frozen=True)
 class Shapeless:
     """Every group by itself, always: jointly there would be too many parameters."""
 
-    moves: bool = False
-    checkable: bool = False
-
-    def fit_groups(self, seen: Sequence[Observations], places: Sequence[Place]) -> GroupFits:
+    def fit_groups(self, seen: Sequence[Observations]) -> GroupFits:
         """Each group by itself."""
         from clickmix.mixtures.nonparametric import fit_nonparametric
 
-        return GroupFits.of([fit_nonparametric(observations) for observations in seen], shared=False)
-
-    def fit_jointly(self, seen: Observations, positions: Sequence[int] | None) -> GroupFits:
-        """Never asked for."""
-        raise NotImplementedError
-
-    def fit_examined(self, seen: Sequence[Observations]) -> GroupFits | None:
-        """A distribution without a shape does not tell examination from relevance."""
-        return None
+        return GroupFits.of([fit_nonparametric(observations) for observations in seen])
 
     def given(self, grades: int) -> Shapeless:
         """It has no number of grades."""

@@ -1,0 +1,49 @@
+"""Outliers: queries that are clicked far more than the others, by robots mostly.   Cells -> distances of queries
+
+A few such queries would choose the model for all the others, and move its rates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clickmix.mixtures.hierarchical.cells import Cells
+from clickmix.mixtures.hierarchical.climb import Look
+from clickmix.mixtures.hierarchical.fit import fit
+from clickmix.mixtures.hierarchical.problem import Effects, Model
+from clickmix.types import Floats
+
+FEWEST_QUERIES = 30  # among which one can be far from the others
+RARELY = 0.002  # share of clean logs in which a query may be taken for an outlier
+MOST_CELLS = 12_000  # that attention is fitted to
+LEAST_DEVIATION = 0.05  # of attention
+KNOWN = 0.8  # deviations of attention: a query that is known no better says nothing
+ENOUGH = 1.0  # log-likelihood that a round must bring
+
+
+def farthest(queries: int) -> float:
+    """How far from the middle the furthest of so many normal values may lie, in deviations."""
+    return float(np.sqrt(2 * np.log(max(queries, 2) / RARELY)))
+
+
+def from_middle(values: Floats, *, least: float) -> Floats:
+    """Distances from the median, in robust deviations."""
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    return np.asarray((values - middle) / max((high - low) / 1.35, least))
+
+
+def distances(cells: Cells, start: Model | None = None) -> Floats:
+    """How much more attention each query has than the others, in deviations; 0 where little is known of it.
+
+    Two grades, as the `start` has: more of them, or other effects, would take an outlier for a usual query.
+    """
+    distance = np.zeros(cells.queries)
+    if cells.queries < FEWEST_QUERIES:
+        return distance
+    some = cells.sample(np.arange(0, cells.queries, 1 + len(cells.pattern) // MOST_CELLS))
+    model = fit(some, effects=Effects("odds"), start=start, gain=ENOUGH)[0]
+    look = Look.first(cells, model)
+    known = look.deviation < KNOWN * model.attention
+    known = known if known.sum() >= FEWEST_QUERIES else np.ones_like(known)
+    distance[known] = from_middle(look.mean[known], least=LEAST_DEVIATION)
+    return distance
