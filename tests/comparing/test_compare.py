@@ -56,6 +56,16 @@ def test_clicks_that_mean_relevance(meant: Comparison) -> None:
     assert meant.interval("coec-smoothed", "same_place").low > 0.7
 
 
+def test_a_comparison_shows_itself_in_shells_and_notebooks(meant: Comparison) -> None:
+    shown = repr(meant)
+    assert shown.splitlines()[0].split()[:2] == ["labels", "by"]
+    assert max(map(len, shown.split("\n\n")[0].splitlines()[:5])) <= 80
+    html = meant._repr_html_()
+    assert html.startswith("<table>")
+    assert all(row.name in html for row in meant.rows)
+    assert meant.results.sentences[0] in html
+
+
 def test_judgments_that_have_nothing_to_do_with_clicks(log: tuple[Counts, dict[str, Any]]) -> None:
     counts, judgments = log
     answer = cm.compare(counts, judgments=pa.table(shuffled(judgments)), corrections=SIMPLE).results.answer
@@ -299,6 +309,39 @@ def test_a_log_with_sessions_is_compared_by_session(tmp_path: Path) -> None:
 
     found = cm.compare(str(write(tmp_path / "log.csv", session_log(sessions=400))), corrections=SIMPLE)
     assert (found.dealt, found.share) == ("sessions", 1.0)
+
+
+@pytest.mark.parametrize("given", ["sessions", "lists", "contexts", "contexts, dealt by chance"])
+def test_all_predict_the_same_clicks(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Result lists have more cells than counts without them, so a smaller sample is dealt; then one for all."""
+    rng = np.random.default_rng(0)
+    sessions, length = 3_000, 3
+    order = np.argsort(rng.random((sessions, length)), axis=1)
+    path = write(
+        tmp_path / "log.parquet",
+        {
+            "session_id": np.repeat(np.arange(sessions), length).tolist(),
+            "query_id": np.repeat(rng.integers(300, size=sessions), length).tolist(),
+            "doc_id": order.ravel().tolist(),
+            "position": np.tile(np.arange(1, length + 1), sessions).tolist(),
+            "clicked": (rng.random(sessions * length) < 0.2 + 0.1 * order.ravel()).astype(int).tolist(),
+            "device": np.repeat(np.where(rng.random(sessions) < 0.5, "tv", "web"), length).tolist(),
+        },
+    )
+    if given == "lists":
+        cm.count(path, lists="clicks").write(path := tmp_path / "lists.parquet")
+    if given == "contexts, dealt by chance":
+        monkeypatch.setattr("clickmix.groups.quarters._names_sessions", lambda part: False)
+    monkeypatch.setattr("clickmix.comparing.contenders.MOST_LIST_CELLS", 2_000)
+    context = "device" if given.startswith("contexts") else ()
+    found = cm.compare(path, context=context, corrections=["sdbn", "dcm", "ctr-smoothed"])
+    assert found.share < 1
+    predictions = [row.prediction for row in found.rows if row.prediction]
+    assert len({tuple(prediction.impressions) for prediction in predictions}) == 1
+    listed = {"sdbn", "dcm"} & {prediction.name for prediction in predictions}
+    assert len(listed) == (0 if given == "contexts, dealt by chance" else 2)
+    assert len(found.left_out) == 2 - len(listed)
+    str(found)
 
 
 def test_labels_that_are_none_are_refused_first(small: tuple[Counts, dict[str, Any]]) -> None:

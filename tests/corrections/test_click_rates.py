@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import clickmix as cm
-from clickmix.corrections.click_rates import PlacedCells, PredictsClicks, position_rates
+from clickmix.corrections.affine_em import read_cells
+from clickmix.corrections.click_rates import PlacedCells, PredictsClicks, position_rates, predicted_rates
 from clickmix.corrections.coec_smoothed import FittedSmoothedClicksOverExpected
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.ctr_smoothed import FittedSmoothedRate
@@ -18,7 +21,9 @@ from clickmix.corrections.parameters import BiasParameters
 from clickmix.corrections.pbm import PositionBasedFit
 from clickmix.counts.counts import Counts
 from clickmix.groups.places import Place
+from clickmix.mixtures.log_model import LogModel
 from moving_logs import moving_counts
+from session_logs import session_log
 
 PLACES = (Place(1), Place(2))
 # Document 0 was shown 8 times at position 1 and clicked 4 times, document 1 twice at position 2, without clicks.
@@ -61,7 +66,9 @@ def test_the_position_based_model_never_rules_a_click_out() -> None:
     """With one document seen a thousand times, its attraction is known; the spread of attraction does not matter."""
     seen = PlacedCells(PLACES, np.zeros(2, int), np.array([0]), np.array([0]), np.array([4000.0]), np.array([1000.0]))
     asked = PlacedCells(PLACES, np.zeros(2, int), np.array([0, 1]), np.array([1, 1]), np.ones(2), np.zeros(2))
-    fit = PositionBasedFit(BiasParameters.of_examination([1.0, 0.5]), 1, True)
+    counts = Counts.from_arrays([0], [0], [1], [1], [1])
+    cells = read_cells(counts, correction="pbm")
+    fit = PositionBasedFit(BiasParameters.of_examination([1.0, 0.5]), 1, True, counts, cells)
     rates = fit.click_rates(seen, asked)
     assert rates[0] == pytest.approx(0.125, rel=0.05)  # 5 %: how far apart the nodes are
     assert fit.click_rates(SEEN, ASKED).min() > 0
@@ -87,7 +94,7 @@ def slow_mixture_rate(fit: cm.MixtureFit, seen: PlacedCells, document: int, plac
 
 
 def test_the_mixture_weighs_the_rates_of_grades() -> None:
-    fit = cm.MixtureCorrection(mixture="binomial").fit(moving_counts(queries=60))
+    fit = cm.MixtureCorrection(mixture="binomial", sharing=False).fit(moving_counts(queries=60))
     rng = np.random.default_rng(0)
     places = tuple(p.place for group in fit.groups for p in group.places)
     shown = rng.integers(1, 9, 40)
@@ -102,6 +109,75 @@ def test_the_mixture_weighs_the_rates_of_grades() -> None:
     asked = PlacedCells(places, seen.query, np.arange(12), rng.integers(0, len(places), 12), np.ones(12), np.zeros(12))
     slow = [slow_mixture_rate(fit, seen, d, p) for d, p in zip(asked.document, asked.place, strict=True)]
     assert fit.click_rates(seen, asked) == pytest.approx(slow, rel=1e-9)
+
+
+def slow_model_rate(model: LogModel, number: list[int], seen: PlacedCells, document: int, place: int) -> float:
+    """One document at a time: Bayes over grades, with rates of grades that are the same in all queries."""
+    rows = [i for i in range(len(seen.place)) if seen.document[i] == document]
+    at = [number[seen.place[i]] for i in rows] or [number[place]]
+    weights = [seen.impressions[i] for i in rows] or [1.0]
+    logs = [0.0]
+    for grade in range(1, model.grades):
+        prior = sum(w * model.place_logits[k][grade - 1] for w, k in zip(weights, at, strict=True)) / sum(weights)
+        shown = math.log(sum(weights))
+        added = sum(slope * (min(max(shown, low), high) - low) for low, high, slope in model.exposure(grade))
+        ratios = [
+            float(model.evidence(number[seen.place[i]]).log_ratios(seen.impressions[i], seen.clicks[i])[grade - 1])
+            for i in rows
+        ]
+        logs.append(prior + added + sum(ratios))
+    weights = [math.exp(log - max(logs)) for log in logs]
+    return float(sum(w * model.rates[g, number[place]] for g, w in enumerate(weights)) / sum(weights))
+
+
+def random_cells(places: tuple[Place, ...]) -> tuple[PlacedCells, PlacedCells]:
+    """Cells of ten documents of three queries, each place of a document once; twelve documents are asked for."""
+    rng = np.random.default_rng(0)
+    key = np.sort(rng.choice(10 * len(places), 30, replace=False))
+    shown = rng.integers(1, 9, 30)
+    query = np.arange(12) % 3
+    seen = PlacedCells(
+        places, query, key // len(places), key % len(places), shown * 1.0, rng.binomial(shown, 0.3) * 1.0
+    )
+    asked = PlacedCells(places, query, np.arange(12), rng.integers(0, len(places), 12), np.ones(12), np.zeros(12))
+    return seen, asked
+
+
+@pytest.fixture(scope="module")
+def whole() -> cm.MixtureFit:
+    """A model of a whole log, in which queries do not differ."""
+    return cm.MixtureCorrection(mixture="auto").fit(moving_counts(queries=100))
+
+
+def test_a_model_of_the_whole_log_weighs_the_rates_of_grades(whole: cm.MixtureFit) -> None:
+    assert whole.model is not None
+    model = replace(whole.model, attention=None, shares=False, appeal=False, numbers=())
+    places = tuple(p.place for group in whole.groups for p in group.places)
+    number = [whole._standing_for(place)[0] for place in places]
+    seen, asked = random_cells(places)
+    slow = [slow_model_rate(model, number, seen, d, p) for d, p in zip(asked.document, asked.place, strict=True)]
+    assert replace(whole, model=model).click_rates(seen, asked) == pytest.approx(slow, rel=1e-6)
+
+
+def test_a_query_of_much_attention_is_expected_to_be_clicked_more(whole: cm.MixtureFit) -> None:
+    """Three queries alike but for their clicks: a document not seen in any of them is clicked most in the third."""
+    assert whole.model is not None
+    model = replace(whole.model, attention="odds", shares=False, appeal=False, numbers=(0.0,))
+    places = tuple(p.place for group in whole.groups for p in group.places)
+    shown = np.full(12, 40.0)
+    clicks = np.repeat([2.0, 8.0, 20.0], 4)
+    query = np.concatenate([np.repeat(np.arange(3), 4), np.arange(3)])
+    seen = PlacedCells(places, query, np.arange(12), np.tile(np.arange(4), 3), shown, clicks)
+    asked = PlacedCells(places, query, np.arange(12, 15), np.zeros(3, int), np.ones(3), np.zeros(3))
+    rates = replace(whole, model=model).click_rates(seen, asked)
+    assert rates is not None
+    assert rates[0] < rates[1] < rates[2]
+
+
+def test_a_cascade_predicts_no_clicks() -> None:
+    counts = cm.count(pa.table(session_log()), lists=True)
+    fit = cm.MixtureCorrection(mixture="binomial", examination="dcm").fit(counts)
+    assert predicted_rates(fit, SEEN, ASKED) is None
 
 
 def test_hidden_cells_have_no_clicks() -> None:

@@ -238,7 +238,7 @@ def test_parameters_of_too_few_positions(
 def test_an_unknown_correction() -> None:
     message = (
         "correction 'magic': expected one of mixture, affine, coec, coec-best-position, coec-smoothed, ctr-smoothed, "
-        "ctr-then-rank, intervention, ips, none, pbm, plain-em, regression-em."
+        "ctr-then-rank, dbn, dcm, intervention, ips, none, pbm, plain-em, regression-em, sdbn, ubm."
     )
     with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}$"):
         cm.debias(moving_counts(queries=5), correction="magic")

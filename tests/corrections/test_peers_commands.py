@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], list[str], str]] = {
         ["estimate"],
         r"Theta is from 5 pairs of positions that share documents; the fewest, \d+, are shared by",
     ),
-    "pbm": ((), {}, [], r"The position-based model converged after \d+ steps\. Examination is 1 where it is highest\."),
+    "pbm": ((), {}, ["low", "high"], r"The position-based model converged after \d+ steps\. Examination is 1 where it"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
 
+from clickmix.corrections.affine_em import Cells
+from clickmix.corrections.click_models.attraction import fit_examination, most_likely_attraction
 from clickmix.corrections.correction import Correction
 from clickmix.corrections.intervention import Intervention, Pairs
 from clickmix.corrections.ips import InversePropensity
@@ -96,6 +100,64 @@ class TestPositionBasedModel:
             p = grid * theta[k - 1]
             best = grid[np.argmax((c * np.log(p) + (n - c) * np.log1p(-p)).sum(axis=0))]
             assert label == pytest.approx(best, abs=0.001)
+
+    @pytest.mark.parametrize("seed", range(40))
+    def test_no_examination_nearby_is_more_likely_however_odd_the_log(self, seed: int) -> None:
+        """Few documents at few places, never or always clicked, unlinked: concave, so near the top is at the top."""
+        rng = np.random.default_rng(seed)
+        places = np.unique(rng.integers([12, 6], size=(rng.integers(1, 60), 2)), axis=0)
+        document = np.unique(places[:, 0], return_inverse=True)[1]
+        shown = rng.integers(1, (3, 50, 100_000)[seed % 3], len(places))
+        clicks = rng.binomial(shown, rng.choice([0.02, 0.3, 1.0], len(places)) * rng.random(len(places)) ** (seed % 4))
+        ids = np.arange(document.max() + 1)
+        cells = Cells(ids, ids, document, places[:, 1], shown.astype(float), clicks.astype(float))
+
+        def log_likelihood(examination: Floats) -> float:
+            p = most_likely_attraction(cells, examination)[document] * examination[cells.position]
+            return float((xlogy(clicks, p) + xlog1py(shown - clicks, -np.minimum(p, 1 - 1e-12))).sum())
+
+        found = fit_examination(cells)
+        assert found.converged
+        best = np.nan_to_num(found.of_place, nan=0.5)  # says nothing, so may be anything
+        top = log_likelihood(best)
+        for place, factor in itertools.product(range(len(best)), (0.99, 1.01)):
+            other = best.copy()
+            other[place] = np.clip(best[place] * factor, 1e-6, 1.0)
+            assert log_likelihood(other) <= top + 1e-9 * shown.sum()
+
+    def test_intervals_end_where_the_likelihood_ratio_says(self) -> None:
+        """chi-squared with one degree of freedom is below 3.8415 in 95 % of cases."""
+        counts = moving_counts(queries=10)
+        fit = PositionBasedModel().fit(counts)
+        labels, theta = fit.label(counts), fit.parameters.alpha
+        grid = np.linspace(0.0005, 0.9995, 1000)
+        ends = zip(labels.columns["low"], labels.columns["high"], strict=True)
+        for cells, (low, high) in zip(documents(counts).values(), ends, strict=True):
+            k, n, c = (np.array(column)[:, None] for column in zip(*cells, strict=True))
+            p = grid * theta[k - 1]
+            likely = (c * np.log(p) + (n - c) * np.log1p(-p)).sum(axis=0)
+            inside = grid[2 * (likely.max() - likely) < 3.8415]
+            assert (low, high) == pytest.approx((inside[0], inside[-1]), abs=0.0015)
+
+    def test_intervals_of_documents_nobody_clicked_or_everybody(self) -> None:
+        """(1 - high)^50 and low^50 are 1 / e^1.9207."""
+        fit = PositionBasedModel().fit(moving_counts(queries=40))
+        counts = Counts.from_arrays([0, 0], [0, 1], [1, 1], [50, 50], [0, 50])
+        labels = fit.label(counts)
+        end = np.exp(-1.9207 / 50)
+        assert labels.columns["low"] == pytest.approx([0, end], abs=1e-4)
+        assert labels.columns["high"] == pytest.approx([1 - end, 1], abs=1e-4)
+
+    def test_intervals_hold_the_truth_as_often_as_they_say(self) -> None:
+        """Of 4,000 documents; 0.01: chi-squared holds for many clicks, and examination is estimated."""
+        attraction, positions = np.random.default_rng(1).beta(1.5, 3, 4000), np.arange(4)
+        clicks = np.random.default_rng(2).binomial(60, attraction[:, None] * THETA)
+        ids = np.repeat(np.arange(4000), 4)
+        counts = Counts.from_arrays(ids // 5, ids, np.tile(positions + 1, 4000), np.full(16_000, 60), clicks.ravel())
+        labels = PositionBasedModel().fit(counts).label(counts)
+        truth = attraction[labels.doc_id]
+        held = ((labels.columns["low"] <= truth) & (truth <= labels.columns["high"])).mean()
+        assert abs(held - 0.95) < 0.01 + 4 * (0.95 * 0.05 / 4000) ** 0.5
 
     def test_documents_nobody_clicked_have_attraction_0_and_those_always_clicked_1(self) -> None:
         fit = PositionBasedModel().fit(moving_counts(queries=40))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from clickmix.counts.contexts import MOST_CONTEXTS
 from clickmix.counts.counts import BadRows, Counts, count
 from clickmix.engines.choose import choose_engine, embedded
 from clickmix.engines.duckdb import DuckDB
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import InputError, SettingError, printable
 from clickmix.evaluate.agreement import JudgedDocuments
 from clickmix.evaluate.judgments import Judged, read_judgments
 from clickmix.evaluate.resampling import Bootstrap, Measured, Resampled
@@ -64,8 +65,8 @@ class Comparison:
     >>> ids = np.arange(200)
     >>> counts = Counts.from_arrays(ids // 4, ids, 1 + ids % 4, [50] * 200, np.where(ids % 3 == 0, 25, 3))
     >>> compared = compare(counts, corrections=["coec-smoothed"])
-    >>> type(compared).__name__
-    'Comparison'
+    >>> compared.measured("bits")
+    ('coec-smoothed', 'coec', 'production order', 'none')
     """
 
     rows: tuple[Row, ...]
@@ -82,6 +83,16 @@ class Comparison:
         from clickmix.report.text_table import text_lines
 
         return "\n".join([*text_lines(self.results.side_by_side, width=80), *self.results.sentences])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """The table and the answer, for notebooks."""
+        from clickmix.report.notebook import rows_html
+
+        sentences = "".join(f"<p>{escape(printable(sentence))}</p>" for sentence in self.results.sentences)
+        return f"{rows_html(self.results.side_by_side)}\n{sentences}"
 
     @cached_property
     def results(self) -> ComparisonResults:
@@ -149,12 +160,12 @@ class Comparison:
 
 
 def compare(
-    log: Any,
+    log: object,
     *,
-    judgments: Any = None,
-    truth: Any = None,
-    labels: Any = (),
-    features: Any = None,
+    judgments: object = None,
+    truth: object = None,
+    labels: object = (),
+    features: object = None,
     corrections: Sequence[str] = (),
     format: str | Layout = "auto",
     context: str | Sequence[str] = (),

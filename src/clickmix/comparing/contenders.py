@@ -7,21 +7,26 @@ a model of result lists for a log without sessions, is left out with its reason.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clickmix.corrections.click_rates import PlacedCells, PredictsClicks
+from clickmix.corrections.click_rates import PlacedCells, PredictsClicks, predicted_rates
 from clickmix.corrections.correction import CORRECTIONS, Correction, needs_lists
 from clickmix.counts.counts import Counts
 from clickmix.errors import ClickmixError
-from clickmix.groups.quarters import deal
+from clickmix.groups.quarters import Quarters, deal, share_dealt
 from clickmix.judging.held_out.cells import placed_cells, without_context
 from clickmix.judging.held_out.evidence import HELD_OUT, TRAINING
 from clickmix.judging.held_out.prediction import Prediction, held_out_bits
+from clickmix.log.layout import Lists
 
 ALWAYS = ("none", "ctr-then-rank", "coec", "coec-smoothed")  # what a search engineer would try first
-MOST_CELLS, MOST_IMPRESSIONS = 400_000, 2_000_000  # held-out clicks come from so many
+MOST_CELLS, MOST_LIST_CELLS, MOST_IMPRESSIONS = 400_000, 2_000_000, 2_000_000  # of what is dealt
+APART = (
+    "held-out clicks of result lists and of contexts are comparable only where sessions are dealt. Give the raw log as "
+    "Parquet, or leave out the context columns."
+)
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,8 @@ class Parts:
     share: float
 
     @classmethod
-    def of(cls, counts: Counts, *, seed: int) -> Parts:
-        """Deal the log and read both parts."""
-        quarters = deal(counts, most_cells=MOST_CELLS, most_impressions=MOST_IMPRESSIONS, seed=seed)
+    def of(cls, counts: Counts, quarters: Quarters) -> Parts:
+        """Read both parts of a log that was dealt."""
         training, test = quarters.counts(*TRAINING), quarters.counts(HELD_OUT)
         seen, asked = placed_cells(training, test)
         return cls(counts, training, seen, asked, quarters.dealt, quarters.share)
@@ -96,28 +100,46 @@ def run_all(
     stage: Callable[[str], None],
 ) -> tuple[Field, Parts]:
     """Fit every correction that the log allows; `counted` gives the counts, with result lists as asked for."""
-    stage("dealing")
-    plain = Parts.of(counted(False), seed=seed)
-    known: dict[Any, Parts | ClickmixError] = {False: plain}
     found = Field()
-    for name, help, correction in allowed(chosen, features, found.left_out):
-        lists = needs_lists(correction)
+    members = list(allowed(chosen, features, found.left_out))
+    stage("counting result lists")
+    known: dict[Lists, Counts | ClickmixError] = {False: counted(False)}
+    for lists in (needs_lists(correction) for *_, correction in members):
         if lists not in known:
-            stage("counting result lists")
             try:
-                known[lists] = Parts.of(counted(lists), seed=seed)
+                known[lists] = counted(lists)
             except ClickmixError as error:
                 known[lists] = error
-        parts = known[lists]
-        if isinstance(parts, ClickmixError):
-            found.left_out.append(LeftOut(name, str(parts)))
+    stage("dealing")
+    parts = _dealt({lists: each for lists, each in known.items() if isinstance(each, Counts)}, seed=seed)
+    for name, help, correction in members:
+        lists = needs_lists(correction)
+        if lists not in parts:
+            reason = known[lists]
+            found.left_out.append(LeftOut(name, str(reason) if isinstance(reason, ClickmixError) else APART))
             continue
         stage(f"fitting {name}")
         try:
-            found.contenders.append(_contend(name, help, correction, parts))
+            found.contenders.append(_contend(name, help, correction, parts[lists]))
         except ClickmixError as error:
             found.left_out.append(LeftOut(name, str(error)))
-    return found, plain
+    return found, parts[False]
+
+
+def _dealt(known: Mapping[Lists, Counts], *, seed: int) -> dict[Lists, Parts]:
+    """The parts of every way to count. All hold out the same clicks, else predictions could not be compared."""
+    most = {lists: MOST_LIST_CELLS if lists else MOST_CELLS for lists in known}
+    share = min(share_dealt(each, most_cells=most[lists]) for lists, each in known.items())
+    quarters = {
+        lists: deal(each, most_cells=most[lists], most_impressions=MOST_IMPRESSIONS, share=share, seed=seed)
+        for lists, each in known.items()
+    }
+    by_list = next((each for lists, each in quarters.items() if lists), None)
+    if by_list is not None and quarters[False].dealt == "impressions":  # by chance, so once for all
+        if known[False].context:
+            return {False: Parts.of(known[False], quarters[False])}
+        quarters[False] = by_list.without_lists
+    return {lists: Parts.of(each, quarters[lists]) for lists, each in known.items()}
 
 
 def _contend(name: str, help: str, correction: Correction, parts: Parts) -> Contender:
@@ -137,8 +159,6 @@ def _contend(name: str, help: str, correction: Correction, parts: Parts) -> Cont
     prediction = None
     if isinstance(fit, PredictsClicks):
         training = parts.training if counts.context else without_context(parts.training)
-        held = correction.fit(training)
-        if isinstance(held, PredictsClicks):
-            rates = held.click_rates(parts.seen, parts.asked.hidden())
-            prediction = held_out_bits(name, rates, parts.asked)
+        rates = predicted_rates(correction.fit(training), parts.seen, parts.asked)
+        prediction = None if rates is None else held_out_bits(name, rates, parts.asked)
     return Contender(name, help, table, seconds, prediction)

@@ -26,7 +26,7 @@ from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.groups.histogram import read_histogram
-from clickmix.groups.sample import read_sample
+from clickmix.groups.sample import read_queries
 from clickmix.types import Floats, Progress
 
 NAME = "coec-smoothed"
@@ -52,7 +52,7 @@ class SmoothedClicksOverExpected:
         check_positions_only(counts, correction=NAME)
         rates = ClicksOverExpected().fit(counts).rates
         histogram = read_histogram(counts)
-        sample = read_sample(counts, histogram)
+        sample = read_queries(counts, histogram)
         rate = np.array([rates[place.position] for place in histogram.places])
         expected = np.bincount(sample.document, sample.impressions * rate[sample.place])
         clicks = np.bincount(sample.document, sample.clicks)

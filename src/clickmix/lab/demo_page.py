@@ -39,7 +39,7 @@ def _truth_section(demo: Demo) -> Section:
         f"Of the {many} with the highest clickmix labels, {labels.precision:.0%} are."
     )
     rows = [(known.name, f"{known.error:.3f}", f"{known.precision:.0%}") for known in demo.known]
-    head = ("", "error", f"relevant among the first {many}")
+    head = ("documents ordered by", "error", f"relevant among the first {many}")
     note = "error: root mean squared distance from the truth, which is 0 or 1."
     table = Listing(head, rows, notes=[note], numbers=frozenset({1, 2}))
     return Section("Does it work?", [text, story], figures=[calibration_figure(demo)], tables=[table])

@@ -15,6 +15,7 @@ from scipy.special import logsumexp, xlog1py, xlogy
 
 from clickmix.corrections.affine import AffineCorrection
 from clickmix.corrections.correction import Correction
+from clickmix.corrections.ctr_then_rank import RateThenRank
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.none import NoCorrection
 from clickmix.corrections.parameters import BiasParameters
@@ -32,6 +33,7 @@ TITLES: dict[str, str] = {
     "auto": "clickmix",
     "auto-flat": "clickmix, flat prior",
     "matching": "clickmix, matching groups",
+    "ctr-then-rank": "click-through rate, then position",
     "ideal-ac": "Ideal-AC",
     "limit": "Bayes posterior",
     "truth": "true relevance",
@@ -89,6 +91,8 @@ def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
         return MixtureCorrection(examination=log.user.examination_of_mixtures)
     if name == "none":
         return NoCorrection()
+    if name == "ctr-then-rank":
+        return RateThenRank()
     if name == "ideal-ac":
         return AffineCorrection(BiasParameters(log.user.alpha, log.user.beta))
     if name == "ac" and estimate is not None:

@@ -1,4 +1,4 @@
-"""The paper's tables and figures as data: which users, labels and rankers.   name -> Experiment"""
+"""The paper's tables and figures, and one of peers, as data: users, labels and rankers.   name -> Experiment"""
 
 from __future__ import annotations
 
@@ -51,6 +51,13 @@ TABLE2 = RankingTable(
     _both_relevances("dcm", "ubm"),
     ("none", "ac", "mbc", "auto", "matching", "truth"),
 )
+PEERS = RankingTable(
+    "peers",
+    "Ranking quality beside rankers that debias themselves",
+    _both_relevances("pbm-eta1", "pbm-eta2"),
+    ("none", "ctr-then-rank", "lightgbm-position", "xgboost-unbiased", "dla", "mbc", "auto", "ideal-ac", "truth"),
+    ("lambdamart",),
+)
 FIGURE1 = Pictures(
     "figure1", "What a label is made of", Scenario(relevance="binarized"), (1, 9), ("mbc", "ac", "ideal-ac")
 )
@@ -73,7 +80,7 @@ FIGURE3 = Iterations(
 EFFICIENCY = Timings("efficiency", "What a correction costs", Scenario(), ("mbc", "auto"), REGRESSIONS)
 
 EXPERIMENTS: dict[str, Experiment] = {
-    each.name: each for each in (TABLE1, TABLE2, FIGURE1, FIGURE2, FIGURE3, EFFICIENCY)
+    each.name: each for each in (TABLE1, TABLE2, FIGURE1, FIGURE2, FIGURE3, EFFICIENCY, PEERS)
 }
 
 

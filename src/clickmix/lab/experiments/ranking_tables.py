@@ -13,9 +13,12 @@ import numpy as np
 from clickmix.errors import SettingError
 from clickmix.evaluate import Table, bootstrap_interval, student_t_test, tabulate
 from clickmix.features import Collection
-from clickmix.lab.experiments.labels import ORACLES, TITLES
+from clickmix.lab.experiments.labels import ORACLES
+from clickmix.lab.experiments.labels import TITLES as LABEL_TITLES
 from clickmix.lab.experiments.request import RANKERS, Request
 from clickmix.lab.experiments.task import LABEL_ERROR, MEASURE, Results, Scenario, Task
+from clickmix.lab.self_debiasing import SELF_DEBIASING
+from clickmix.lab.self_debiasing import TITLES as RANKER_TITLES
 from clickmix.lab.users import preset_title
 from clickmix.report import Axis, Figure, Line, Listing, Page, Panel, Section
 
@@ -23,6 +26,7 @@ Values = dict[str, dict[str, list[float]]]  # nDCG@10 of the whole runs, by labe
 BASELINES = ("ac", "ideal-ac", "none")  # what others are compared with: the first that is there
 REGRESSION = "dnn-sigmoid"  # the paper's choice for AC
 NO_WAY = "-"
+TITLES = LABEL_TITLES | RANKER_TITLES
 OWN_NAMES = "AC: affine correction; MBC: the paper's mixture-based correction."
 
 
@@ -136,7 +140,9 @@ def values_of(
     runs = [run for run in whole_runs(table, request, results, ranker) if runs is None or run in runs]
     return {
         labels: {
-            column(scenario): [results[table.task(run, scenario, labels, ranker).key][measure] for run in runs]
+            column(scenario): [
+                results[table.task(run, scenario, labels, ranker).key].get(measure, np.nan) for run in runs
+            ]
             for scenario in table.scenarios
         }
         for labels in (table.labels if runs else ())
@@ -174,7 +180,7 @@ def _errors(values: Values) -> Listing:
     def text(sample: Sequence[float]) -> str:
         return f"{np.mean(sample):.4f}"
 
-    rows = {name: _each(values[name], text) for name in values if name != "truth"}
+    rows = {name: _each(values[name], text) for name in values if name not in ("truth", *SELF_DEBIASING)}
     return _listing("Root mean squared error of the labels, against the true relevance", values, rows)
 
 

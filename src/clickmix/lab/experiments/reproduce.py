@@ -28,7 +28,7 @@ from clickmix.storage.folders import make_folder
 from clickmix.types import Progress
 
 FEWEST_TEST_QUERIES = 100  # nDCG@10 of a query has a standard deviation of about .3
-PACKAGES = ("numpy", "scipy", "lightgbm", "torch")
+PACKAGES = ("numpy", "scipy", "lightgbm", "torch", "xgboost-cpu")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from clickmix.lab.experiments.labels import Labelled, label, label_error
 from clickmix.lab.experiments.request import lambdamart
 from clickmix.lab.experiments.simulator import Log, Shown, Simulator
 from clickmix.lab.experiments.task import LABEL_ERROR, MEASURE, Result, Results, Task
+from clickmix.lab.self_debiasing import SELF_DEBIASING, Scorer, learn_from_clicks
 from clickmix.rankers import Ranker
 from clickmix.rankers.lambdamart import STEPS
 from clickmix.types import Floats
@@ -34,6 +35,12 @@ def _lists(simulator: Simulator, task: Task, found: Results) -> Result:
 def _ranking(simulator: Simulator, task: Task, found: Results) -> Result:
     """nDCG@10 on the graded test queries of a ranker trained on the task's labels."""
     log, estimated = simulator.log(task.scenario, task.run), _estimated(task, found)
+    if task.labels in SELF_DEBIASING:
+        return {
+            MEASURE: measure(
+                _learned_from_clicks(task, log).score(simulator.collection.test.features), simulator.collection.test
+            )
+        }
     if task.iteration and estimated is None:
         return {MEASURE: None}  # regression EM had stopped before
     labelled = label(task.labels, log, estimate=estimated)
@@ -44,6 +51,12 @@ def _ranking(simulator: Simulator, task: Task, found: Results) -> Result:
     else:
         scores = np.zeros(test.documents)  # any order is as good: ties are averaged
     return {MEASURE: measure(scores, test), LABEL_ERROR: label_error(labelled, log)}
+
+
+def _learned_from_clicks(task: Task, log: Log) -> Scorer:
+    """A ranker that debiases itself, trained on what people clicked."""
+    _one_thread("dnn" if task.labels == "dla" else "")
+    return learn_from_clicks(task.labels, log.train.clicked, seed=task.run)
 
 
 def _picture(simulator: Simulator, task: Task, found: Results) -> Result:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from clickmix.errors import InputError, SettingError
 from clickmix.lab.families import USERS
 from clickmix.lab.users.fitting import Fit
-from clickmix.lab.users.reading import ReadingCounts
 from clickmix.lab.users.sessions import Booleans, Sessions
 from clickmix.lab.users.trust import Trust
 from clickmix.lab.users.user import TOP, User, check_relevance
@@ -64,7 +63,7 @@ class DynamicBayesian(User):
     @classmethod
     def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
         """Attraction and satisfaction by document, and continuation, that make these sessions most likely."""
-        counts = ReadingCounts.of(sessions, sessions.lists)
+        counts = sessions.reading_counts(sessions.lists)
         reading = counts.fit(continuation=cls.fixed_continuation, tolerance=tolerance, max_steps=max_steps)
         known, trust = reading.known_cells, Trust.perfect(sessions.positions)
         continuation_known = cls.fixed_continuation is not None or reading.continuation_known

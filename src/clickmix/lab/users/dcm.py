@@ -9,7 +9,6 @@ import numpy as np
 from clickmix.errors import SettingError
 from clickmix.lab.families import USERS
 from clickmix.lab.users.fitting import Fit, shrunk
-from clickmix.lab.users.reading import ReadingCounts
 from clickmix.lab.users.sessions import Booleans, Sessions
 from clickmix.lab.users.trust import Trust, probabilities
 from clickmix.lab.users.user import TOP, User, check_known
@@ -48,7 +47,7 @@ class DependentClick(User):
     def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
         """Going on by position and attraction by document that make these sessions most likely."""
         K = sessions.positions
-        counts = ReadingCounts.of(sessions, np.broadcast_to(np.arange(K), sessions.lists.shape))
+        counts = sessions.reading_counts(np.broadcast_to(np.arange(K), sessions.lists.shape))
         reading = counts.fit(continuation=1.0, tolerance=tolerance, max_steps=max_steps)
         going_on, known = reading.wanting_more[: K - 1], reading.known_cells[: K - 1]
         careful = shrunk(going_on, np.where(known, (counts.passed + counts.ended)[: K - 1], 0))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from clickmix.errors import InputError
-from clickmix.lab.users.sessions import Sessions
+from clickmix.lab.users.sessions import NO_CLICK, Sessions
 from clickmix.lab.users.user import User
 from clickmix.types import Floats, Ints
 
@@ -128,4 +128,4 @@ def shrunk(estimates: Floats, observations: Floats) -> Floats:
 def check_clicked(clicks: int) -> None:
     """A log without clicks says nothing about anybody."""
     if clicks == 0:
-        raise InputError("There is no click in these sessions, so no user model can be fitted to them.")
+        raise InputError(NO_CLICK)

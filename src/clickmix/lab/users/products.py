@@ -12,9 +12,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlog1py, xlogy
 
+from clickmix.corrections.click_models.em import Point, Step, run_em
 from clickmix.corrections.squarem import Ascent
 from clickmix.errors import InputError
-from clickmix.lab.users.em import Point, Step, run_em
 from clickmix.lab.users.fitting import check_clicked
 from clickmix.lab.users.sessions import Booleans, totals
 from clickmix.types import Floats, Ints

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clickmix.corrections.click_models.reading import ReadingCounts
 from clickmix.errors import InputError
 from clickmix.types import Floats, Ints
 
 Booleans = npt.NDArray[np.bool_]
 
 PAST_THE_END = -1
+NO_CLICK = "There is no click in these sessions, so no user model can be fitted to them."
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,26 @@ class Sessions:
         for k in range(self.positions):
             clicks[:, k] = np.bincount(self.seen[self.clicks[:, k]], minlength=len(self.lists))
         return ListCounts(impressions=impressions, clicks=clicks)
+
+    def reading_counts(self, cells: Ints) -> ReadingCounts:
+        """What the fit of people who read from the top needs; `cells` (lists, positions) is the cell of a click there.
+
+        A log without clicks is refused.
+        """
+        K, L = self.positions, len(self.lists)
+        clicks = self.counts().clicks
+        if not clicks.any():
+            raise InputError(NO_CLICK)
+        last_click = (self.clicks * np.arange(1, K + 1)).max(axis=1)
+        last = np.bincount(last_click * L + self.seen, minlength=(K + 1) * L).reshape(K + 1, L)
+        return ReadingCounts(
+            documents=np.ascontiguousarray(self.lists.T),
+            cells=np.ascontiguousarray(cells.T),
+            clicks=np.ascontiguousarray(clicks.T, dtype=np.float64),
+            last=last.astype(np.float64),
+            number_of_documents=int(self.lists.max()) + 1,
+            number_of_cells=int(cells.max()) + 1,
+        )
 
 
 @dataclass(frozen=True, eq=False)

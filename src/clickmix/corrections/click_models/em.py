@@ -1,4 +1,4 @@
-"""EM over probabilities in one row, for the fits of user models.   start, step -> Ascent"""
+"""EM over probabilities in one row, for the fits of click models.   start, step -> Ascent"""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit, logit
 
 from clickmix.corrections.squarem import Ascent, ascend, leap_on_log_odds
 from clickmix.types import Floats
@@ -38,6 +37,8 @@ class Point:
 
     def leap(self, first: Point, second: Point) -> Point:
         """Leap from here; a probability that has reached 0 or 1 takes its ordinary step."""
+        from scipy.special import expit, logit  # late: corrections are loaded to list their names
+
         points = [point.probabilities for point in (self, first, second)]
         inside = np.all([(p > expit(-FARTHEST)) & (p < expit(FARTHEST)) for p in points], axis=0)
         x0, x1, x2 = (logit(p[inside]) for p in points)

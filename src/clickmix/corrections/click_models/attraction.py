@@ -1,0 +1,222 @@
+"""Attraction times examination: the most likely factors of click rates.   cells -> examination, attraction
+
+P(click) = attraction of the document * examination of the place it is shown in. A place is whatever examination depends
+on: the position, or the position and the nearest click above it. The log-likelihood is concave in the logarithms of
+both factors, so it has one top. EM creeps towards it. Here every document's attraction is solved for, and only the
+examination is searched, by Newton's steps: the same top in seconds.
+
+Clicks fix only products, so examination is 1 where it is highest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickmix.corrections.affine_em import Cells
+from clickmix.corrections.parameters import LEAST_ALPHA
+from clickmix.types import Floats
+
+MOST_CERTAIN = 1 - 1e-12  # no click probability is nearer to 1, where the likelihood of a skip ends
+PRECISION, MOST_STEPS = 1e-10, 60  # of attraction: Newton's next step would be its square; halvings get anywhere
+FLAT, NEARLY_FLAT, TINY = 1e-11, 1e-6, 1e-4  # slopes per impression, and steps, that are nearly 0
+MOST_LOOKS, LEAST_DAMPING, LONGEST, ROUNDING = 200, 1e-9, 2.0, 1e-13  # of Newton's steps
+MANY_CELLS = 500_000
+LIKELY, HALVINGS = 1.9207294, 14  # half of chi-squared's 95 % quantile; ends of intervals are right to 1e-4
+NODES, PRIOR_STEPS = 32, 30  # of the attraction that documents may have, and EM steps for how many have it
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """The most likely examination of every place, after how many steps, and whether at the top.
+
+    It is NaN of places that showed no document that was ever clicked: they say nothing.
+    """
+
+    of_place: Floats
+    steps: int
+    converged: bool
+
+
+def fit_examination(cells: Cells) -> Examination:
+    """Where the likelihood is highest, with the best attraction for every examination; `position` codes the place.
+
+    A log with many cells is climbed from where the likelihood of a part of its documents is highest.
+    """
+    places, cells = cells.positions, _clicked(cells)
+    if not len(cells.clicks):
+        return Examination(np.ones(places), 0, True)
+    clicks, impressions = (np.bincount(cells.position, column, places) for column in (cells.clicks, cells.impressions))
+    rates = np.maximum(clicks / np.maximum(impressions, 1), LEAST_ALPHA)
+    start, steps = np.log(np.maximum(rates / rates.max(), LEAST_ALPHA)), 0
+    if len(cells.clicks) > MANY_CELLS:
+        chosen = np.random.default_rng(0).random(cells.documents) < MANY_CELLS / len(cells.clicks) / 2
+        start, steps, _ = _climb(_of_documents(cells, chosen), start)
+    best, more, converged = _climb(cells, start)
+    examination = np.maximum(np.exp(best - best[impressions > 0].max()), LEAST_ALPHA)
+    examination[impressions == 0] = np.nan
+    return Examination(examination, steps + more, converged)
+
+
+def _climb(cells: Cells, start: Floats) -> tuple[Floats, int, bool]:
+    """Newton's steps in the logarithm of examination, attraction solved for; after one that led down, shorter ones.
+
+    Examination is at most 1. A place stays where it is while its slope leads out of these bounds. A step that is tiny
+    squares what is wrong, so its end is not looked at again.
+    """
+    shown, lowest = cells.impressions.sum(), np.log(LEAST_ALPHA)
+    point, damping = start, LEAST_DAMPING
+    here = _look(cells, point, np.full(cells.documents, 0.5))
+    for step in range(MOST_LOOKS):
+        free = ~((point >= 0) & (here.slopes >= 0)) & ~((point <= lowest) & (here.slopes <= 0))
+        steepest = np.abs(here.slopes[free]).max(initial=0)
+        if steepest <= FLAT * shown:
+            return point, step, True
+        # Products alone are fixed, so one direction is flat; and so is all where documents stay at one place.
+        damped = here.curvature[np.ix_(free, free)] + np.diag(damping * here.weights[free] + LEAST_DAMPING * steepest)
+        leap = np.zeros_like(point)
+        leap[free] = np.linalg.solve(damped, here.slopes[free])
+        leap *= min(1.0, LONGEST / np.abs(leap).max())
+        next_point = np.clip(point + leap, lowest, 0.0)
+        if damping == LEAST_DAMPING and np.abs(next_point - point).max() < TINY:
+            return next_point, step + 1, True
+        nearly = steepest < NEARLY_FLAT * shown
+        if nearly and (next_point - point) @ here.slopes <= ROUNDING * abs(here.value):
+            return point, step, True
+        there = _look(cells, next_point, here.attraction)
+        if there.value >= here.value:
+            point, here, damping = next_point, there, max(damping / 10, LEAST_DAMPING)
+        else:
+            damping = 10 * max(damping, 1e-3)
+    return point, MOST_LOOKS, bool(nearly)
+
+
+class _Look(NamedTuple):
+    """The log-likelihood, its slopes, minus its second derivatives, those without attraction, and that attraction."""
+
+    value: float
+    slopes: Floats
+    curvature: Floats
+    weights: Floats
+    attraction: Floats
+
+
+def _look(cells: Cells, log_examination: Floats, start: Floats) -> _Look:
+    """Solve for attraction, and see how the likelihood changes if it follows examination."""
+    from scipy.sparse import csr_array  # late: the family is loaded to list its names
+
+    places = len(log_examination)
+    examination = np.exp(log_examination)
+    attraction = most_likely_attraction(cells, examination, start=start)
+    p = np.minimum(attraction[cells.document] * examination[cells.position], MOST_CERTAIN)
+    odds = (cells.impressions - cells.clicks) * p / (1 - p)
+    value = float(cells.clicks @ np.log(p) + (cells.impressions - cells.clicks) @ np.log1p(-p))
+    slopes = np.bincount(cells.position, cells.clicks - odds, places)
+    weight = odds / (1 - p)
+    total = cells.by_document(weight)
+    follows = np.where((attraction < 1) & (total > 0), 1 / np.sqrt(np.maximum(total, LEAST_ALPHA**2)), 0.0)
+    ends = np.concatenate(([0], np.cumsum(np.bincount(cells.document, minlength=cells.documents))))
+    scaled = csr_array((weight * follows[cells.document], cells.position, ends), shape=(cells.documents, places))
+    weights = np.bincount(cells.position, weight, places)
+    return _Look(value, slopes, np.diag(weights) - (scaled.T @ scaled).toarray(), weights, attraction)
+
+
+def _clicked(cells: Cells) -> Cells:
+    """The cells of documents that were clicked: others have attraction 0 and say nothing about examination."""
+    return _of_documents(cells, cells.by_document(cells.clicks) > 0)
+
+
+def _of_documents(cells: Cells, kept: NDArray[np.bool_]) -> Cells:
+    """The cells of some documents."""
+    rows, codes = kept[cells.document], np.cumsum(kept) - 1
+    return replace(
+        cells,
+        query_id=cells.query_id[kept],
+        doc_id=cells.doc_id[kept],
+        document=codes[cells.document[rows]],
+        position=cells.position[rows],
+        impressions=cells.impressions[rows],
+        clicks=cells.clicks[rows],
+    )
+
+
+def most_likely_attraction(cells: Cells, examination: Floats, *, start: Floats | None = None) -> Floats:
+    """The most likely attraction a of every document: where sum of c - (n - c) p / (1 - p) is 0, p = a examination.
+
+    Newton in log a, halving the interval that holds the answer where a step would leave it. The sum falls with a; where
+    it is above 0 at a = 1, the answer is 1. A document that nobody clicked has attraction 0. Most documents are done
+    after two or three steps, and only the cells of the others are looked at again.
+    """
+    g, d, skips = examination[cells.position], cells.document, cells.impressions - cells.clicks
+    clicks = cells.by_document(cells.clicks)
+    at_one = np.minimum(g, MOST_CERTAIN)
+    always = clicks - cells.by_document(skips * at_one / (1 - at_one)) >= 0
+    a = np.full(cells.documents, 0.5) if start is None else np.clip(start, LEAST_ALPHA, 1 - LEAST_ALPHA)
+    low, high = np.zeros(cells.documents), np.ones(cells.documents)
+    searched = np.flatnonzero((clicks > 0) & ~always)
+    for _ in range(MOST_STEPS):
+        code = np.full(cells.documents, -1)
+        code[searched] = np.arange(len(searched))
+        kept = code[d] >= 0
+        d, g, skips = d[kept], g[kept], skips[kept]
+        row, now = code[d], a[searched]
+        p = np.minimum(now[row] * g, MOST_CERTAIN)
+        odds = skips * p / (1 - p)
+        excess = clicks[searched] - np.bincount(row, odds, len(searched))
+        slope = np.bincount(row, odds / (1 - p), len(searched))
+        low[searched] = np.where(excess > 0, now, low[searched])
+        high[searched] = np.where(excess > 0, high[searched], now)
+        after = now * np.exp(np.clip(excess / np.maximum(slope, LEAST_ALPHA**2), -5, 5))
+        inside = (after > low[searched]) & (after < high[searched])
+        a[searched] = np.where(inside, after, (low[searched] + high[searched]) / 2)
+        searched = searched[np.abs(a[searched] - now) > PRECISION * now]
+        if not len(searched):
+            break
+    return np.where(clicks == 0, 0.0, np.where(always, 1.0, a))
+
+
+def attraction_interval(cells: Cells, examination: Floats, attraction: Floats) -> dict[str, Floats]:
+    """`low` and `high`: attractions that the clicks of a document make less likely than the best by at most e^-1.92.
+
+    By the likelihood ratio this is a 95 % interval, given the examination. Found by halving.
+    """
+    d, skips = cells.document, cells.impressions - cells.clicks
+    g = examination[cells.position]
+    clicks = cells.by_document(cells.clicks)
+
+    def log_likelihood(a: Floats) -> Floats:
+        unclicked = cells.by_document(skips * np.log1p(-np.minimum(a[d] * g, MOST_CERTAIN)))
+        return np.asarray(clicks * np.log(np.maximum(a, LEAST_ALPHA**2)) + unclicked)
+
+    least = log_likelihood(attraction) - LIKELY
+    found = {}
+    for name, far in (("low", 0.0), ("high", 1.0)):
+        inside, outside = attraction.copy(), np.full(cells.documents, far)
+        for _ in range(HALVINGS):
+            middle = (inside + outside) / 2
+            likely = log_likelihood(middle) >= least
+            inside, outside = np.where(likely, middle, inside), np.where(likely, outside, middle)
+        found[name] = np.where(log_likelihood(np.full_like(attraction, far)) >= least, far, inside)
+    return found
+
+
+def expected_shares(row: NDArray[np.int64], factor: Floats, happened: Floats, possible: Floats, *, size: int) -> Floats:
+    """The expected share of each of `size` things, given how shares are spread over all of them.
+
+    A row of a thing saw `happened` of `possible`, each with probability share * factor. The most likely share is 0 for
+    most things, which would rule out what happens next. So the spread of shares is fitted, on a grid.
+    """
+    nodes = np.linspace(0.5, NODES - 0.5, NODES) ** 2 / NODES**2  # denser where most are
+    logs = np.empty((NODES, size))
+    for node, share in enumerate(nodes):
+        p = np.clip(share * factor, LEAST_ALPHA**2, MOST_CERTAIN)
+        logs[node] = np.bincount(row, happened * np.log(p) + (possible - happened) * np.log1p(-p), size)
+    likelihood = np.exp(logs - logs.max(axis=0))
+    weights = np.full(NODES, 1 / NODES)
+    for _ in range(PRIOR_STEPS):
+        weights = weights * (likelihood / (weights @ likelihood)).mean(axis=1)
+    posterior = weights[:, None] * likelihood
+    return np.asarray((nodes @ posterior) / posterior.sum(axis=0))

@@ -1,0 +1,30 @@
+"""Numbers of documents that were computed here, as labels.   columns -> Labels"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from numpy.typing import NDArray
+
+from clickmix.corrections.labels import Labels
+from clickmix.counts.counts import Counts
+from clickmix.engines.choose import embedded
+from clickmix.types import Floats
+
+_table_numbers = itertools.count(1)
+
+
+def document_labels(
+    counts: Counts, query_id: NDArray[Any], doc_id: NDArray[Any], *, correction: str, **columns: Floats
+) -> Labels:
+    """Labels with these columns, one value per document: `relevance`, and `low` and `high` where there are any."""
+    table = f"computed_{next(_table_numbers)}"
+    embedded(counts.engine, of=correction).register(table, {"query_id": query_id, "doc_id": doc_id, **columns})
+    more = "".join(f", max({column}) AS {column}" for column in columns if column != "relevance")
+    return Labels(
+        counts,
+        "SELECT query_id, doc_id, max(relevance) AS relevance, CAST(sum(impressions) AS BIGINT) AS impressions, "
+        f"CAST(sum(clicks) AS BIGINT) AS clicks{more} FROM {counts.table} AS cells JOIN {table} AS computed "
+        "USING (query_id, doc_id) GROUP BY query_id, doc_id",
+    )

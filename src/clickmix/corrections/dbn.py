@@ -1,0 +1,111 @@
+"""The dynamic Bayesian network as published: a clicked document satisfies, or people read on.   Counts -> Labels
+
+Chapelle, Zhang: A Dynamic Bayesian Network Click Model for Web Search Ranking, WWW 2009. An examined document is
+clicked with its attraction, and satisfies whoever clicked it with its satisfaction. Whoever is not satisfied examines
+the next document with the continuation, the same for all. All are the most likely ones, by EM
+(`click_models/reading.py`). Relevance is attraction * satisfaction: P(satisfied | examined). A document whose clicks do
+not tell its satisfaction, because nothing attractive is below them, has the mean satisfaction of a click.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from clickmix.corrections.click_models.attraction import expected_shares
+from clickmix.corrections.click_models.clicked_lists import (
+    ClickedLists,
+    asked_table,
+    read_clicked_lists,
+    seen_lists,
+)
+from clickmix.corrections.click_models.document_labels import document_labels
+from clickmix.corrections.click_models.reading import Reading
+from clickmix.corrections.click_rates import PlacedCells
+from clickmix.corrections.correction import CORRECTIONS
+from clickmix.corrections.labels import Labels
+from clickmix.counts.counts import Counts
+from clickmix.types import Floats, Progress
+
+NAME = "dbn"
+
+
+@CORRECTIONS.register(NAME, help="Attraction x satisfaction in the dynamic Bayesian network; needs session_id.")
+@dataclass(frozen=True)
+class DynamicBayesianNetwork:
+    """Settings of the network: it has converged when a step gains at most `tolerance` of the likelihood."""
+
+    needs_lists: ClassVar[Literal["clicks"]] = "clicks"
+    title: ClassVar[str] = "dynamic Bayesian network"
+
+    tolerance: float = 1e-8
+    max_steps: int = 2000
+
+    def fit(self, counts: Counts, *, progress: Progress | None = None) -> DynamicBayesianFit:
+        """Estimate how often people who are not satisfied go on."""
+        lists = read_clicked_lists(counts, correction=NAME)
+        reading = self.read(lists, None)
+        return DynamicBayesianFit(self, reading.continuation, reading.ascent.converged, counts, lists, reading)
+
+    def read(self, lists: ClickedLists, continuation: float | None) -> Reading:
+        """EM on lists; the continuation is estimated where it is not given."""
+        reading = lists.reading_counts(cells=lists.document, number_of_cells=len(lists.doc_id))
+        return reading.fit(continuation=continuation, tolerance=self.tolerance, max_steps=self.max_steps)
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicBayesianFit:
+    """`continuation`: P(people examine the next document | they are not satisfied)."""
+
+    settings: DynamicBayesianNetwork
+    continuation: float
+    converged: bool
+    _counts: Counts
+    _lists: ClickedLists
+    _reading: Reading
+
+    @property
+    def summary(self) -> str:
+        """How it went, in a sentence."""
+        how = "converged" if self.converged else "was still improving when it was stopped"
+        steps = len(self._reading.ascent.log_likelihoods) - 1
+        return f"The dynamic Bayesian network {how} after {steps} steps. Its continuation is {self.continuation:.3f}."
+
+    def label(self, counts: Counts) -> Labels:
+        """The most likely attraction times satisfaction of every document."""
+        lists, reading = self._lists, self._reading
+        if counts is not self._counts:
+            lists = read_clicked_lists(counts, correction=NAME)
+            reading = self.settings.read(lists, self.continuation)
+        relevance = reading.attraction * satisfaction(reading)
+        return document_labels(counts, lists.query_id, lists.doc_id, correction=NAME, relevance=relevance)
+
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
+        """P(click) from the top down, with the expected attraction and satisfaction of the documents."""
+        reading = self.settings.read(seen_lists(seen), self.continuation)
+        expected, counts, codes = reading.expectation, reading.counts, np.arange(seen.documents)
+        one, decided = np.ones(len(codes)), counts.passed + counts.ended
+        attraction = expected_shares(codes, one, counts.document_clicks, expected.examined, size=len(codes))
+        satisfies = expected_shares(codes, one, decided - expected.wanted_more, decided, size=len(codes))
+        return read_down(attraction, satisfies, self.continuation, asked)
+
+
+def satisfaction(reading: Reading) -> Floats:
+    """P(satisfied | clicked) of every document; the mean of clicks where no click tells."""
+    counts, known = reading.counts, reading.known_cells
+    decided = np.where(known, counts.passed + counts.ended, 0.0)
+    found = 1 - reading.wanting_more
+    mean = float(found @ decided / decided.sum()) if decided.any() else 0.5
+    return np.where(known, found, mean)
+
+
+def read_down(attraction: Floats, satisfies: Floats, continuation: float, asked: PlacedCells) -> Floats:
+    """P(click) of each asked cell: examined_1 = 1, examined_k+1 = examined_k continuation (1 - a_k s_k)."""
+    at, shape = asked_table(asked)
+    clicked, leaves = np.zeros(shape), np.zeros(shape)
+    clicked[at], leaves[at] = attraction[asked.document], (attraction * satisfies)[asked.document]
+    examined = np.ones(shape)
+    examined[1:] = np.cumprod(continuation * (1 - leaves[:-1]), axis=0)
+    return np.asarray((examined * clicked)[at])

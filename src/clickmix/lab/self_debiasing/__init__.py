@@ -1,0 +1,40 @@
+"""Rankers that debias themselves: they learn from clicks and positions, not from labels.   lists, clicks -> scores
+
+Baselines for experiments. Each gets the features, trees or layers that the rankers on labels get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from clickmix.lab.self_debiasing.clicked import ClickedLists
+from clickmix.lab.self_debiasing.dla import dual_learning
+from clickmix.lab.self_debiasing.trees import lightgbm_position, xgboost_unbiased
+from clickmix.types import Floats
+
+
+class Scorer(Protocol):
+    """A trained ranker."""
+
+    def score(self, features: Floats) -> Floats:
+        """One score per document, higher is better."""
+
+
+Learn = Callable[..., Scorer]
+TITLES = {
+    "lightgbm-position": "LightGBM, position",
+    "xgboost-unbiased": "XGBoost, unbiased",
+    "dla": "DLA, on our DNN",
+}
+
+SELF_DEBIASING: dict[str, Learn] = {
+    "lightgbm-position": lightgbm_position,
+    "xgboost-unbiased": xgboost_unbiased,
+    "dla": dual_learning,
+}
+
+
+def learn_from_clicks(name: str, train: ClickedLists, *, seed: int) -> Scorer:
+    """The ranker of this name, trained on clicks."""
+    return SELF_DEBIASING[name](train, seed=seed)
