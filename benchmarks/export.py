@@ -4,7 +4,7 @@ The paper's users on a synthetic collection of 500 queries; as many clicks per q
 of that, where labels are unsure. Labels by `clickmix.debias`. Four rankings of the labelled documents are measured: by
 a ranker trained on the labels, by the click-through rate, by the best feature, and by chance. Ratings come from
 `clickmix export`, as a tool would read them. Against labels a document is worth its relevance; against grades 2^g - 1,
-and g for qrels, as tools have it.
+and g for qrels, as tools have it. All ways are measured on the same queries: those that each of them rates above 0.
 
 python benchmarks/export.py
 """
@@ -85,27 +85,42 @@ def qrels(labels: Path, folder: Path) -> Rated:
     return {(query, document): float(grade) for query, _, document, grade in words}
 
 
-def compare(documents: Labelled, rated: Rated, *, gain: str) -> dict[str, Any]:
-    """nDCG@10 of each ranking both ways, on the queries that both can measure."""
-    grades = np.array([rated[pair] for pair in documents.ids])
+def compare(documents: Labelled, ways: dict[str, Rated]) -> list[dict[str, Any]]:
+    """nDCG@10 of each ranking against the labels, and against each export; on the queries that all can measure."""
+    grades = {name: np.array([rated[pair] for pair in documents.ids]) for name, rated in ways.items()}
     _, number = np.unique(documents.query, return_inverse=True)
-    some = np.bincount(number, grades) > 0
-    kept = some[number]
-    ndcg, both = {}, []
-    for name, scores in documents.scores.items():
-        pair = [
-            evaluate(scores[kept], judged[kept], number[kept], measure=f"ndcg@10{worth}").values
-            for judged, worth in ((documents.relevance, ":gain=linear"), (grades, gain))
-        ]
-        ndcg[name] = {"labels": round(float(pair[0].mean()), 4), "export": round(float(pair[1].mean()), 4)}
-        both.append(pair)
-    by_labels, by_export = np.stack(both, axis=1).reshape(2, -1)
-    return {
-        "ndcg": ndcg,
-        "queries": int(some.sum()),
-        "queries without a rating above 0": int((~some).sum()),
-        "correlation over queries and rankings": round(float(np.corrcoef(by_labels, by_export)[0, 1]), 4),
-    }
+    measured = np.all([np.bincount(number, grade) > 0 for grade in grades.values()], axis=0)
+    kept = measured[number]
+
+    def ndcg(judged: Array, gain: str) -> Array:
+        """A row per ranking, a column per query."""
+        return np.stack(
+            [
+                evaluate(scores[kept], judged[kept], number[kept], measure=f"ndcg@10{gain}").values
+                for scores in documents.scores.values()
+            ]
+        )
+
+    by_labels = ndcg(documents.relevance, ":gain=linear")
+    rows = []
+    for name, grade in grades.items():
+        by_export = ndcg(grade, ":gain=linear" if name.startswith("qrels") else "")
+        rows.append(
+            {
+                "ratings": name,
+                "queries": int(measured.sum()),
+                "ndcg": {
+                    ranking: {"labels": round(float(label), 4), "export": round(float(export), 4)}
+                    for ranking, label, export in zip(
+                        documents.scores, by_labels.mean(axis=1), by_export.mean(axis=1), strict=True
+                    )
+                },
+                "correlation over queries and rankings": round(
+                    float(np.corrcoef(by_labels.ravel(), by_export.ravel())[0, 1]), 4
+                ),
+            }
+        )
+    return rows
 
 
 def measure() -> dict[str, Any]:
@@ -119,10 +134,10 @@ def measure() -> dict[str, Any]:
         labels = cm.debias(folder / "log.parquet")
         path = folder / "labels.parquet"
         labels.write(path)
-        documents = labelled(labels, collection.train)
-        ways = {name: compare(documents, ratings(path, folder, options), gain="") for name, options in WAYS.items()}
-        ways["qrels, grades 0 to 3"] = compare(documents, qrels(path, folder), gain=":gain=linear")
-        rows += [{"relevance": relevance, "clicks": clicks, "ratings": name} | way for name, way in ways.items()]
+        ways = {name: ratings(path, folder, options) for name, options in WAYS.items()}
+        ways["qrels, grades 0 to 3"] = qrels(path, folder)
+        measured = compare(labelled(labels, collection.train), ways)
+        rows += [{"relevance": relevance, "clicks": clicks} | row for row in measured]
     return {"queries": QUERIES, "seed": SEED, "rows": rows}
 
 

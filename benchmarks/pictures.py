@@ -27,8 +27,8 @@ def figures(demo: Demo, log: Path) -> dict[str, Figure]:
 def draw_report(report: Path, picture: Path) -> None:
     """What a browser shows first of a report."""
     with tempfile.TemporaryDirectory() as profile, started(Path(profile)) as browser:
-        browser.open(report, width=1100)
-        browser.picture(picture, height=780)
+        browser.open(report, width=1280)
+        browser.picture(picture, height=1085)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""What the site adds to the pages: files they link to outside docs/, the notebook as a page, the Python reference."""
+"""What the site adds to the pages: files they link to outside docs/, the notebook as a page, the Python reference.
+
+mkdocs runs the functions, and mkdocstrings the class.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,26 @@ import re
 from pathlib import Path
 from typing import Any
 
+import griffe
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "CITATION.cff", "benchmarks/results")
+
+
+class Examples(griffe.Extension):
+    """Examples in docstrings are code: Markdown would take `>>>` for a quotation in a quotation in a quotation."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Fence the examples of an object."""
+        if obj.docstring is not None:
+            obj.docstring.value = fenced(obj.docstring.value)
+
+
+def fenced(text: str) -> str:
+    """A docstring with its examples in fences, up to the next empty line each, without notes to doctest."""
+    paragraphs = re.split(r"\n[ \t]*\n", re.sub(r" +# doctest: .*", "", text))
+    return "\n\n".join(f"```pycon\n{each}\n```" if each.lstrip().startswith(">>> ") else each for each in paragraphs)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -32,11 +51,24 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links of the repository become links of the site, and `<!-- names of X -->` the reference of X."""
+    """Links of the repository become links of the site, and `<!-- names of X -->` the reference of X.
+
+    GitHub wants a bar in the code of a table escaped; the site would show the backslash. Links that are called after
+    their file are called after their page.
+    """
+    rows = (re.sub(r"`[^`]+`", lambda code: code[0].replace(r"\|", "|"), row) for row in markdown.split("\n"))
+    markdown = "\n".join(rows)
     markdown = re.sub(r"""(\]\(|src=")(?:\.\./|docs/)""", r"\1", markdown)
     markdown = re.sub(r"\]\((benchmarks/results[\w/]*)\)", r"](\1/index.md)", markdown)
+    markdown = re.sub(r"\[(?:docs/)?([a-z-]+\.md)\](?=\(\1)", lambda found: f"[{title(found[1])}]", markdown)
     markdown = markdown.replace("](tutorial.ipynb)", "](tutorial.md)")
     return re.sub(r"<!-- names of ([\w.]+) -->", lambda found: reference(found[1]), markdown)
+
+
+def title(name: str) -> str:
+    """The heading of a page; the name of a file that is no page."""
+    page = ROOT / "docs" / name
+    return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") if page.is_file() else name
 
 
 def reference(package: str) -> str:

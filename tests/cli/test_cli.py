@@ -310,6 +310,7 @@ def test_a_log_cannot_paint_the_screen(
             "layout": [PAINT] * 9,
         },
     )
+    monkeypatch.setenv("COLUMNS", "200")  # room for the whole name of a place
     shown = run("debias", "log.csv", "-o", "labels.csv", "--context", "layout").stdout
     assert "layout \\x1b[31m\\x07red\\x1b[0m\\u202e" in " ".join(shown.split())
     assert [c for c in shown if not c.isprintable() and c != "\n"] == []
@@ -323,6 +324,12 @@ def test_every_command_has_help(command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0
     assert f"Usage: clickmix {command} " in result.stdout
+
+
+def test_help_says_each_command_and_target_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "..." not in run("--help").stdout.split("Commands:")[1]
+    assert [line for line in run("export", "--help").stdout.splitlines() if len(line) > 80] == []
 
 
 def test_version() -> None:

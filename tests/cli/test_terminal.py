@@ -26,6 +26,20 @@ def test_a_reader_who_leaves_does_not_stop_the_work(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["labels.csv", "log.csv", "report.html"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_output_that_cannot_be_written_is_one_line_and_messages_that_cannot_are_dropped(tmp_path: Path) -> None:
+    write(tmp_path / "log.csv", small_log())
+    words = [sys.executable, "-m", "clickmix", "counts", "log.csv", "-o", "counts.csv"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(words, cwd=tmp_path, env=environment, stdout=full, stderr=subprocess.PIPE, text=True)
+        expected = "clickmix: standard output: No space left on device. Nothing was written.\n"
+        assert (done.returncode, done.stderr) == (2, expected)
+        assert not (tmp_path / "counts.csv").exists()
+        dropped = subprocess.run([*words, "--wrong"], cwd=tmp_path, env=environment, stderr=full)
+        assert dropped.returncode == 2
+
+
 class Terminal:
     """A standard error that is a terminal."""
 

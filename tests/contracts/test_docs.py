@@ -13,6 +13,7 @@ import pytest
 import clickmix as cm
 from clickmix.corrections.correction import CORRECTIONS
 from moving_logs import moving_counts
+from pages import figures
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -44,6 +45,15 @@ def test_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert first == "1.0 ['books' 'hats' 'shoes'] 1"
     assert second.startswith("0.0526")
     assert table == shown + "\n"
+
+
+def test_the_cost_of_the_queries_in_a_report_is_the_one_on_file() -> None:
+    found, page = figures("report"), " ".join(text_of("docs/report.md").split())
+    assert found["rows"] == 100_000_000
+    assert found["processor_seconds"] < 5
+    assert found["rows_that_left_the_engine"] <= found["rows_shown"] + 1  # the totals
+    assert f"adds {found['seconds']:.1f} seconds ({found['processor_seconds']:.1f} of the processor)" in page
+    assert f"{found['rows_that_left_the_engine']:,} rows leave the engine for the {found['rows_shown']:,}" in page
 
 
 PROMISES = [line for line in text_of("docs/promises.md").splitlines() if line.startswith("| ") and "`" in line]

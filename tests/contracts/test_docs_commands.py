@@ -138,7 +138,7 @@ frame = __import__("pandas").read_parquet("clicks.parquet")
 query_id, doc_id = (int(ids[0]) for ids in (frame["query_id"], frame["doc_id"]))
 """,
     "corrections.md": "alpha, beta = 0.9 / np.arange(1, 21), 0.05 / np.arange(1, 21)",
-    "report.md": """
+    "report-reference.md": """
 counts = cm.count("clicks.parquet")
 fit = cm.MixtureCorrection().fit(counts)
 clicks, ndcg, low, high, other = [1e3, 1e4], [0.4, 0.5], [0.3, 0.4], [0.5, 0.6], [0.3, 0.4]

@@ -91,7 +91,7 @@ def test_an_option_outside_its_choices_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("debias", "log.csv", "-o", "labels.csv", "--mixture", "poisson")
-    choices = "auto, binomial, gaussian, graded, hierarchical, nonparametric"
+    choices = "auto, binomial, gaussian, graded, nonparametric"
     expected = f"clickmix: --mixture 'poisson': expected one of {choices}.\n"
     assert failure(capsys, monkeypatch, *words) == expected
 

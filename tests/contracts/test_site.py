@@ -72,6 +72,28 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     assert [name for name in names if f'id="{name}"' not in reference] == []
 
 
+def test_examples_are_code_in_the_reference(site: Path) -> None:
+    for name in ("api.html", "api-packages.html"):
+        page = (site / name).read_text(encoding="utf-8")
+        assert "<blockquote>" not in page  # what Markdown makes of >>>
+        assert "doctest:" not in page
+    examples = (site / "api.html").read_text(encoding="utf-8").count('<span class="gp">')
+    assert examples >= len(cm.__all__)
+
+
+def test_links_are_called_after_their_page(site: Path) -> None:
+    pages = [page.read_text(encoding="utf-8") for page in site.glob("*.html")]
+    assert [name for page in pages for name in re.findall(r">([a-z-]+\.md)</a>", page)] == []
+
+
+def test_bars_in_the_code_of_tables_stand_alone(site: Path) -> None:
+    """GitHub needs a backslash before them; the site would show it."""
+    for page in site.glob("*.html"):
+        assert [
+            code for code in re.findall("<code>(.*?)</code>", page.read_text(encoding="utf-8")) if r"\|" in code
+        ] == []
+
+
 def test_the_notebook_is_a_page_with_its_outputs(site: Path) -> None:
     tutorial = (site / "tutorial.html").read_text(encoding="utf-8")
     assert "root mean squared error" in tutorial

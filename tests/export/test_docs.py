@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
 import shlex
@@ -13,8 +12,8 @@ import pytest
 
 from clickmix.export.target import EXPORTS, export
 from commands import run
+from pages import RANKINGS, ROOT, error_text, figures
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
 BLOCKS: list[str] = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
@@ -49,18 +48,25 @@ def test_the_page_has_the_limits_of_every_target(name: str) -> None:
     assert EXPORTS.make(name).limits in PAGE
 
 
-RANKINGS = ("LambdaMART", "click-through rate", "best feature", "chance")
-ROWS: list[dict[str, Any]] = json.loads((ROOT / "benchmarks" / "results" / "export.json").read_text())["figures"][
-    "rows"
-]
+ROWS: list[dict[str, Any]] = figures("export")["rows"]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['relevance']}, {row['clicks']}, {row['ratings']}")
-def test_the_page_shows_the_figures_on_file(row: dict[str, Any]) -> None:
-    cells = [f"{each['labels']:.4f} / {each['export']:.4f}" for each in (row["ndcg"][name] for name in RANKINGS)]
-    correlation = f"{row['correlation over queries and rankings']:.4f}"
-    first = [f"{row['relevance']}, {row['clicks']:,} clicks", row["ratings"].replace("--as", "`--as`")]
-    assert f"| {' | '.join([*first, *cells, correlation])} |\n" in PAGE
+def change(ratings: str) -> str:
+    """The largest change of a ranking's nDCG@10 that these ratings make, as a page writes it."""
+    changes = (
+        each["export"] - each["labels"] for row in ROWS if row["ratings"] == ratings for each in row["ndcg"].values()
+    )
+    return error_text(max(map(abs, changes)))
+
+
+def test_the_pages_say_what_rounding_costs() -> None:
+    evidence = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    three, four, two = (change(f"grades 0 to {largest}") for largest in (3, 4, 1))
+    assert f"grades 0 to 3 change the nDCG@10 of a ranking by {three} at most" in PAGE
+    assert f"Two grades (`--scale 1`) cost up to {two} where" in PAGE
+    assert f"Grades 0 to 3 change nDCG@10 by {three} at most, and grades 0 to 4 by {four}." in evidence
+    assert f"Two grades cost up to {two} where" in evidence
+    assert change("--as expected-gain") == ".000"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['relevance']}, {row['clicks']}, {row['ratings']}")
@@ -70,7 +76,8 @@ def test_the_order_of_rankings_is_the_same_against_exported_ratings(row: dict[st
 
 
 def test_the_target_of_the_page_works(tmp_path: Path) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    page = (ROOT / "docs" / "export-reference.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "labels.csv").write_text("query_id,doc_id,relevance\nq,d,0.9\n")
     (tmp_path / "tsv.py").write_text(program, encoding="utf-8")
     runpy.run_path(str(tmp_path / "tsv.py"))

@@ -474,7 +474,7 @@ def test_an_empty_selection_is_refused(
     path = labels(tmp_path)
     words = ["export", str(path), "--to", "quepid", "-o", str(tmp_path / "out"), "--min-impressions", "9999"]
     assert failure(capsys, monkeypatch, *words) == (
-        f"clickmix: {path}: nothing to export: 4 shown fewer than 9999 times. Nothing was written.\n"
+        f"clickmix: {path}: nothing to export: 4 shown fewer than 9,999 times. Nothing was written.\n"
     )
     assert list(tmp_path.iterdir()) == [path]
 

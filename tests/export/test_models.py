@@ -19,7 +19,7 @@ from clickmix.errors import InputError, SettingError
 from clickmix.export import trees
 from clickmix.export.solr import slack_threshold
 from clickmix.export.target import EXPORTS, export
-from clickmix.export.trees import LARGEST_FLOAT, above32, floor32, trees_of
+from clickmix.export.trees import LARGEST_FLOAT, above32, floor32, read_trees, trees_of
 from commands import failure, run
 from rankers_export import WIDTH, documents, edge_rows, leaf_values, save_ranker, thresholds, train_ranker
 
@@ -124,7 +124,7 @@ def test_lightgbm_reads_its_text_under_the_names_of_the_features(
     folder, booster, _ = ranker
     export(folder, to="lightgbm", output=tmp_path / "model.txt")
     read = lightgbm.Booster(model_file=tmp_path / "model.txt")
-    rows = documents(1000, seed=5, gaps=True)
+    rows = rows_of(booster, gaps=True)
     assert read.feature_name() == NAMES
     np.testing.assert_array_equal(read.predict(rows), booster.predict(rows))
 
@@ -134,7 +134,7 @@ def test_treelite_gives_the_scores_of_the_exported_text(ranker: tuple[Path, Any,
     folder, booster, _ = ranker
     export(folder, to="lightgbm", output=tmp_path / "model.txt")
     model = treelite.frontend.load_lightgbm_model(tmp_path / "model.txt")
-    rows = np.concatenate([documents(2000, seed=5, gaps=True), edge_rows(booster, gaps=True)]).astype(np.float64)
+    rows = rows_of(booster, gaps=True).astype(np.float64)
     found = np.asarray(treelite.gtil.predict(model, rows)).ravel()
     # Sums of doubles, in whatever order.
     np.testing.assert_allclose(found, booster.predict(rows), rtol=0, atol=2.0**-53 * 30 * 30)
@@ -230,6 +230,23 @@ def test_it_says_which_versions_agree_on_missing_values(
     assert [note for note in notes if note.startswith("Missing")] == (gaps if trained_on_gaps else no_gaps)
 
 
+@pytest.mark.parametrize(("target", "count"), [("elasticsearch-ltr", 2), ("opensearch-ltr", 3)])
+def test_the_versions_that_are_said_to_agree_on_missing_values_do(
+    target: str, count: int, ranker: tuple[Path, Any, bool], tmp_path: Path
+) -> None:
+    """And the others do not: 10,000 rows with missing values, read as each version of the plugin reads them."""
+    folder, booster, _ = ranker
+    model = exported(folder, target, tmp_path / "model.json")
+    rows = documents(10_000, seed=9, gaps=True)
+    expected = leaf_values(booster, rows).astype(np.float32)
+    made: Any = EXPORTS.make(target)
+    readings = made.readings(read_trees(folder, target=target))
+    assert len(readings) == count
+    for reading in readings:
+        found = engines.ltr_plugin(model, NAMES, rows, missing=reading.words)
+        assert (found == expected).all() == reading.agrees, reading
+
+
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 3.0, 1e7, 0.0, -0.25, -1e3, 2.0**-24])
 def test_floor32_is_the_largest_number_up_to_the_threshold(threshold: float) -> None:
     found = floor32(threshold)
@@ -283,7 +300,7 @@ def test_splits_by_category_are_refused_by_the_name_of_the_feature(tmp_path: Pat
 class Named:
     """A ranker whose features have names."""
 
-    model: str
+    trees_text: str
     feature_names: tuple[str, ...]
     features: int = WIDTH
 
@@ -298,6 +315,23 @@ def test_features_go_by_their_own_names(
     assert [feature["name"] for feature in solr["features"]] == vespa["feature_names"] == list(names)
     rows = documents(100, seed=1, gaps=True)
     np.testing.assert_array_equal(engines.solr(solr, rows), leaf_values(ranker[1], rows).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [("bm25(title)", True), ("fieldMatch(title).proximity", True), ("bm25 body", False), ("price/100", False)],
+)
+def test_vespa_refuses_names_that_are_no_rank_feature(
+    name: str, good: bool, ranker: tuple[Path, Any, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = (name, *NAMES[1:])
+    monkeypatch.setattr(trees, "load_ranker", lambda folder: Named(ranker[1].model_to_string(), names))
+    if good:
+        assert exported(ranker[0], "vespa", tmp_path / "vespa.json")["feature_names"] == list(names)
+        return
+    with pytest.raises(InputError, match=re.escape(f"{name!r}: Vespa cannot name a feature like this.")):
+        export(ranker[0], to="vespa", output=tmp_path / "vespa.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_lightgbm_refuses_names_it_cannot_hold(

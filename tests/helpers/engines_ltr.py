@@ -39,15 +39,21 @@ def walked(
     return reached
 
 
-def ltr_plugin(model: list[Node], names: list[str], rows: Matrix) -> Any:
-    """The LTR plugins: single precision, yes where threshold > x, a missing value to the node `missing`."""
+def ltr_plugin(model: list[Node], names: list[str], rows: Matrix, *, missing: str = "where each split says") -> Any:
+    """The LTR plugins: single precision, yes where threshold > x.
+
+    Versions differ on a missing value: it goes to the node `missing`, it is 0, or it goes right at every split.
+    """
+    if missing == "as 0":
+        rows = np.nan_to_num(rows, nan=0.0)
 
     def goes_left(node: Node, x: Matrix) -> Any:
         assert set(node) == {"nodeid", "depth", "split", "split_condition", "yes", "no", "missing", "children"}
         assert node["children"][0]["nodeid"] == node["yes"]
         assert node["children"][1]["nodeid"] == node["no"]
         values = x[:, names.index(node["split"])].astype(np.float32)
-        return np.where(np.isnan(values), node["missing"] == node["yes"], np.float32(node["split_condition"]) > values)
+        of_missing = missing == "where each split says" and node["missing"] == node["yes"]
+        return np.where(np.isnan(values), of_missing, np.float32(node["split_condition"]) > values)
 
     def leaf(node: Node) -> Any | None:
         if "leaf" not in node:

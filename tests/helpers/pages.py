@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,14 +89,110 @@ def real_rows() -> list[str]:
     return rows
 
 
-FIRST_HEAD = "| first use | seconds of the processor |"
+FIRST_HEAD = "| first use | seconds | of the processor |"
 
 
 def first_rows() -> list[str]:
     """What a first use takes, step by step; seconds on the clock depend on what else the machine does."""
     first = figures("first-use")
-    steps = [f"| `{name}` | {step['processor seconds']} |" for name, step in first["steps"].items()]
-    return [*steps, f"| in all | {first['in all']['processor seconds']} |"]
+    steps = {f"`{name}`": step for name, step in first["steps"].items()} | {"in all": first["in all"]}
+    return [f"| {name} | {step['seconds']} | {step['processor seconds']} |" for name, step in steps.items()]
+
+
+GRADES_HEAD = "| log | measured against | LambdaMART | click-through rate | best feature | chance | correlation |"
+RANKINGS = ("LambdaMART", "click-through rate", "best feature", "chance")
+
+
+def grades_rows() -> list[str]:
+    """What rounding to grades costs: for each log the labels first, then each way to write ratings."""
+    rows: list[str] = []
+    for row in figures("export")["rows"]:
+        grades = {"binarized": "two grades", "graded": "five grades"}[row["relevance"]]
+        log, ndcg = f"{grades}, {row['clicks']:,} clicks", [row["ndcg"][name] for name in RANKINGS]
+        labels = f"| {log} | labels | {' | '.join(error_text(each['labels']) for each in ndcg)} | |"
+        way = f"`{row['ratings']}`" if row["ratings"].startswith("--") else row["ratings"]
+        correlation = f"{row['correlation over queries and rankings']:.3f}".removeprefix("0")
+        shown = " | ".join(error_text(each["export"]) for each in ndcg)
+        rows += [*([] if labels in rows else [labels]), f"| {log} | {way} | {shown} | {correlation} |"]
+    return rows
+
+
+PEER_LOGS = {"clara-half": "CLARA2", "trec-session": "TREC 2014", "yandex-sample": "Yandex"}
+PEER_WORLDS = {"pbm-eta1 users": "PBM", "dcm users": "DCM", "dbn users": "DBN"}
+PEER_MEASURES = {"perplexity": "perplexity", "ndcg": "nDCG@10", "same_place": "AUC"}
+
+
+def peer_columns(worlds: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """The log, the measure and the title of every column that has numbers."""
+    found = figures("peers")
+    return [
+        (log, measure, f"{title}: {words}")
+        for log, title in worlds.items()
+        for measure, words in PEER_MEASURES.items()
+        if any(measure in row for row in found[log]["rows"].values())
+    ]
+
+
+def peer_head(worlds: Mapping[str, str]) -> str:
+    """The head of a table of all corrections."""
+    return f"| labels by | {' | '.join(title for *_, title in peer_columns(worlds))} |"
+
+
+def peer_rows(worlds: Mapping[str, str]) -> list[str]:
+    """All corrections side by side, the best of a column in bold; `-` where a correction says nothing."""
+    found = {log: figures("peers")[log]["rows"] for log in worlds}
+    names = sorted({name for rows in found.values() for name in rows} - {"production order", "mixture"})
+    table = []
+    for log, measure, _ in peer_columns(worlds):
+        places = 4 if measure == "perplexity" else 3
+        values = {name: round(row[measure], places) for name, row in found[log].items() if measure in row}
+        best = (min if measure == "perplexity" else max)(values.values())
+        texts = {name: f"{value:.{places}f}".lstrip("0") for name, value in values.items()}
+        table.append({name: f"**{text}**" if values[name] == best else text for name, text in texts.items()})
+    return [
+        f"| {'**clickmix** (`mixture`)' if name == 'mixture' else name} | "
+        f"{' | '.join(column.get(name, '-') for column in table)} |"
+        for name in ("production order", "mixture", *names)
+    ]
+
+
+CLAX_HEAD = "| users | model | seconds, ours | seconds, CLAX | log-likelihood, ours | CLAX | mean difference |"
+
+
+def clax_rows() -> list[str]:
+    """Our fits of the models that CLAX has, beside its own, on the same sessions."""
+    rows = []
+    for users in ("dbn", "ubm"):
+        for model, found in figures("peers_clax")[f"{users} users"].items():
+            clax = found["CLAX"]
+            ours, theirs = (clax[f"log-likelihood per session, {whose}"] for whose in ("ours", "theirs"))
+            apart = error_text(clax["mean difference of click probabilities"])
+            seconds = f"{found['our seconds']:.2f} | {clax['seconds']:.1f}"
+            rows.append(f"| {users.upper()} | {model.upper()} | {seconds} | {ours:.4f} | {theirs:.4f} | {apart} |")
+    return rows
+
+
+PEER_TIME_HEAD = "| labels by | seconds | of the processor | times the GROUP BY | of the processor |"
+LIST_TIME_HEAD = "| from counts by list | seconds | of the processor |"
+
+
+def peer_time_rows() -> list[str]:
+    """How long corrections on counts take, from the file to written labels, beside a bare GROUP BY."""
+    found = figures("peers_time")
+    rows = [f"| DuckDB's GROUP BY | {found['bare GROUP BY']['seconds']} | {found['bare GROUP BY']['cpu']} | | |"]
+    for name, took in found["corrections on counts, from the file"].items():
+        ratios = f"{took['times the GROUP BY']} | {took['times its cpu']}"
+        rows.append(f"| `{name}` | {took['seconds']} | {took['cpu']} | {ratios} |")
+    return rows
+
+
+def list_time_rows() -> list[str]:
+    """How long corrections on result lists take, from counts by list to written labels; grouping comes first."""
+    found = figures("peers_time")
+    grouped = found["grouping of sessions"]
+    rows = [f"| grouping the sessions, once for all | {grouped['seconds']} | {grouped['cpu']} |"]
+    timed = found["corrections on lists, from counts by list"]
+    return rows + [f"| `{name}` | {took['seconds']} | {took['cpu']} |" for name, took in timed.items()]
 
 
 # The tables that show figures on file: the page, the head of the table, its rows.
@@ -106,6 +202,12 @@ TABLES = [
     ("README.md", REAL_HEAD, real_rows()),
     ("docs/evidence.md", REAL_HEAD, real_rows()),
     ("docs/evidence.md", FIRST_HEAD, first_rows()),
+    ("docs/evidence.md", GRADES_HEAD, grades_rows()),
+    ("docs/peers.md", peer_head(PEER_LOGS), peer_rows(PEER_LOGS)),
+    ("docs/peers.md", peer_head(PEER_WORLDS), peer_rows(PEER_WORLDS)),
+    ("docs/peers.md", CLAX_HEAD, clax_rows()),
+    ("docs/peers.md", PEER_TIME_HEAD, peer_time_rows()),
+    ("docs/peers.md", LIST_TIME_HEAD, list_time_rows()),
 ]
 
 

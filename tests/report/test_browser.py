@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import clickmix as cm
 from browser import AXE, PROGRAM, Browser, started
 from clickmix.errors import printable
+from clickmix.judging.changes import Moved
 from clickmix.lab.collections import synthetic_collection
 from clickmix.lab.experiments import Request
 from clickmix.lab.experiments.paper import FIGURE2
@@ -154,8 +156,38 @@ def experiment_report(path: Path) -> None:
     write_page(FIGURE2.page(study, collection, results), path)
 
 
+def large_report(path: Path) -> None:
+    """The report on half a million documents, some of which have moved: numbers that need room."""
+    documents = 500_000
+    rng = np.random.default_rng(0)
+    position = np.tile(np.arange(1, 6), documents // 5)
+    relevant = rng.random(documents) < 0.3
+    clicks = rng.binomial(20, np.where(relevant, 0.8, 0.1) / position)
+    impressions = np.full(documents, 20)
+    counts = cm.Counts.from_arrays(np.arange(documents) // 5, np.arange(documents), position, impressions, clicks)
+    fitted = cm.MixtureCorrection("binomial", sharing=False).fit(counts)
+    changes = Moved(412_345, 87_655, 3, 0.0123, 42_000, tuple((str(q), "sku", 0.1, 0.9) for q in range(10)))
+    write_page(log_page(counts, fitted, sources=["log"], correction="mixture", changes=changes), path)
+
+
+def ranker_report(path: Path) -> None:
+    """The page on a ranker, with features of any name and missing values."""
+    from clickmix.features import make_examples
+    from clickmix.rankers import LambdaMART
+    from clickmix.report.ranker_page import ranker_page
+
+    rng = np.random.default_rng(0)
+    features = rng.lognormal(8, 4, (300, 8))
+    features[rng.random((300, 8)) < 0.2] = np.nan
+    query, document = np.repeat(np.arange(30), 10), np.arange(300)
+    names = ("bm25(title)", *HOSTILE[:2], "w" * 60, "price in EUR", "a", "b", "c")
+    relevance = (np.nan_to_num(features).argmax(axis=1) % 4) / 3
+    examples = replace(make_examples((query, document, features), (query, document, relevance)), feature_names=names)
+    write_page(ranker_page(LambdaMART(trees=20).fit(examples), examples), path)
+
+
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
-@pytest.mark.parametrize("made", [graded_report, experiment_report])
+@pytest.mark.parametrize("made", [graded_report, experiment_report, large_report, ranker_report])
 def test_other_pages_load_nothing_and_have_nothing_cut_off(
     browser: Browser, folder: Path, made: Callable[[Path], None], width: int
 ) -> None:
@@ -168,6 +200,7 @@ def test_other_pages_load_nothing_and_have_nothing_cut_off(
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     figures = browser.evaluate(BOXES)
     assert figures
+    assert AXE is None or accessibility_faults(browser) == []
     assert [f for f in figures if f["left"] < 0 or f["right"] > width or f["out"] or not f["drawn"]] == []
 
 
@@ -384,5 +417,8 @@ def test_on_paper_nothing_is_cut_off(browser: Browser, page: Path, folder: Path)
     numbers = "[...document.querySelectorAll('td.number')].map(td => getComputedStyle(td).whiteSpace)"
     assert set(browser.evaluate(numbers)) == {"nowrap"}
     assert browser.evaluate("getComputedStyle(document.querySelector('h2')).breakAfter") == "avoid"
+    # What is folded on the screen is open on paper.
+    folded = "[...document.querySelectorAll('.fold, .why')].map(fold => fold.getBoundingClientRect().height)"
+    assert min(browser.evaluate(folded)) > 60
     browser.paper(folder / "report.pdf")
     assert (folder / "report.pdf").read_bytes().startswith(b"%PDF")

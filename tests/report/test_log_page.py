@@ -90,7 +90,7 @@ def test_the_label_curve_gives_the_labels(counts: cm.Counts, mixture: str, prior
     mine = labels.doc_id % 100 == at
     shown = int(np.median(labels.impressions[mine]))
     mine &= labels.impressions == shown
-    rates, curve = label_curve(fitted.groups[at - 1], shown, 1.0)
+    rates, curve = label_curve(fitted, at - 1, shown, 1.0)
     found = dict(zip(np.round(rates * shown).astype(int).tolist(), curve.tolist(), strict=True))
     expected = dict(zip(labels.clicks[mine].tolist(), labels.relevance[mine].tolist(), strict=True))
     assert {clicks: found[clicks] for clicks in expected} == pytest.approx(expected, abs=1e-9)
@@ -178,7 +178,7 @@ def test_the_banner_has_the_verdict_three_numbers_and_what_to_do_next(counts: cm
     banner = log_page(counts, fit, sources=["log.csv"], correction="mixture").banner
     assert banner is not None
     labels = fit.label(counts).relevance
-    assert banner.verdict == f"This log is {cm.judge(fit)}."
+    assert banner.verdict == f"Labels of this log are {cm.judge(fit)}."
     assert banner.tone == "good"
     assert banner.next == "Train a ranker on these labels. Start with the queries that would gain most."
     assert [name for name, _ in banner.facts] == ["expected label error", "sure labels", "mean gain in DCG@10"]
@@ -207,8 +207,11 @@ def test_changes_since_the_previous_labels_come_first(counts: cm.Counts, fit: cm
     page = log_page(counts, fit, sources=["log.csv"], correction="mixture", changes=moved, min_sessions=1)
     shown = text(page_html(page))
     assert page.sections[0].title == "What changed since the previous labels"
-    assert "4,790 documents had a label before and have one now; on average it moved by 0.012." in shown
+    assert "4,790 documents had a label before and have one now; on average it moved by 0.012. 0.88% of them" in shown
     assert "moved by more than 0.1 42 new documents 10 gone documents 7" in shown
+    hint = "To see what changed since last time, give the labels of then: --previous."
+    assert hint not in shown
+    assert hint in text(page_html(log_page(counts, fit, sources=["log.csv"], correction="mixture")))
     assert "query document before now move 1 101 0.10 0.90 0.80" in shown
 
 

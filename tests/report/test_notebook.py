@@ -48,6 +48,8 @@ def test_parts_of_labels_are_labels(counts: cm.Counts, fit: cm.MixtureFit) -> No
     labels = fit.label(counts)
     assert labels.head(3).doc_id.tolist() == labels.doc_id[:3].tolist()
     assert labels.head().relevance.tolist() == labels.relevance[:5].tolist()
+    assert [len(repr(labels.head(most)).splitlines()) for most in (3, 20, 21)] == [4, 21, 12]
+    assert len(repr(labels.query(3)).splitlines()) == 1 + (labels.query_id == 3).sum()
     third = labels.query_id == 3
     for asked in (3, "3"):
         assert labels.query(asked).doc_id.tolist() == labels.doc_id[third].tolist()

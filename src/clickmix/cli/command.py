@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ except KeyboardInterrupt:  # `main` is not running yet, and there is nothing to 
 STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 # What Python and the system's loader say if there is no memory for a thread or a library.
+ADDRESSES, ADDRESSES_PER_CORE = 1 << 30, 100 << 20  # bytes that libraries and threads map before any work
 NO_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
 
 EXIT_CODES = (
@@ -91,6 +93,7 @@ def main() -> NoReturn:
     # The matrices are small: threads for them would only slow the engine down.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     steady_streams()
+    _check_address_space()
     with recording() as written, _stoppable(written):
         try:
             app(standalone_mode=True)
@@ -105,6 +108,16 @@ def main() -> NoReturn:
                 raise
             _fail(f"out of memory: the system allows this process no more (see ulimit -v). {written}")
     sys.exit(0)
+
+
+def _check_address_space() -> None:
+    """Refuse to work with so few addresses (`ulimit -v`) that libraries would crash the process."""
+    allowed, needed = resource.getrlimit(resource.RLIMIT_AS)[0], ADDRESSES + ADDRESSES_PER_CORE * (os.cpu_count() or 1)
+    if allowed != resource.RLIM_INFINITY and allowed < needed:
+        _fail(
+            f"out of memory: the system allows this process {allowed >> 20:,} MB (see ulimit -v), and libraries alone "
+            f"take {needed >> 20:,} MB of addresses. Allow more."
+        )
 
 
 def _fail(message: str) -> NoReturn:

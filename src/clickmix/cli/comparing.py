@@ -53,7 +53,7 @@ def compare(
     memory: Memory = None,
     seed: Annotated[int, typer.Option(help="Seed of splits and resamples; the same seed gives the same figures.")] = 0,
 ) -> dict[str, Any]:
-    """Compare every correction that a log allows: held-out clicks, agreement with judgments, time."""
+    """Compare every correction that a log allows. By held-out clicks, agreement with judgments, and time."""
     from clickmix.comparing.comparison import compare as run_comparison
     from clickmix.engines.choose import choose_engine
 

@@ -39,7 +39,7 @@ def explain(
     bad_rows: BadRows = "fail",
     memory: Memory = None,
 ) -> dict[str, Any]:
-    """Show a query's documents with their labels, and why a document has its label. Takes a log, or a labels file."""
+    """Show why the documents of a query have their labels. Takes a log, or a labels file."""
     from clickmix.judging.changes import find_labels
     from clickmix.report.explain import explain_labels
 
@@ -64,7 +64,8 @@ def explain(
     counts = count_log(log, engine, reading, columns, context, max_contexts, bad_rows, lists=lists)
     if fitted is None:
         with progress_bar("fitting") as progress:
-            return _say(explain_query(counts, correction.fit(counts, progress=progress), query, doc))
+            found = explain_query(counts, correction.fit(counts, progress=progress), query, doc)
+        return _say(found)
     return _say(explain_query(counts, fitted, query, doc))
 
 

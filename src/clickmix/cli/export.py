@@ -53,7 +53,7 @@ def export(
         bool, typer.Option("--help", is_eager=True, callback=_show_help, help="Show this message and exit.")
     ] = False,
 ) -> dict[str, Any]:
-    """Write labels as judgments, or a ranker as a model, in the format of another tool."""
+    """Write labels or a ranker in the format of another tool. Labels become judgments, a ranker becomes a model."""
     from clickmix.export.target import export as export_to
 
     with stages() as stage:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -34,7 +33,8 @@ def inspect_files(files: list[str], *, columns: Mapping[str, str], layout: Layou
     if len(files) == 1 and _is_document(first):
         return _say_document(first)
     if len(files) == 1 and _is_letor(first):
-        say(f"{first}: features and grades in LETOR's format. Train on them: clickmix train {shlex.quote(files[0])}")
+        train = f"clickmix train --features {shlex.quote(files[0])} --labels LABELS -o ranker"
+        say(f"{first}: features and grades in LETOR's format. Train on them: {train}")
         return {"kind": "features"}
     return _say_tables(files, columns=columns, layout=layout, given=given)
 
@@ -52,19 +52,19 @@ def _say_document(path: Path) -> dict[str, Any]:
     try:
         return {"kind": "model", **print_fit(MixtureFit.read(path))}
     except FormatError:
-        kind = re.search(r'^ "kind": ("[^"]*")', path.read_text(errors="replace"), re.MULTILINE)
-        if kind is None or json.loads(kind[1]) == "clickmix model":
+        kind = re.search(r'^ "kind": "(clickmix [a-z ]+)"', path.read_text(errors="replace"), re.MULTILINE)
+        if kind is None or kind[1] == "clickmix model":
             raise
-        say(f"{path}: a {json.loads(kind[1])}.")
-        return {"kind": json.loads(kind[1]).removeprefix("clickmix ")}
+        say(f"{path}: a {kind[1]}.")
+        return {"kind": kind[1].removeprefix("clickmix ")}
 
 
 def _is_letor(path: Path) -> bool:
     if path.suffix not in (".txt", ".gz") or not path.is_file() or path.name.endswith((".csv.gz", ".parquet.gz")):
         return False
-    import gzip
+    from clickmix.storage.packed import unpacking
 
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+    with unpacking(path) if path.suffix == ".gz" else path.open("rb") as file:
         return re.match(rb"\S+ qid:", file.read(START)) is not None
 
 
@@ -72,25 +72,41 @@ def _say_ranker(folder: Path) -> dict[str, Any]:
     from clickmix.rankers.folder import read_folder
 
     saved = read_folder(folder)
-    features = several(len(saved.feature_names), "feature")
-    say(f"{folder}: a {saved.ranker} ranker of {features}. Settings: {json.dumps(saved.settings)}.")
-    return {"kind": "ranker", "ranker": saved.ranker, "features": len(saved.feature_names), "settings": saved.settings}
+    names = saved.feature_names
+    say(f"{folder}: a {saved.ranker} ranker of {several(len(names), 'feature')}, in this order: {', '.join(names)}.")
+    if saved.missing:
+        say(f"Trained on missing values of {', '.join(saved.missing)}.")
+    say(f"Settings: {', '.join(f'{name} {value}' for name, value in saved.settings.items())}.")
+    return {
+        "kind": "ranker",
+        "ranker": saved.ranker,
+        "features": list(names),
+        "missing": list(saved.missing),
+        "settings": saved.settings,
+    }
 
 
 def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> dict[str, Any]:
+    import duckdb
+
     from clickmix.engines.duckdb import DuckDB
     from clickmix.groups.histogram import is_histogram
+    from clickmix.log.sources import unreadable
 
     engine = DuckDB()
     sources = layout.find(files, engine)
     names = {column for source in sources for column in source.types}
-    if "relevance" in names and not columns:
-        return _say_labels(sources, engine)
+    try:
+        if all({"query_id", "relevance"} <= set(source.types) for source in sources) and not columns:
+            return _say_labels(sources, engine)
+        found = None if columns else _scores_or_features(sources, engine)
+    except duckdb.Error as error:
+        raise unreadable(_named(sources), error) from None
     if {"documents", "position"} <= {name.lower() for name in names} and is_histogram(files):
         command = _command("fit", files, "-o model.json", given)
         say(f"{_named(sources)}: a histogram. Fit it: {command}")
         return {"kind": "histogram", "command": command}
-    if not columns and (found := _scores_or_features(sources, engine)):
+    if found:
         kind, told = found
         say(f"{_named(sources)}: {told}")
         return kind
@@ -133,7 +149,7 @@ def _say_labels(sources: tuple[Source, ...], engine: Any) -> dict[str, Any]:
 
 def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> dict[str, Any]:
     from clickmix.groups.log_summary import summarise
-    from clickmix.report.rows import Column, Rows
+    from clickmix.report.rows import Column, Kind, Rows
 
     seen = summarise(files, layout=layout, columns=columns)
     impressions, clicks = seen.counts.totals()
@@ -144,11 +160,12 @@ def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, gi
     if seen.sessions is not None:
         say(f"{several(seen.sessions, 'session or list', 'sessions or lists')}.")
     if seen.twice:
-        say(f"{seen.twice:,} times a document is in a list again: each place counts as shown.")
+        say(f"{several(seen.twice, 'time')} a document is in a list again: each place counts as shown.")
     if seen.first:
-        say("First impressions: query, document, position, clicked")
-    for row in seen.first:
-        say(f"  {', '.join(map(str, row))}")
+        say("First impressions:")
+        kinds: dict[str, Kind] = {"query": "text", "document": "text", "position": "count", "clicked": "count"}
+        first = tuple((str(query), str(document), *rest) for query, document, *rest in seen.first)
+        say_rows(Rows(tuple(Column(name, kind) for name, kind in kinds.items()), first))
     positions = Rows(
         (
             Column("position", "count"),

@@ -34,7 +34,7 @@ def simulate(
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> dict[str, Any]:
-    """Simulate users on a collection: write a log, the truth and the features."""
+    """Simulate users: write a log, the truth and the features. They search a collection."""
     from clickmix.lab.simulate import Simulation, check_inputs_stay, open_collection, write_simulation
 
     options = given(given_options)
@@ -56,7 +56,7 @@ def simulate(
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")] = Path("demo"),
 ) -> dict[str, Any]:
-    """See it work: simulate users, label their clicks, train rankers, compare with the truth, write a report."""
+    """See it work on a simulated log. Labels its clicks, trains rankers, compares with the truth, writes a report."""
     from clickmix.lab.demo import run_demo
 
     with stages() as stage:
@@ -79,8 +79,10 @@ def demo(
 
 def reproduce(
     experiment: Annotated[
-        Literal["table1", "table2", "figure1", "figure2", "figure3", "efficiency"],
-        typer.Argument(help="Which table or figure of the paper.", show_default=False),
+        Literal["table1", "table2", "figure1", "figure2", "figure3", "efficiency", "peers"],
+        typer.Argument(
+            help="Which table or figure of the paper; peers: table 1 beside other rankers.", show_default=False
+        ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to, and to resume from.")],
     data: Annotated[Path | None, typer.Option(help="A LETOR collection; default: a synthetic one.")] = None,

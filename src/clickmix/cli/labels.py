@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
     from clickmix.engines.engine import Engine
     from clickmix.judging.changes import Moved
+    from clickmix.log.layout import Lists
     from clickmix.log.source import Source
     from clickmix.pipeline import Debiased
 
@@ -86,7 +87,7 @@ def debias(
     bad_rows: BadRows = "fail",
     memory: Memory = None,
 ) -> dict[str, Any]:
-    """Turn a click log into relevance labels: count, fit and label in one step."""
+    """Turn a click log into relevance labels. Counts, fits and labels in one step."""
     from clickmix.corrections.correction import Saved, gives_verdict, needs_lists, saves_model
     from clickmix.pipeline import choose_correction, fit_and_label
 
@@ -124,7 +125,12 @@ def counts(
     merge: Annotated[
         Path | None, typer.Option(help="Add the log to this counts file (Parquet), which is made if it is missing.")
     ] = None,
-    lists: Annotated[bool, typer.Option("--lists", help="Count result lists separately, as dcm and ubm need.")] = False,
+    lists: Annotated[
+        bool, typer.Option("--lists", help="Count result lists separately, as --examination dcm and ubm need.")
+    ] = False,
+    lists_by_clicks: Annotated[
+        bool, typer.Option("--lists-by-clicks", help="Also by what was clicked in them, as click models need.")
+    ] = False,
     context: Context = "",
     max_contexts: MaxContexts = MOST_CONTEXTS,
     columns: Columns = "",
@@ -139,14 +145,15 @@ def counts(
     target = counts_target(output, merge, engine)  # complain before Spark starts
     opened = open_engine(engine, memory)
     check_outputs(log, opened, table=target)
-    alone = merging(merge, lists=lists, context=words(context)) if merge else contextlib.nullcontext()
+    apart: Lists = "clicks" if lists_by_clicks else lists
+    alone = merging(merge, lists=apart, context=words(context)) if merge else contextlib.nullcontext()
     with alone:
         merged = [str(merge)] if merge and merge.exists() else []  # on the first day there is none yet
         before = counted_before(Path(merged[0])) if merged else None
         logs = [*merged, *log]
-        counted = count_log(logs, opened, reading, columns, context, max_contexts, bad_rows, lists=lists, before=before)
+        counted = count_log(logs, opened, reading, columns, context, max_contexts, bad_rows, lists=apart, before=before)
         rows = counted.write(target)
-    say(f"Wrote {several(rows, 'cell')} (query, {'list, ' if lists else ''}document, position) to {target}.")
+    say(f"Wrote {several(rows, 'cell')} (query, {'list, ' if apart else ''}document, position) to {target}.")
     return {**read_json(counted), "output": target, "cells": rows}
 
 
@@ -160,11 +167,11 @@ def fit(
     bad_rows: BadRows = "fail",
     memory: Memory = None,
 ) -> dict[str, Any]:
-    """Fit the mixture correction to a log, or to a histogram from elsewhere, and save it as a model file."""
+    """Fit the mixture correction to a log, and save it as a model. Also takes a histogram from elsewhere."""
     from clickmix.corrections.mixture import MixtureCorrection
-    from clickmix.corrections.mixture_based.groups import MOVING_FROM
     from clickmix.groups.histogram import is_histogram, read_downloaded
-    from clickmix.judging.checks import checked, checked_histogram
+    from clickmix.groups.sample import MOVING_FROM
+    from clickmix.judging.checks import checked
 
     reading, options = split_reading(given(given_options))
     opened = open_engine(options.pop("engine", None), memory)
@@ -172,7 +179,7 @@ def fit(
     check_outputs(log, opened, others=[output])
     if opened.embedded and not columns and is_histogram(log):
         histogram, moving = read_downloaded(log, context=words(context), max_contexts=max_contexts)
-        fitted = checked_histogram(correction.fit_histogram(histogram, moving=moving), histogram)
+        fitted = correction.fit_histogram(histogram, moving=moving)
         if moving >= MOVING_FROM:
             say(
                 f"{moving:.0%} of documents are at several places; a histogram does not show which. Fit counts instead."
@@ -229,7 +236,7 @@ def inspect(
     files: Annotated[list[str], typer.Argument(help="Anything clickmix reads or writes.")],
     columns: Columns = "",
 ) -> dict[str, Any]:
-    """Say what a file is: a log in any layout, counts, a model, labels, a ranker, features."""
+    """Say what a file is, and how to go on. Takes a log in any layout, counts, a model, labels, a ranker, features."""
     from clickmix.cli.inspecting import inspect_files
 
     options = given(given_options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ Features = Annotated[
         help="Features: Parquet, CSV or NDJSON with query_id, doc_id and one column per feature; or LETOR text."
     ),
 ]
+STRONGEST = 3  # features that training names; its report shows more
 Folder = Annotated[Path, typer.Option("--ranker", help="A folder that `clickmix train` wrote.")]
 
 
@@ -47,7 +49,7 @@ def train(
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page on the features.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> dict[str, Any]:
-    """Train a ranker on features and labels, joined by query and document."""
+    """Train a ranker on features and labels. They are joined by query and document."""
     from clickmix.features import make_examples
     from clickmix.rankers import RANKERS, check_folder
 
@@ -70,6 +72,12 @@ def train(
     say(f"Trained on {sizes}. {examples.left_out}")
     for remark in fitted.remarks():
         say(remark)
+    importances = [each for each in fitted.importance() if each.gain > 0]
+    if importances:
+        from clickmix.report.words import percent
+
+        shares = ", ".join(f"{each.name} {percent(each.share)}" for each in importances[:STRONGEST])
+        say(f"Strongest features, by their share of the gain: {shares}.")
     say(f"Wrote the ranker ({name}) to {output}.")
     if report is not None:
         from clickmix.report.pages import write_page
@@ -82,6 +90,8 @@ def train(
         "ranker": name,
         "queries": examples.queries,
         "documents": len(examples.relevance),
+        "left_out": asdict(examples.left_out),
+        "importance": {each.name: each.share for each in importances},
         "remarks": list(fitted.remarks()),
     }
 
@@ -96,7 +106,7 @@ def evaluate(
     ] = None,
     metrics: Annotated[str, typer.Option(help="For instance ndcg@10,mrr,map:grade=2.")] = "ndcg@10",
 ) -> dict[str, Any]:
-    """Measure rankers on judged documents; with several, whether they differ from the first."""
+    """Measure rankers on judged documents. With several, says whether they differ from the first."""
     from clickmix.evaluate import Measure, rank, score, tabulate
     from clickmix.features import make_examples, open_features
     from clickmix.rankers import load_ranker
@@ -134,7 +144,7 @@ def score(
     ],
     tag: Annotated[str, typer.Option(help="The name of a TREC run, its last column.")] = "clickmix",
 ) -> dict[str, Any]:
-    """Rank the documents of a features file: write scores and ranks, or a TREC run."""
+    """Rank the documents of a features file. Writes scores and ranks, or a TREC run."""
     from clickmix.evaluate import write_scores
     from clickmix.features import open_features
     from clickmix.rankers import load_ranker

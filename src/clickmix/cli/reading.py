@@ -17,6 +17,7 @@ from clickmix.wording import several
 if TYPE_CHECKING:
     from clickmix.counts.counts import Counts
     from clickmix.engines.engine import Engine
+    from clickmix.log.layout import Lists
 
 Log = Annotated[
     list[str], typer.Argument(help="Files, folders or globs (Parquet, CSV, NDJSON, gzipped or not), or tables.")
@@ -74,7 +75,7 @@ def count_log(
     max_contexts: int,
     bad_rows: Literal["fail", "skip"],
     *,
-    lists: bool = False,
+    lists: Lists = False,
     before: tuple[int, int] | None = None,
 ) -> Counts:
     """Count a log and say what was read, what was odd, and what was refused."""

@@ -25,12 +25,20 @@ MOST_PLACES = 100
 
 
 class _Steady(io.FileIO):
-    """A standard stream that drops text if its reader has gone: `| head -1` must not stop the work."""
+    """A standard stream that drops text if its reader has gone: `| head -1` must not stop the work.
+
+    Output that cannot be written, to a full disk for instance, is an error once; messages are dropped.
+    """
+
+    failed = False
 
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError) and self.fileno() == 1 and not self.failed:
+                self.failed = True
+                raise OSError(error.errno, error.strerror, "standard output") from None
             return len(data)
 
 
@@ -75,7 +83,10 @@ def say(text: str) -> None:
     """
     for bar in _drawn:
         bar.stop()
-    typer.echo(printable(hide_secrets(text)), err=_as_json[-1:] == [True])
+    error = _as_json[-1:] == [True]
+    # typer writes UTF-8 to terminals that say they know ASCII alone.
+    encoding = (sys.stderr if error else sys.stdout).encoding or "utf-8"
+    typer.echo(printable(hide_secrets(text)).encode(encoding, "backslashreplace").decode(encoding), err=error)
     for bar in _drawn:
         bar.start()
 

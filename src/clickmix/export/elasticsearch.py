@@ -13,16 +13,14 @@ from clickmix.export.target import EXPORTS
 from clickmix.export.trees import Tree, read_trees
 
 
-@EXPORTS.register(
-    "elasticsearch", help="a trained model of Elasticsearch itself, for learning_to_rank", options=MODEL_OPTIONS
-)
+@EXPORTS.register("elasticsearch", help="a trained model of Elasticsearch itself", options=MODEL_OPTIONS)
 @dataclass(frozen=True, kw_only=True)
 class Elasticsearch(ModelTarget):
     """The model's `definition`: an ensemble whose trees are lists of nodes."""
 
     limits = "Numeric splits only. Elasticsearch 8.15 or newer, with a licence for learning to rank."
     titles = "[a-z0-9]([a-z0-9_-]*[a-z0-9])?"
-    titles_words = "small letters, digits, - and _"
+    titles_words = "small letters, digits, - and _, as in shop_ranker-1"
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
         """The definition; beside it the whole request, with an extractor for each feature."""

@@ -156,14 +156,14 @@ class JudgmentTarget:
             ((dropped,),) = engine.rows(f"SELECT count(*) FROM {table} WHERE ({condition}) IS NOT TRUE")
             table = _instead(engine, table, f"SELECT * FROM {table} WHERE {condition}")
             if dropped:
-                left_out.append(f"{dropped:,} {words.format(given)}")
+                left_out.append(f"{dropped:,} {words.format(f'{given:,}')}")
         ((pairs,),) = engine.rows(f"SELECT count(*) FROM {table}")
         if self.top is not None:
             best = "row_number() OVER (PARTITION BY query_id ORDER BY relevance DESC, doc_id)"
             table = _instead(engine, table, f"SELECT * FROM {table} QUALIFY {best} <= {self.top}")
             ((kept,),) = engine.rows(f"SELECT count(*) FROM {table}")
             if kept < pairs:
-                left_out.append(f"{pairs - kept:,} below the top {self.top} of their query")
+                left_out.append(f"{pairs - kept:,} below the top {self.top:,} of their query")
             pairs = kept
         if not pairs:
             reason = f": {'; '.join(left_out)}" if left_out else ""

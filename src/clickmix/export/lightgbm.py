@@ -15,10 +15,10 @@ from clickmix.rankers import load_ranker
 NOT_IN_NAMES = re.compile(r'[\s",:\[\]{}]')  # LightGBM separates names by blanks, and refuses what JSON needs
 
 
-@EXPORTS.register("lightgbm", help="LightGBM's text model, for lightgbm.Booster and everything that reads it")
+@EXPORTS.register("lightgbm", help="LightGBM's text model, for all that reads it")
 @dataclass(frozen=True, kw_only=True)
 class LightGBM(ModelTarget):
-    """The text as it was trained; only the line with the features' names is new."""
+    """The trees as they were trained; only the line with the features' names is new."""
 
     limits = 'Feature names without blanks and " , : [ ] { }.'
     titles = ".*"  # the text has no name
@@ -26,7 +26,7 @@ class LightGBM(ModelTarget):
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
         """The text."""
         ranker = load_ranker(source)
-        text = getattr(ranker, "model", None)
+        text = getattr(ranker, "trees_text", None)
         if text is None:
             raise InputError(
                 f"{source}: this ranker has no trees, and lightgbm takes nothing else. Export it --to onnx."

@@ -36,7 +36,7 @@ class ModelTarget:
     takes: ClassVar[Takes] = "ranker"
     limits: ClassVar[str] = ""
     titles: ClassVar[str] = "[A-Za-z0-9][A-Za-z0-9_.-]*"  # what the engine takes as the name of a model
-    titles_words: ClassVar[str] = "letters, digits, - and _"
+    titles_words: ClassVar[str] = "letters, digits, - and _, as in shop_ranker-1"
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
         """What to write to `output` and beside it."""
@@ -46,7 +46,7 @@ class ModelTarget:
         """Write the ranker in `source` to `output`, the files beside it first; or complain and write nothing."""
         title = self.title or source.resolve().name
         if not re.fullmatch(self.titles, title):
-            raise SettingError(f"title {title!r}: expected {self.titles_words}, as in shop_ranker-1. Give --title.")
+            raise SettingError(f"title {title!r}: expected {self.titles_words}. Give --title.")
         files = self.files(source, title, output)
         others = {beside(output, end): data for end, data in files.beside.items()}
         for path in (output, *others):

@@ -12,7 +12,7 @@ ENDS = {0: "not relevant", 1: "relevant"}
 
 
 @EXPORTS.register(
-    "quepid-book", help="a Quepid book, with each label's interval as its explanation", options=(*LABEL_OPTIONS, TITLE)
+    "quepid-book", help="a Quepid book that explains each label by its interval", options=(*LABEL_OPTIONS, TITLE)
 )
 @dataclass(frozen=True, kw_only=True)
 class QuepidBook(JudgmentTarget):

@@ -30,7 +30,7 @@ def counts_statement(
 ) -> str:
     """Counts a raw log: one row per query, document, position and context; refused rows are left out."""
     part = _assumed(table, columns or {}, context)
-    counted = counting_query(part, skip=True, text_ids={"query_id": False, "doc_id": False})
+    counted = counting_query(part, text_ids={"query_id": False, "doc_id": False})
     keys = listed(["query_id", "doc_id", "position", *map(name, context)])
     statement = f"SELECT {keys}, impressions, clicks FROM ({counted}) WHERE {GOOD_KEY} AND impressions > 0"
     return printed(statement, dialect, quoted=_quoted_parts(table))

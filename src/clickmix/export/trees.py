@@ -72,7 +72,7 @@ def feature_names(ranker: Ranker) -> tuple[str, ...]:
 def read_trees(folder: Path, *, target: str) -> Trees:
     """The trees of the ranker in a folder; one that a target cannot follow exactly is refused by name."""
     ranker = load_ranker(folder)
-    text = getattr(ranker, "model", None)
+    text = getattr(ranker, "trees_text", None)
     if text is None:
         raise InputError(f"{folder}: this ranker has no trees, and {target} takes nothing else. Export it --to onnx.")
     return trees_of(text, feature_names(ranker), target=target)

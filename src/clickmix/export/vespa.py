@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clickmix.errors import InputError
 from clickmix.export.models import MODEL_OPTIONS, ModelFiles, ModelTarget, beside, json_bytes
 from clickmix.export.target import EXPORTS
 from clickmix.export.trees import Tree, read_trees
+
+FUNCTION = "[A-Za-z_][A-Za-z0-9_]*"  # a function without arguments, which a rank profile can define
+RANK_FEATURE = rf"{FUNCTION}(\(.*\))?(\.[A-Za-z0-9_.]+)?"  # such as bm25(title) or fieldMatch(title).proximity
 
 
 @EXPORTS.register("vespa", help="a model for Vespa's lightgbm(...) rank feature", options=MODEL_OPTIONS)
@@ -24,11 +28,17 @@ class Vespa(ModelTarget):
 
     limits = "Numeric splits only. Features are Vespa's rank features, or functions of a rank profile."
     titles = "[A-Za-z][A-Za-z0-9_]*"
-    titles_words = "letters, digits and _"
+    titles_words = "letters, digits and _, as in shop_ranker_1"
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
         """The dump; beside it a rank profile that uses it."""
         trees = read_trees(source, target="vespa")
+        for name in trees.names:
+            if not re.fullmatch(RANK_FEATURE, name):
+                raise InputError(
+                    f"{name!r}: Vespa cannot name a feature like this. Expected letters, digits and _, or a rank "
+                    "feature such as bm25(title). Rename it and train again."
+                )
         model = {
             "objective": "lambdarank",
             "feature_names": list(trees.names),
@@ -36,7 +46,7 @@ class Vespa(ModelTarget):
             "pandas_categorical": None,  # Vespa fails where the key is absent
         }
         profile_file = beside(output, "profile")
-        functions = [name for name in trees.names if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name)]
+        functions = [name for name in trees.names if re.fullmatch(FUNCTION, name)]
         notes = [
             f"{len(trees.trees):,} trees of {len(trees.names):,} features in {output}.",
             "Missing values (NaN): every version sends them where each split says, which agrees with the ranker.",

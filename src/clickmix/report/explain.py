@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
+
 from clickmix.corrections.correction import Fitted
 from clickmix.corrections.labels import of_query
 from clickmix.counts.counts import Counts
@@ -16,6 +18,7 @@ from clickmix.engines.engine import Engine
 from clickmix.engines.sql import listed, literal
 from clickmix.errors import InputError, printable
 from clickmix.log.source import Source
+from clickmix.log.sources import unreadable
 from clickmix.report.evidence import SeenCell, read_cells
 from clickmix.report.rows import Column, Interval, Rows, Value
 from clickmix.report.text_table import text_lines
@@ -151,9 +154,16 @@ def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: obje
 
 def explain_labels(labels: Source, engine: Engine, query_id: object, doc_id: object = None) -> Explanation:
     """Say what a file or table of labels holds of a query. It has no positions, so there is no evidence by position."""
+    try:
+        return _explained_labels(labels, engine, query_id, doc_id)
+    except duckdb.Error as error:
+        raise unreadable(str(labels), error) from None
+
+
+def _explained_labels(labels: Source, engine: Engine, query_id: object, doc_id: object) -> Explanation:
     numbers = [name for name in ("relevance", *COUNTED, "low", "high") if name in labels.types]
     casts = [f"CAST({name} AS {'BIGINT' if name in COUNTED else 'DOUBLE'}) AS {name}" for name in numbers]
-    table = f"(SELECT query_id, doc_id, {listed(casts)} FROM {labels.table()}) AS labels"
+    table = f"(SELECT query_id, doc_id, {listed(casts)} FROM {labels.table()} WHERE relevance IS NOT NULL) AS labels"
     of, counted = of_query(query_id), "impressions" in labels.types
     documents, sums = _read(engine, f"(SELECT * FROM {table} WHERE {of}) AS listed", set(numbers), doc_id)
     if not documents:

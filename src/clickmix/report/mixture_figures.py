@@ -17,7 +17,7 @@ from clickmix.mixtures.group import Group
 from clickmix.mixtures.mixture import Mixture
 from clickmix.report.figures import Axis, Bars, Colour, Figure, Line, Panel
 from clickmix.report.log_numbers import thinned
-from clickmix.report.scales import round_up
+from clickmix.report.scales import log_start, round_up
 from clickmix.report.words import cut
 from clickmix.types import Floats, Ints
 
@@ -27,7 +27,6 @@ MOST_COMPONENTS = 4  # drawn one by one; of more, only their sum
 MOST_CONTEXTS = 4
 ALMOST_ALL = 0.995  # of the documents are within the horizontal axis; the others in its last bin
 CURVE_POINTS = 100
-FEWEST = 0.5  # documents, where the vertical axis begins
 LOWEST_RATE = 1e-5  # shown; a rate of 1e-12 would leave no room for the others
 
 
@@ -74,11 +73,12 @@ def _group_figure(group: Group, fitted: MixtureFit, histogram: Histogram) -> Fig
     expected = expected_documents(
         group.mixture, shown, np.bincount(weight, weights=documents).astype(np.float64), edges
     )
+    fewest = log_start(seen)
     lines = [
-        Line(name, centres, np.maximum(values, FEWEST), colour=colour, points=False)
+        Line(name, centres, np.maximum(values, fewest), colour=colour, points=False)
         for name, values, colour in _named(expected)
     ]
-    curve = Line("", *label_curve(group, typical, edges[-1]), colour="green", points=False)
+    curve = Line("", *label_curve(fitted, fitted.groups.index(group), typical, edges[-1]), colour="green", points=False)
     times = "once" if typical == 1 else f"{typical:,} times"
     verdict = group.mixture.verdict
     return Figure(
@@ -86,7 +86,7 @@ def _group_figure(group: Group, fitted: MixtureFit, histogram: Histogram) -> Fig
         Axis("click-through rate", 0, edges[-1], percent=True),
         [
             Panel(
-                Axis("documents, logarithmic scale", low=FEWEST, log=True),
+                Axis("documents, logarithmic scale", low=fewest, log=True),
                 [Bars("seen", edges, seen), *lines],
                 height=110,
             ),
@@ -148,19 +148,20 @@ def _named(expected: Floats) -> Iterator[tuple[str, Floats, Colour]]:
     yield f"fit: {len(expected)} grades together", expected.sum(axis=0), "vermillion"
 
 
-def label_curve(group: Group, impressions: int, widest: float) -> tuple[Floats, Floats]:
-    """Click-through rates up to `widest`, and the label of a document shown so often here, and nowhere else."""
+def label_curve(fitted: MixtureFit, number: int, impressions: int, widest: float) -> tuple[Floats, Floats]:
+    """Click-through rates up to `widest`, and the label of a document shown so often here, and nowhere else.
+
+    Of a usual query, where they differ.
+    """
     most = max(1, int(np.ceil(widest * impressions)))
     clicks = np.unique(np.round(np.linspace(0, min(most, impressions), CURVE_POINTS + 1)))
     rates = clicks / impressions
-    return rates, _labels(group, np.full(len(clicks), impressions), clicks)
-
-
-def _labels(group: Group, impressions: Ints, clicks: Floats) -> Floats:
-    """With the group's prior, which need not be the share of each grade there."""
+    group = fitted.groups[number]
     if not group.mixture.informative:
-        return np.full(len(clicks), group.prior_relevance)
-    return np.asarray(replace(group.mixture, weights=group.prior).relevance(impressions, clicks))
+        return rates, np.full(len(clicks), group.prior_relevance)
+    # The prior need not be the share of each grade there.
+    mixture = replace(group.mixture, weights=fitted.prior_at(number, impressions))
+    return rates, np.asarray(mixture.relevance(np.full(len(clicks), impressions), clicks))
 
 
 def _median(values: Ints, weights: Ints) -> float:

@@ -26,7 +26,7 @@ from clickmix.report.sections.labels import labels_figure
 from clickmix.report.svg import figure_svg
 from clickmix.report.text_table import text_lines
 
-FIRST = 10  # labels that are shown
+FIRST, MOST = 10, 20  # labels that are shown: the first, or all where there are few
 MOST_PLACES = 20
 WIDTH = 80
 LABELS = (
@@ -97,15 +97,16 @@ def text(result: Labels) -> str:
 def label_rows(labels: Labels) -> Rows:
     """The first labels as rows; a note says how many there are."""
     known = "columns" in labels.__dict__
-    first = {name: values[:FIRST] for name, values in (labels if known else labels.head(FIRST)).columns.items()}
+    ((count,),) = [(len(labels),)] if known else labels.counts.engine.rows(f"SELECT count(*) FROM ({labels.sql}) AS l")
+    shown = count if count <= MOST else FIRST
+    first = {name: values[:shown] for name, values in (labels if known else labels.head(shown)).columns.items()}
     rows = []
     for i, relevance in enumerate(first["relevance"]):
         ends = [float(first[name][i]) for name in OPTIONAL[1:] if name in first]
         interval = Interval(float(relevance), ends[0], ends[1]) if ends else None
         ids = (str(first["query_id"][i]), str(first["doc_id"][i]))
         rows.append((*ids, float(relevance), interval, int(first["impressions"][i]), int(first["clicks"][i])))
-    ((count,),) = [(len(labels),)] if known else labels.counts.engine.rows(f"SELECT count(*) FROM ({labels.sql}) AS l")
-    notes = [f"{min(FIRST, count):,} of {count:,} labels."] if count > FIRST else []
+    notes = [f"{shown:,} of {count:,} labels."] if count > shown else []
     kept = [i for i in range(len(LABELS)) if LABELS[i].kind != "interval" or "low" in first]
     columns = tuple(LABELS[i] for i in kept)
     return Rows(columns, tuple(tuple(row[i] for i in kept) for row in rows), notes=notes)

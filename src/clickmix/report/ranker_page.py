@@ -36,16 +36,16 @@ def _importance_section(importances: tuple[Importance, ...]) -> Section:
     bars = Bars("", [i + 0.5 for i in range(len(shown) + 1)], [each.share for each in shown], colour="blue")
     figure = Figure(
         "Share of the gain by feature",
-        Axis("feature, strongest first", whole=True),
+        Axis("rank of the feature", whole=True),
         [Panel(Axis("share of the gain", low=0, percent=True), [bars])],
-        note="The numbers below the bars are the rows of the table.",
+        note="The table below names them.",
     )
     rows = [(str(i), each.name, f"{100 * each.share:.1f}%") for i, each in enumerate(shown, start=1)]
     unused = len(importances) - len(used)
     notes = [f"{len(used) - len(shown):,} more features with smaller gains."] if len(used) > len(shown) else []
     if unused:
         notes.append(f"{unused:,} {'feature is' if unused == 1 else 'features are'} not used at all.")
-    table = Listing(("", "feature", "share of the gain"), rows, notes=notes, numbers=frozenset({0, 2}))
+    table = Listing(("rank", "feature", "share of the gain"), rows, notes=notes, numbers=frozenset({0, 2}))
     prose = "The gain of a feature is how much the splits on it improved the training objective, over all trees."
     return Section("Which features matter", [prose], figures=[figure], tables=[table])
 

@@ -42,12 +42,7 @@ NEXT: Mapping[str, tuple[Tone, str]] = {
         "note",
         "Collect more clicks before you train on these labels, or use only documents with a narrow interval.",
     ),
-    "violates the assumptions": (
-        "bad",
-        "Do not train on these labels yet. The failed checks say what to change: another --examination, "
-        "--context columns, or --mixture.",
-    ),
-    "do not use": ("bad", "Do not train on these labels. The failed checks say why."),
+    "do not use": ("bad", "Do not train on these labels. The evidence says why, and what would help."),
 }
 ABOVE = (
     "above: the labels of the documents above, topmost first, in quarters (0 to 4). rare: patterns too rare to fit "
@@ -69,10 +64,12 @@ PLACES = (
     Column("verdict", "text", help="What the fit can say there."),
 )
 CHECKS = (
-    Column("outcome", "outcome", help="pass, note (more than half way to the limit) or fail."),
+    Column("outcome", "outcome", help="pass, note (seen, but labels hardly change) or fail."),
     Column("violation", "text", title="looked for"),
-    Column("statistic", "number", title="size", help="How strong the sign is.", rank=1),
-    Column("limit", "number", help="As strong as in logs that keep the assumptions.", rank=2),
+    Column("moved", "number", title="labels change by", help="Root mean square, if it were modelled.", rank=1),
+    Column("far", "share", title="by more than 0.1", help="Share of labels that would change so much.", rank=2),
+    Column("statistic", "tenths", help="How strong the sign is.", rank=4),
+    Column("limit", "tenths", help="As strong as in logs that keep the assumptions.", rank=5),
     Column("evidence", "sentence", title="what was seen", rank=3),
 )
 FURTHEST = (
@@ -168,7 +165,8 @@ def change_results(moved: Moved) -> ChangeResults:
 def verdict_result(judged: LogVerdict) -> VerdictResult:
     """Turn a verdict into plain values."""
     tone, todo = NEXT.get(str(judged.judgement), ("note", "Read the checks before you use these labels."))
-    sentence = f"This log {'is ' if judged.judgement is Judgement.TRUSTWORTHY else ''}{judged}."
+    subject = {Judgement.NEEDS_MORE: "This log ", Judgement.DO_NOT_USE: "Labels of this log: "}
+    sentence = f"{subject.get(judged.judgement, 'Labels of this log are ')}{judged}."
     return VerdictResult(judged.judgement.machine_name, sentence, tone, todo, judged.times, tuple(judged.sentences))
 
 
@@ -203,8 +201,8 @@ def _needed(mixture: Mixture) -> float | None:
 
 
 def _check_row(check: Check) -> tuple[Value, ...]:
-    outcome = "fail" if check.found else "note" if check.statistic > check.limit / 2 else "pass"
-    return outcome, str(check.violation), check.statistic, check.limit, check.evidence
+    outcome = "fail" if check.found else "note" if check.seen else "pass"
+    return outcome, str(check.violation), check.moved, check.far, check.statistic, check.limit, check.evidence
 
 
 def fit_sentences(fitted: MixtureFit) -> list[str]:

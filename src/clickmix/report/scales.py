@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -77,6 +78,27 @@ def round_up(value: float) -> float:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return float(f"{next(s * power for s in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if s * power >= value * (1 - 1e-9)):g}")
+
+
+def log_start(counts: Iterable[float]) -> float:
+    """Where a logarithmic axis of counts begins: below 1, or a tenth below the lowest where all are large.
+
+    >>> log_start([0, 3, 900]), log_start([2500, 0, 100000])
+    (0.5, 100.0)
+    """
+    lowest = min((count for count in counts if count > 0), default=1.0)
+    return 0.5 if lowest < 50 else 10.0 ** (math.floor(math.log10(lowest)) - 1)
+
+
+def tick_text(value: float, *, percent: bool = False) -> str:
+    """A number beside an axis, where room is short.
+
+    >>> tick_text(10000), tick_text(100000), tick_text(2.5e6), tick_text(0.5, percent=True)
+    ('10,000', '100k', '2.5M', '50%')
+    """
+    if percent or abs(value) < 100_000:
+        return shown(value, percent=percent)
+    return f"{value / 1e6:g}M" if abs(value) >= 1e6 else f"{value / 1e3:g}k"
 
 
 def shown(value: float, *, percent: bool = False) -> str:

@@ -12,7 +12,7 @@ from unicodedata import east_asian_width
 
 from clickmix.errors import printable
 from clickmix.report.figures import COLOURS, Axis, Bars, Colour, Figure, Line, Mark, Panel, spans
-from clickmix.report.scales import Scale, shown, ticks
+from clickmix.report.scales import Scale, shown, tick_text, ticks
 
 WIDTH = 360  # a phone's: on wider screens figures stand side by side
 LEFT, RIGHT = 50, 20  # margins
@@ -97,7 +97,7 @@ def _panel(panel: Panel, x_axis: Axis, x: Scale, keys: dict[str, tuple[Colour, s
     y = Scale(*spans(panel.y, heights), start + panel.height, start, panel.y.log)
     yield f'<text class="axis-name" x="4" y="{_n(top + 13)}">{_text(_fitting(panel.y.label))}</text>'
     for value in ticks(y.low, y.high, log=panel.y.log, whole=panel.y.whole, about=max(2, panel.height // 35)):
-        at, text = y.place(value), shown(value, percent=panel.y.percent)
+        at, text = y.place(value), tick_text(value, percent=panel.y.percent)
         yield f'<path class="grid" d="M{LEFT} {_n(at)}H{WIDTH - RIGHT}"/>'
         yield f'<text class="tick left" x="{LEFT - 6}" y="{_n(at + 4)}">{text}</text>'
     for value in ticks(x.low, x.high, log=x_axis.log, whole=x_axis.whole):
@@ -112,7 +112,7 @@ def _panel(panel: Panel, x_axis: Axis, x: Scale, keys: dict[str, tuple[Colour, s
 def _x_labels(axis: Axis, x: Scale, top: float) -> str:
     labels = []
     for value in ticks(x.low, x.high, log=axis.log, whole=axis.whole):
-        text = shown(value, percent=axis.percent)
+        text = tick_text(value, percent=axis.percent)
         labels.append(f'<text class="tick middle" x="{_n(x.place(value))}" y="{_n(top + 8)}">{text}</text>')
     middle = _n((LEFT + WIDTH - RIGHT) / 2)
     labels.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from itertools import accumulate
 from unicodedata import combining, east_asian_width
 
@@ -10,6 +11,8 @@ from clickmix.report.rows import Rows
 from clickmix.wording import several
 
 GAP = 2
+READABLE = 24  # letters of a text: it is cut to so many before a column is dropped, and to fewer only then
+LEAST = 8
 
 
 def text_lines(rows: Rows, *, width: int) -> list[str]:
@@ -20,14 +23,15 @@ def text_lines(rows: Rows, *, width: int) -> list[str]:
     shown = list(range(len(columns)))
     widths = [max(map(letters, column)) for column in columns]
 
-    def needed() -> int:
-        return sum(widths[i] for i in shown) + GAP * (len(shown) - 1)
+    def needed(most_of_text: int = width) -> int:
+        own = (widths[i] if rows.columns[i].numeric else min(widths[i], most_of_text) for i in shown)
+        return sum(own) + GAP * (len(shown) - 1)
 
-    while needed() > width and (droppable := [i for i in shown if rows.columns[i].rank]):
+    while needed(READABLE) > width and (droppable := [i for i in shown if rows.columns[i].rank]):
         shown.remove(max(droppable, key=lambda i: (rows.columns[i].rank, i)))
-    for i in (i for i in shown if needed() > width and not rows.columns[i].numeric):
-        least = max(letters(columns[i][0]), 8)
-        widths[i] = max(least, widths[i] - (needed() - width))
+    least = {i: max(letters(columns[i][0]), LEAST) for i in shown if not rows.columns[i].numeric}
+    while needed() > width and (wide := [i for i in least if widths[i] > least[i]]):
+        widths[max(wide, key=lambda i: widths[i])] -= 1  # the widest first: none is cut more than another
     lines = [
         (" " * GAP).join(_cell(columns[i][line], widths[i], right=rows.columns[i].numeric) for i in shown).rstrip()
         for line in range(len(rows.rows) + 1)
@@ -49,7 +53,17 @@ def letters(text: str) -> int:
 
 def _cell(text: str, width: int, *, right: bool) -> str:
     if letters(text) > width:
-        fitting = sum(upto < width for upto in accumulate(map(letters, text)))
-        text = text[:fitting] + "…"
+        text = _cut(text, width)
     room = " " * (width - letters(text))
     return room + text if right else text + room
+
+
+def _cut(text: str, width: int) -> str:
+    """The beginning and the end of a text: addresses begin alike, and texts of people end alike.
+
+    >>> _cut("https://example.com/shoes/sku-1", 16)
+    'https:/…es/sku-1'
+    """
+    before, after = ([*accumulate(map(letters, way))] for way in (text, reversed(text)))
+    start, end = bisect(before, (width - 1) // 2), bisect(after, width // 2)
+    return text[:start] + "…" + text[len(text) - end :]

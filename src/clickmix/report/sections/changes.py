@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import number_text
+from clickmix.report.words import number_text, percent
 from clickmix.wording import several
 
 MOST_ROWS = 10  # queries come next, and a phone shows a card for each row
@@ -29,6 +29,7 @@ class Changes:
         prose = (
             f"{several(changes.both, 'document')} had a label before and have one now; on average it moved by "
             f"{number_text(changes.mean_move)}."
+            + (f" {percent(changes.far / changes.both)} of them moved by more than 0.1." if changes.both else "")
         )
         facts = [
             ("moved by more than 0.1", f"{changes.far:,}"),

@@ -7,10 +7,9 @@ import numpy as np
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
 from clickmix.report.log_numbers import LabelBins
 from clickmix.report.pages import Section
+from clickmix.report.scales import log_start
 from clickmix.report.section import SECTIONS, LogReport
 from clickmix.report.words import percent
-
-FEWEST = 0.5  # documents, where the logarithmic axis begins
 
 
 @SECTIONS.register("labels", help="How labels are distributed.")
@@ -33,6 +32,11 @@ class LabelDistribution:
                 if bins.interval is not None
                 else []
             ),
+            *(
+                ["To see what changed since last time, give the labels of then: --previous."]
+                if not report.changes
+                else []
+            ),
         ]
         return Section("The labels", points=points, figures=[labels_figure(bins, two=two)])
 
@@ -40,13 +44,14 @@ class LabelDistribution:
 def labels_figure(bins: LabelBins, *, two: bool) -> Figure:
     """A histogram of labels beside click-through rates; `two` grades are explained as relevant or not."""
     edges = np.linspace(0, 1, len(bins.labels) + 1)
-    rates = np.maximum(bins.rates, FEWEST)
+    fewest = log_start([*bins.labels, *bins.rates])
+    rates = np.maximum(bins.rates, fewest)
     line = Line("click-through rates", (edges[1:] + edges[:-1]) / 2, rates, colour="vermillion", points=False)
     bars = Bars("labels", edges, bins.labels, colour="blue")
     return Figure(
         "Labels, and the click-through rates they replace",
         Axis("label, or click-through rate", 0, 1),
-        [Panel(Axis("documents, logarithmic scale", low=FEWEST, log=True), [bars, line])],
+        [Panel(Axis("documents, logarithmic scale", low=fewest, log=True), [bars, line])],
         note="Sure labels are at the ends: 0 is surely not relevant, 1 surely relevant."
         if two
         else "0 is not relevant, 1 most relevant.",
