@@ -21,7 +21,6 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 WALK = [
     "errors",
     "types",
-    "wording",
     "registry",
     "storage",
     "drawn",

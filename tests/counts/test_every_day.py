@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import clickmix as cm
 from clickmix import cli
-from clickmix.counts.counted_files import fingerprint
+from clickmix.counts.counts import fingerprint
 from clickmix.engines.duckdb import DuckDB
 from clickmix.judging.changes import Moved, labels_moved, open_labels
 from clickmix.storage import locks
@@ -286,7 +286,7 @@ def test_merge_settings(
 def test_merging_in_an_engine_is_refused_before_it_is_started(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clickmix.engines.choose.choose_engine", None)  # not to be called
+    monkeypatch.setattr("clickmix.engines.engine.choose_engine", None)  # not to be called
     assert failure(capsys, monkeypatch, "counts", "clicks", "--merge", "b.parquet", "--engine", "spark") == (
         "clickmix: --merge: works on counts files, with DuckDB only. In another engine, write one table per day.\n"
     )

@@ -19,7 +19,7 @@ import pytest
 
 import clickmix as cm
 from broken_system import build_library
-from clickmix.engines.choose import choose_engine
+from clickmix.engines.engine import choose_engine
 from clickmix.engines.postgres import Postgres
 from commands import COMMAND, ENVIRONMENT
 from logs import small_log, write

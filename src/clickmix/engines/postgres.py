@@ -13,7 +13,7 @@ from clickmix.engines.engine import ENGINES, EngineKind, Table, other_columns, s
 from clickmix.engines.postgres_lists import PostgresLists
 from clickmix.engines.sql import name
 from clickmix.errors import EngineError, InputError, SettingError, hide_secrets
-from clickmix.storage.written import record
+from clickmix.storage.atomic import record
 from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from clickmix.engines.engine import ENGINES, EngineKind, Table
 from clickmix.engines.spark_lists import SparkLists
 from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
 from clickmix.errors import EngineError, InputError, SettingError
-from clickmix.storage.written import record
+from clickmix.storage.atomic import record
 from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:

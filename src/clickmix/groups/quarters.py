@@ -19,15 +19,15 @@ from typing import Literal
 import duckdb
 import numpy as np
 
-from clickmix.counts.counts import GOOD_KEY, Counts, count_opened
+from clickmix.counts.count import GOOD_KEY, count_opened
+from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed, name
 from clickmix.groups.sample import sample_queries
-from clickmix.log.layout import Part, Roles
+from clickmix.log.layout import Part, Roles, context_value, key_values
 from clickmix.log.layouts.counted import Counted
 from clickmix.log.layouts.rows import Rows, flags
 from clickmix.log.open import OpenedLog
-from clickmix.log.scan import context_value, key_values
 from clickmix.log.source import Frame
 
 Dealt = Literal["sessions", "impressions"]

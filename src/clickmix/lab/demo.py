@@ -20,14 +20,14 @@ from clickmix.corrections.labels import Labels
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
-from clickmix.counts.counts import count
+from clickmix.counts.count import count
 from clickmix.evaluate import Measure, Table, rank, score, tabulate
 from clickmix.features import Collection, Split, binarized
 from clickmix.judging.checks import checked
 from clickmix.lab.collections import synthetic_collection, top_rows
 from clickmix.lab.simulate import write_columns
 from clickmix.lab.users import preset, write_sessions
-from clickmix.storage.folders import make_folder
+from clickmix.storage.atomic import make_folder
 from clickmix.types import Floats
 
 QUERIES, POSITIONS, CLICKS = 1_500, 20, 150_000

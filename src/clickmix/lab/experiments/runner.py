@@ -26,8 +26,8 @@ from clickmix.lab.experiments.request import Request
 from clickmix.lab.experiments.simulator import Simulator
 from clickmix.lab.experiments.task import Result, Results, Task
 from clickmix.lab.experiments.worker import do_task
+from clickmix.storage.atomic import record
 from clickmix.storage.locks import appending
-from clickmix.storage.written import record
 from clickmix.types import Progress
 
 FORMAT = 1
