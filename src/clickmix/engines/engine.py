@@ -6,7 +6,7 @@ registers an `EngineKind` in `ENGINES`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -125,6 +125,21 @@ class EngineKind:
 
 
 ENGINES: Family[EngineKind] = Family("engine", "clickmix.engines", first="duckdb")
+
+
+def numpy_columns(types: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> Columns:
+    """Rows as numpy columns; `types` are the columns with DuckDB's names of their types."""
+    import numpy as np  # late, as in `Columns`
+
+    def kind(type: str) -> str:
+        if type in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT"):
+            return "int64"
+        real = type in ("FLOAT", "DOUBLE") or (type.startswith("DECIMAL") and not type.endswith("]"))
+        return "float64" if real else "object"
+
+    columns = zip(*rows, strict=True) if rows else [() for _ in types]
+    named = zip(types.items(), columns, strict=True)
+    return {column: np.array(values, dtype=kind(type)) for (column, type), values in named}
 
 
 def same_columns(old: Iterable[str], new: Iterable[str], *, optional: Collection[str] = ()) -> bool:

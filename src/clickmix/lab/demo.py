@@ -96,7 +96,7 @@ def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda 
 
     both = ((RATE, NoCorrection().label(counts)), (LABEL, labels))
     known = tuple(Known(name, made, truth["relevance"]) for name, made in both)
-    rankers = _compare_rankers(collection, engine, known, truth, say=say, stage=stage)
+    rankers = compare_rankers(collection, engine, known, truth, say=say, stage=stage)
     stage("writing the report")
     demo = Demo(fit, known, rankers)
     page = demo_page(demo, counts, source=str(folder / "clicks.parquet"), date=date)
@@ -140,7 +140,7 @@ def _write_log(
     return truth
 
 
-def _compare_rankers(
+def compare_rankers(
     collection: Collection,
     engine: Any,
     known: tuple[Known, ...],
