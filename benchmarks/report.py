@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from clickmix.corrections.mixture import MixtureCorrection
-from clickmix.counts.counts import count
+from clickmix.counts.count import count
 from clickmix.engines.duckdb import DuckDB
 from clickmix.report.evidence import usual_rates
 from clickmix.report.log_numbers import labels_at_hand

@@ -1,6 +1,7 @@
 """The road of `clickmix debias` through the code: files and functions visited, and steps backwards.
 
-A step is a call whose stage differs from that of the call before. Run: python benchmarks/walk.py
+A step is a call whose stage differs from that of the call before. Run: python benchmarks/walk.py [--verbose]
+`--verbose` adds the files by folder with their calls, and which call stepped back to which.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -50,7 +52,7 @@ def walked(words: list[str]) -> list[tuple[str, str]]:
 
 
 def main() -> None:
-    """Simulate a small log, label it, and print what was visited."""
+    """Simulate a small log, label it, and print what was visited; with --verbose, where the road turns back."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.parquet"
         duckdb.execute(
@@ -61,11 +63,18 @@ def main() -> None:
         words = ["debias", str(log), "-o", str(Path(folder) / "labels.parquet")]
         cli.app(words, standalone_mode=False)  # loads every module, which is not part of the walk
         calls = walked(words)
-    stages = [STAGES[file.split("/")[0]] for file, _ in calls if file.split("/")[0] in STAGES]
-    steps = [(before, after) for before, after in itertools.pairwise(stages) if before != after]
-    backwards = sum(after < before for before, after in steps)
-    print(f"{len({file for file, _ in calls})} files, {len(set(calls))} functions, ", end="")
-    print(f"{len(steps)} changes of stage, {backwards} of them backwards")
+    staged = [(STAGES[top], call) for call in calls if (top := call[0].split("/")[0]) in STAGES]
+    steps = [(before, after) for before, after in itertools.pairwise(staged) if before[0] != after[0]]
+    backwards = [(before, after) for before, after in steps if after[0] < before[0]]
+    files = Counter(file for file, _ in calls)
+    print(f"{len(files)} files, {len(set(calls))} functions, ", end="")
+    print(f"{len(steps)} changes of stage, {len(backwards)} of them backwards")
+    if "--verbose" in sys.argv:
+        for top, of_folder in itertools.groupby(sorted(files), key=lambda file: file.split("/")[0]):
+            print(f"{top}:", *(f"{file} ({files[file]})" for file in of_folder), sep="\n  ")
+        turns = Counter((before[1], after[1]) for before, after in backwards)
+        for (before, after), times in turns.most_common():
+            print(f"{times:4} times from {':'.join(before)} back to {':'.join(after)}")
 
 
 if __name__ == "__main__":

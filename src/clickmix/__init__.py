@@ -23,7 +23,8 @@ if _typing.TYPE_CHECKING:
     from clickmix.corrections.parameters import BiasParameters
     from clickmix.corrections.plain_em import PlainEM, PlainEMFit
     from clickmix.corrections.regression_em import RegressionEM, RegressionEMFit
-    from clickmix.counts.counts import Counts, count
+    from clickmix.counts.count import count
+    from clickmix.counts.counts import Counts
     from clickmix.drawn import Plot
     from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
     from clickmix.groups.observations import Observations
@@ -42,7 +43,7 @@ __version__ = "0.1.0"
 # The public names in the order of the walk, each with its module. They are imported when first used, so that the
 # command answers at once.
 _MODULES = {
-    "count": "clickmix.counts.counts",
+    "count": "clickmix.counts.count",
     "Counts": "clickmix.counts.counts",
     "Observations": "clickmix.groups.observations",
     "fit_group": "clickmix.mixtures.single",

@@ -4,6 +4,8 @@ Every message says what is wrong, where, what was found, and what to do next. Co
 type and attributes, never for the words of its message.
 """
 
+from __future__ import annotations
+
 import re
 from functools import partial
 from urllib.parse import unquote
@@ -119,3 +121,12 @@ def printable(text: str) -> str:
     a\x1b[31mb
     """
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def several(count: int, noun: str, plural: str = "") -> str:
+    """Write a count with its noun.
+
+    >>> several(1, "query", "queries"), several(2, "label")
+    ('1 query', '2 labels')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from clickmix.corrections.correction import CORRECTIONS, Correction, Fitted, needs_lists
-from clickmix.counts.contexts import MOST_CONTEXTS
-from clickmix.counts.counts import BadRows, Counts, count
+from clickmix.counts import MOST_CONTEXTS
+from clickmix.counts.count import BadRows, count
+from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.log.open import split_options
 from clickmix.log.paths import are_paths
@@ -170,7 +171,7 @@ def explain(
     >>> explain(counts, "hats", "b", correction="none").sentences
     ("Document 'b': label 0.02.", 'Shown 100 times, at position 2; clicked 2 times.')
     """
-    from clickmix.engines.choose import choose_engine  # late: debias needs none of these
+    from clickmix.engines.engine import choose_engine  # late: debias needs none of these
     from clickmix.judging.changes import find_labels
     from clickmix.report.explain import explain_labels, explain_query
 

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 import clickmix as cm
-from clickmix.counts.counted_files import parse_record
+from clickmix.counts.counts import parse_record
 from clickmix.engines.duckdb import DuckDB
 from commands import COMMAND, ENVIRONMENT, failure
 from logs import small_log, write
@@ -281,7 +281,7 @@ def test_a_system_that_gives_no_memory_is_told(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from clickmix.storage import folders
+from clickmix.storage import atomic
 from clickmix.storage.atomic import write_atomically
 point, made, usual = int(sys.argv[1]), 0, os.replace
 def replace(*names):
@@ -291,7 +291,7 @@ def replace(*names):
         os.kill(os.getpid(), signal.SIGKILL)
     usual(*names)
 os.replace = replace
-with folders.replacing_together(Path("."), last="log") as together:
+with atomic.replacing_together(Path("."), last="log") as together:
     for name in ("features", "truth", "log"):
         write_atomically(together / name, b"new")
 """

@@ -189,7 +189,7 @@ def test_the_examples_of_a_page_run(page: Path, here: Path) -> None:
 def test_the_first_example_of_the_readme_prints_what_it_shows(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "_compare_rankers", lambda *_, **__: None)
+    monkeypatch.setattr(demo, "compare_rankers", lambda *_, **__: None)
     demo.run_demo(here / "demo", say=lambda text: None)
     program, shown = example((ROOT / "README.md").read_text(encoding="utf-8"))
     (here / "example.py").write_text(program, encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,7 +22,6 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 WALK = [
     "errors",
     "types",
-    "wording",
     "registry",
     "storage",
     "drawn",
@@ -165,7 +165,23 @@ def test_every_public_name_and_command_is_in_the_docs(name: str) -> None:
 
 
 def test_public_names_are_listed_once() -> None:
-    assert sorted(cm.__all__) == sorted(set(cm.__all__)) == sorted(cm._MODULES)
+    assert sorted(cm.__all__) == sorted(set(cm.__all__))
+
+
+DEFINED = re.compile(r"(?:def |class |self\.|^ *)(_[a-zA-Z]\w*)", re.MULTILINE)
+PRIVATE = {name for module in MODULES for name in DEFINED.findall(module.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("test", sorted((ROOT / "tests").rglob("*.py")), ids=lambda test: str(test.relative_to(ROOT)))
+def test_tests_leave_private_names_alone(test: Path) -> None:
+    """They ask what the code does. A name that a test needs deserves to be public."""
+    text = test.read_text(encoding="utf-8")
+    used = {
+        *re.findall(r"\w\.(_[a-zA-Z]\w*)", re.sub(r"\b(self|cls)\._", "", text)),
+        *re.findall(r"from clickmix[\w.]* import [^\n]*\b(_[a-zA-Z]\w*)", text),
+        *re.findall(r"""setattr\([^\n]*["'](_[a-zA-Z]\w*)["']""", text),
+    }
+    assert used & PRIVATE - {"_repr_html_", *DEFINED.findall(text)} == set()  # that is how notebooks call a table
 
 
 @pytest.mark.xdist_group("together")

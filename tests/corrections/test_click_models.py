@@ -265,7 +265,7 @@ def test_sdbn_intervals_hold_what_they_say(tmp_path: Path) -> None:
     fit = SimplifiedDynamicBayesianNetwork().fit(counts)
     labels = fit.label(counts)
     rng = np.random.default_rng(0)
-    attraction, satisfaction = fit._posteriors(read_clicked_lists(counts, correction="sdbn"))
+    attraction, satisfaction = fit.posteriors(read_clicked_lists(counts, correction="sdbn"))
     draws = rng.beta(attraction.a, attraction.b, (4000, len(labels))) * rng.beta(
         satisfaction.a, satisfaction.b, (4000, len(labels))
     )
@@ -338,7 +338,7 @@ class TestClickRates:
         fit = DynamicBayesianNetwork().fit(counts)
         assert isinstance(fit, DynamicBayesianFit)
         user = DynamicBayesian(continuation=fit.continuation, trust=Trust.perfect(3))
-        a = fit._reading.attraction
+        a = fit.reading.attraction
         s = fit.label(counts).relevance / a
         expected = user.click_probabilities(np.stack([a[self.LISTS], s[self.LISTS]]))
         assert fit.click_rates(*self.cells(log)) == pytest.approx(self.asked_of_user(expected), rel=0.06)
@@ -346,7 +346,7 @@ class TestClickRates:
     def test_sdbn_predicts_as_its_users_click(self, log: Table) -> None:
         counts = cm.count(_frame(log), lists="clicks")
         fit = SimplifiedDynamicBayesianNetwork("examined").fit(counts)
-        a, s = (posterior.mean for posterior in fit._posteriors(read_clicked_lists(counts, correction="sdbn")))
+        a, s = (posterior.mean for posterior in fit.posteriors(read_clicked_lists(counts, correction="sdbn")))
         user = DynamicBayesian(continuation=1.0, trust=Trust.perfect(3))
         expected = user.click_probabilities(np.stack([a[self.LISTS], s[self.LISTS]]))
         assert fit.click_rates(*self.cells(log)) == pytest.approx(self.asked_of_user(expected), abs=1e-12)

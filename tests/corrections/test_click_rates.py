@@ -153,7 +153,7 @@ def test_a_model_of_the_whole_log_weighs_the_rates_of_grades(whole: cm.MixtureFi
     assert whole.model is not None
     model = replace(whole.model, attention=None, shares=False, appeal=False, numbers=())
     places = tuple(p.place for group in whole.groups for p in group.places)
-    number = [whole._standing_for(place)[0] for place in places]
+    number = [i for i, group in enumerate(whole.groups) for _ in group.places]
     seen, asked = random_cells(places)
     slow = [slow_model_rate(model, number, seen, d, p) for d, p in zip(asked.document, asked.place, strict=True)]
     assert replace(whole, model=model).click_rates(seen, asked) == pytest.approx(slow, rel=1e-6)

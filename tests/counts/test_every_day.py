@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import clickmix as cm
 from clickmix import cli
-from clickmix.counts.counted_files import fingerprint
+from clickmix.counts.counts import fingerprint
 from clickmix.engines.duckdb import DuckDB
 from clickmix.judging.changes import Moved, labels_moved, open_labels
 from clickmix.storage import locks
@@ -98,7 +98,7 @@ def test_a_file_that_somebody_else_made_meanwhile(
     folder: Path, monkeypatch: pytest.MonkeyPatch, other_is_done: bool
 ) -> None:
     """The other run ends between our look and our lock: its hidden file is gone, or its counts are there."""
-    lock = locks._lock
+    lock = locks.lock
 
     def lock_too_late(*words: Any, **settings: Any) -> None:
         Path(".new.parquet.lock").unlink()
@@ -106,7 +106,7 @@ def test_a_file_that_somebody_else_made_meanwhile(
             shutil.copy("1.parquet", "new.parquet")
         lock(*words, **settings)
 
-    monkeypatch.setattr(locks, "_lock", lock_too_late)
+    monkeypatch.setattr(locks, "lock", lock_too_late)
     with pytest.raises(cm.InputError) as caught, locks.making("new.parquet"):
         pass
     assert str(caught.value) == "new.parquet: another clickmix is adding to it. Wait for it, and run this again."
@@ -119,14 +119,14 @@ def test_a_lock_that_a_killed_run_left_is_no_obstacle(folder: Path) -> None:
 
 
 def test_a_file_that_was_replaced_before_it_was_locked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lock = locks._lock
+    lock = locks.lock
 
     def lock_too_late(*words: Any, **settings: Any) -> None:
         shutil.copy("2.parquet", "new.parquet")
         Path("new.parquet").replace("1.parquet")
         lock(*words, **settings)
 
-    monkeypatch.setattr(locks, "_lock", lock_too_late)
+    monkeypatch.setattr(locks, "lock", lock_too_late)
     with pytest.raises(cm.InputError) as caught, locks.holding("1.parquet"):
         pass
     assert str(caught.value) == "1.parquet: another clickmix is adding to it. Wait for it, and run this again."
@@ -286,7 +286,7 @@ def test_merge_settings(
 def test_merging_in_an_engine_is_refused_before_it_is_started(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clickmix.engines.choose.choose_engine", None)  # not to be called
+    monkeypatch.setattr("clickmix.engines.engine.choose_engine", None)  # not to be called
     assert failure(capsys, monkeypatch, "counts", "clicks", "--merge", "b.parquet", "--engine", "spark") == (
         "clickmix: --merge: works on counts files, with DuckDB only. In another engine, write one table per day.\n"
     )

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import clickmix as cm
-from clickmix.counts.spelling import spelled_alike
-from clickmix.engines.choose import choose_engine
-from clickmix.engines.engine import ENGINES
+from clickmix.counts.count import spelled_alike
+from clickmix.engines.engine import ENGINES, choose_engine
 from clickmix.errors import InputError
 from clickmix.groups import sample as groups
 from clickmix.judging import checks

@@ -11,9 +11,8 @@ import pytest
 
 import clickmix as cm
 from clickmix import cli
-from clickmix.engines.choose import choose_engine, find_kind
 from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.engine import ENGINES, Engine, EngineKind
+from clickmix.engines.engine import ENGINES, Engine, EngineKind, choose_engine, find_kind
 from logs import small_log, write
 
 LOG = small_log(rows=600)

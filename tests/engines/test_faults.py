@@ -19,7 +19,7 @@ import pytest
 
 import clickmix as cm
 from broken_system import build_library
-from clickmix.engines.choose import choose_engine
+from clickmix.engines.engine import choose_engine
 from clickmix.engines.postgres import Postgres
 from commands import COMMAND, ENVIRONMENT
 from logs import small_log, write
@@ -148,13 +148,13 @@ def test_a_backend_that_is_killed_takes_the_server_down(
         database = Database(words, "killed", connection)
         load(database)
     written = cm.debias("clicks", engine=words, correction="none")
-    drop = Postgres._drop_old
+    drop = Postgres.drop_old
 
     def dying(engine: Any, *given: Any, **settings: Any) -> None:
-        os.kill(engine._connection.info.backend_pid, signal.SIGKILL)
+        os.kill(engine.rows("SELECT pg_backend_pid() AS pid")[0][0], signal.SIGKILL)
         drop(engine, *given, **settings)
 
-    monkeypatch.setattr(Postgres, "_drop_old", dying)
+    monkeypatch.setattr(Postgres, "drop_old", dying)
     with pytest.raises(cm.EngineError) as caught:
         written.write("labels")
     assert str(caught.value).startswith(LOST.removeprefix("clickmix: "))
@@ -229,7 +229,7 @@ DISTURBED = """
     warnings.simplefilter("ignore")
     from clickmix.cli import main
     from clickmix.engines import spark_write
-    counting = spark_write._counting
+    counting = spark_write.counting
     def disturb(java):
         if "NUMBER" in os.environ:
             os.kill(os.getpid(), int(os.environ["NUMBER"]))
@@ -244,7 +244,7 @@ DISTURBED = """
         wait = functions.expr(f"reflect('java.lang.Thread', 'sleep', {os.environ['WAIT']}L)")
         # Always true, in a way that Spark does not see: it would leave the waiting out.
         return observed, counted.where(functions.coalesce(functions.length(wait), functions.lit(0)) >= 0)
-    spark_write._counting = slow
+    spark_write.counting = slow
     main()
 """
 

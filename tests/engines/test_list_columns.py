@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clickmix as cm
-from clickmix.engines.choose import choose_engine
+from clickmix.engines.engine import choose_engine
 from logs import Table, cells, write
 from servers import Database
 

@@ -11,7 +11,7 @@ import pytest
 
 import clickmix as cm
 from clickmix import cli
-from clickmix.engines.choose import choose_engine
+from clickmix.engines.engine import choose_engine
 from logs import Table, small_log
 from servers import Database
 

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 import clickmix as cm
-from clickmix.engines.choose import choose_engine
-from clickmix.engines.engine import Engine
+from clickmix.engines.engine import Engine, choose_engine
 from logs import cells, counted, csv_text, small_log, write
 from servers import SPARK_SETTINGS
 
@@ -335,7 +334,7 @@ def test_spark_dies_in_the_middle(spark: Any, tmp_path: Path) -> None:
 
 
 STARTED = """
-from clickmix.engines.choose import choose_engine
+from clickmix.engines.engine import choose_engine
 session = choose_engine("local[2]").session
 names = ("spark.sql.shuffle.partitions", "spark.ui.showConsoleProgress")
 print(*(session.conf.get(name) for name in names))

@@ -16,7 +16,7 @@ import pytest
 from clickmix.errors import InputError, SettingError
 from clickmix.export.grades import cuts, worths
 from clickmix.export.target import Exported, export
-from clickmix.storage.written import recording
+from clickmix.storage.atomic import recording
 from commands import failure
 
 Rows = list[tuple[Any, ...]]
@@ -170,7 +170,7 @@ def test_a_folder_that_could_not_be_finished_leaves_nothing(tmp_path: Path, monk
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("clickmix.storage.folders.os.replace", fail)
+    monkeypatch.setattr("clickmix.storage.atomic.os.replace", fail)
     with recording() as written, pytest.raises(OSError, match="No space left"):
         exported(tmp_path, "opensearch")
     assert [path.name for path in tmp_path.iterdir()] == ["labels.csv"]

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clickmix.storage.documents import _checksum
+from clickmix.storage.documents import checksum
 
 Mutator = Callable[[bytes, random.Random], bytes]
 ODD_BYTES = [b"\0", b"\xff", b"\xfe\xff", b"\xef\xbb\xbf", b'"', b"'", b"\n", b"\r", b"\r\n", b",", b"\t", b"{", b"[",
@@ -132,7 +132,7 @@ def document(data: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice([1, 1, 2, 4])):
         found["payload"] = _changed(found["payload"], rng)
     with contextlib.suppress(ValueError):  # what nobody could write keeps a wrong checksum
-        found["checksum"] = _checksum(found["payload"])
+        found["checksum"] = checksum(found["payload"])
     return _dumped(found, rng)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clickmix.storage.documents import _checksum
+from clickmix.storage.documents import checksum
 from mutators import Mutator, document, json_file, json_lines, lines, packed, parquet, plain_pages, raw
 
 CSV, NDJSON, PARQUET = (lines, lines, raw), (json_lines, json_lines, raw), (parquet, parquet, plain_pages, raw)
@@ -106,7 +106,7 @@ class Target:
         described = path.parent / "ranker.json"
         found, sha256 = json.loads(described.read_text()), hashlib.sha256(data).hexdigest()
         found["payload"]["sha256"] = sha256
-        found["checksum"] = _checksum(found["payload"])
+        found["checksum"] = checksum(found["payload"])
         described.write_text(json.dumps(found))
         word, _, ending = found["payload"]["weights"].partition(".")
         path.rename(path.parent / "taken-away")

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import clickmix as cm
 from clickmix.groups.places import Place
 from clickmix.judging.checks import check_rising, checked
-from clickmix.judging.verdict import times_more_data
 from clickmix.lab.users import PositionBased
 from clickmix.mixtures.group import PlaceCounts
 from clickmix.report.results import fit_sentences
@@ -256,7 +255,7 @@ class TestVerdict:
         group = place_of(1, (0.05, 0.3), None)
         fitted = fit_of(group, error=cm.expected_error(group.mixture, 20), checks=(QUIET,))
         needed = cm.impressions_for(group.mixture)
-        times = times_more_data(fitted)
+        times = cm.judge(fitted).times
         assert times is not None
         assert needed is not None
         assert 20 * times == pytest.approx(needed, abs=1.1)

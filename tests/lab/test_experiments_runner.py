@@ -116,7 +116,7 @@ class TestInterruptions:
     def test_progress_begins_with_what_is_there(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tasks = EXPERIMENTS["figure2"].tasks(Request("figure2", runs=2))
         path, told = tmp_path / "figure2.jsonl", list[float]()
-        monkeypatch.setattr(runner, "_finished", made_up_lines)
+        monkeypatch.setattr(runner, "finished_lines", made_up_lines)
         given: dict[str, Any] = {"settings": {}, "versions": {}, "workers": 1}
         run_tasks(tasks[: len(tasks) // 4], Request("figure2"), path, **given)
         run_tasks(tasks, Request("figure2"), path, progress=told.append, **given)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import clickmix as cm
 from clickmix import cli
-from clickmix.engines.choose import embedded
+from clickmix.engines.engine import embedded
 from clickmix.groups.histogram import read_histogram
 from clickmix.judging.changes import Moved
 from clickmix.report import SECTIONS, Line, LogReport, Section, log_page, page_html

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import clickmix as cm
 from clickmix.judging.checks import checked
 from clickmix.report import Column, Page, Rows, Section, fit_results, page_html
-from clickmix.report.rows import Estimate, json_text
-from clickmix.report.text_table import letters, text_lines
+from clickmix.report.rows import Estimate, json_text, letters, text_lines
 from clickmix.report.words import command_text, number_text, percent
 from oracles_report import text
 from simulation import simulated

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from clickmix.errors import EngineError, MissingColumnError
-from clickmix.storage.atomic import write_atomically
-from clickmix.storage.folders import make_folder, replacing_together
-from clickmix.storage.written import recording
+from clickmix.storage.atomic import make_folder, recording, replacing_together, write_atomically
 
 
 def test_nothing_was_written() -> None:

@@ -22,11 +22,11 @@ try:
     from clickmix.cli import labels as cli_labels
     from clickmix.cli import rankers as cli_rankers
     from clickmix.cli import sql as cli_sql
-    from clickmix.cli.members import command_with
+    from clickmix.cli.options import command_with
     from clickmix.cli.reading import log_options, reading_options
     from clickmix.cli.terminal import say_error, steady_streams
     from clickmix.errors import ClickmixError
-    from clickmix.storage.written import Written, recording
+    from clickmix.storage.atomic import Written, recording
 except KeyboardInterrupt:  # `main` is not running yet, and there is nothing to clean up
     os._exit(128 + signal.SIGINT)
 

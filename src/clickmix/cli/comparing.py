@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickmix.cli.members import given
-from clickmix.cli.option_text import pairs, words
-from clickmix.cli.outputs import check_outputs, check_report
-from clickmix.cli.reading import BadRows, Columns, Context, Log, MaxContexts, Memory, log_options
+from clickmix.cli.options import given, pairs, words
+from clickmix.cli.reading import (
+    BadRows,
+    Columns,
+    Context,
+    Log,
+    MaxContexts,
+    Memory,
+    check_outputs,
+    check_report,
+    log_options,
+)
 from clickmix.cli.terminal import say, stages
-from clickmix.counts.contexts import MOST_CONTEXTS
+from clickmix.counts import MOST_CONTEXTS
 from clickmix.errors import SettingError, printable
 
 if TYPE_CHECKING:
@@ -55,7 +63,7 @@ def compare(
 ) -> dict[str, Any]:
     """Compare every correction that a log allows. By held-out clicks, agreement with judgments, and time."""
     from clickmix.comparing.comparison import compare as run_comparison
-    from clickmix.engines.choose import choose_engine
+    from clickmix.engines.engine import choose_engine
 
     _check_output(output)
     read = [Path(path) for path in (judgments, truth, features, *(labels or ())) if path is not None]
@@ -100,7 +108,7 @@ def _check_output(output: Path | None) -> None:
 
 def _lines(results: ComparisonResults) -> list[str]:
     """The table and the sentences, as wide as the terminal."""
-    from clickmix.report.text_table import text_lines
+    from clickmix.report.rows import text_lines
 
     width = shutil.get_terminal_size().columns
     lines = text_lines(results.side_by_side, width=width)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickmix.cli.members import given
+from clickmix.cli.options import given
 from clickmix.cli.reading import (
     BadRows,
     Columns,
@@ -20,7 +20,7 @@ from clickmix.cli.reading import (
     split_reading,
 )
 from clickmix.cli.terminal import progress_bar, say, terminal_width
-from clickmix.counts.contexts import MOST_CONTEXTS
+from clickmix.counts import MOST_CONTEXTS
 from clickmix.errors import SettingError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from clickmix.cli.members import given
+from clickmix.cli.options import given
 from clickmix.cli.terminal import say, stages
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from clickmix.cli.reading import read_json
 from clickmix.cli.terminal import print_fit, say, say_rows
 from clickmix.engines.sql import name
-from clickmix.errors import FormatError
-from clickmix.wording import several
+from clickmix.errors import FormatError, several
 
 if TYPE_CHECKING:
     from clickmix.log.layout import Layout
@@ -91,7 +90,7 @@ def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout,
 
     from clickmix.engines.duckdb import DuckDB
     from clickmix.groups.histogram import is_histogram
-    from clickmix.log.sources import unreadable
+    from clickmix.log.open import unreadable
 
     engine = DuckDB()
     sources = layout.find(files, engine)

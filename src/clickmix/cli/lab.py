@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from clickmix.cli.members import given, member_option
+from clickmix.cli.options import given, member_option
 from clickmix.cli.terminal import print_fit, progress_bar, say, say_table, stages, terminal_width
+from clickmix.errors import several
 from clickmix.lab.families import USERS
 from clickmix.registry import Option
-from clickmix.wording import several
 
 
 def user_options() -> list[Option]:

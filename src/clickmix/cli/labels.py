@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickmix.cli.loading import loading
-from clickmix.cli.members import fail_on, given, member_option
-from clickmix.cli.option_text import pairs, words
-from clickmix.cli.outputs import check_outputs, check_report, counts_target
+from clickmix.cli.options import fail_on, given, member_option, pairs, words
 from clickmix.cli.reading import (
     BadRows,
     Columns,
@@ -22,19 +19,21 @@ from clickmix.cli.reading import (
     Log,
     MaxContexts,
     Memory,
+    check_outputs,
+    check_report,
     count_log,
     counted_before,
+    counts_target,
     engine_options,
     log_options,
     open_engine,
     read_json,
     split_reading,
 )
-from clickmix.cli.terminal import print_fit, progress_bar, say, stages
-from clickmix.counts.contexts import MOST_CONTEXTS
-from clickmix.errors import InputError, MissingColumnError, SettingError
+from clickmix.cli.terminal import loading, print_fit, progress_bar, say, stages
+from clickmix.counts import MOST_CONTEXTS
+from clickmix.errors import InputError, MissingColumnError, SettingError, several
 from clickmix.registry import Option
-from clickmix.wording import several
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
@@ -138,7 +137,7 @@ def counts(
     memory: Memory = None,
 ) -> dict[str, Any]:
     """Count a log once. Counts files are logs too, and they add up."""
-    from clickmix.counts.counted_files import merging
+    from clickmix.counts.counts import merging
 
     reading, options = split_reading(given(given_options))
     engine = options.get("engine")

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickmix.cli.members import given, member_option
-from clickmix.cli.outputs import check_report
+from clickmix.cli.options import given, member_option
+from clickmix.cli.reading import check_report
 from clickmix.cli.terminal import progress_bar, say, say_table, stages
-from clickmix.errors import InputError, SettingError
-from clickmix.wording import several
+from clickmix.errors import InputError, SettingError, several
 
 if TYPE_CHECKING:
     from clickmix.registry import Option

@@ -1,18 +1,17 @@
-"""Reading a log: the options that all commands which read one share, and the counting."""
+"""Reading a log: the options that all commands which read one share, the counting, and where outputs may go."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from clickmix.cli.members import member_option
-from clickmix.cli.option_text import pairs, words
+from clickmix.cli.options import member_option, pairs, words
 from clickmix.cli.terminal import progress_bar, say
-from clickmix.counts.contexts import many_contexts
+from clickmix.errors import InputError, SettingError, several
 from clickmix.registry import Option
-from clickmix.wording import several
 
 if TYPE_CHECKING:
     from clickmix.counts.counts import Counts
@@ -44,8 +43,7 @@ def reading_options() -> list[Option]:
 
 def engine_options() -> list[Option]:
     """The engine; its help describes each kind."""
-    from clickmix.engines.choose import DEFAULT
-    from clickmix.engines.engine import ENGINES
+    from clickmix.engines.engine import DEFAULT, ENGINES
 
     help = " ".join(f"{member.make().argument}: {member.help}" for member in ENGINES)
     return [Option("engine", f"Who runs the SQL. {help} [default: {DEFAULT}]")]
@@ -53,7 +51,7 @@ def engine_options() -> list[Option]:
 
 def open_engine(engine: str | None, memory: str | None) -> Engine:
     """The engine of that name."""
-    from clickmix.engines.choose import choose_engine
+    from clickmix.engines.engine import choose_engine
 
     return choose_engine(engine, memory=memory)
 
@@ -79,8 +77,7 @@ def count_log(
     before: tuple[int, int] | None = None,
 ) -> Counts:
     """Count a log and say what was read, what was odd, and what was refused."""
-    from clickmix.counts.counts import count
-    from clickmix.counts.spelling import spelled_alike
+    from clickmix.counts.count import count, many_contexts, spelled_alike
 
     with progress_bar("reading") as progress:
         counted = count(
@@ -127,8 +124,8 @@ def counted_before(counts: Path) -> tuple[int, int]:
     import duckdb
 
     from clickmix.engines.duckdb import DuckDB
+    from clickmix.log.open import unreadable
     from clickmix.log.source import file_list
-    from clickmix.log.sources import unreadable
 
     sums = "CAST(coalesce(sum(impressions), 0) AS BIGINT), CAST(coalesce(sum(clicks), 0) AS BIGINT)"
     files = f"{file_list([str(counts)])}, hive_partitioning = false"
@@ -137,3 +134,48 @@ def counted_before(counts: Path) -> tuple[int, int]:
     except duckdb.Error as error:
         raise unreadable(str(counts), error) from None
     return impressions, clicks
+
+
+def check_outputs(
+    log: list[str],
+    engine: Engine,
+    *,
+    table: str | None = None,
+    others: Sequence[Path] = (),
+    read: Sequence[Path] = (),
+) -> None:
+    """Refuse an output that cannot be written, or that is an input or another output."""
+    from clickmix.log.paths import find_files
+    from clickmix.storage.atomic import check_writable
+
+    if table is not None:
+        engine.check_target(table, log=log)
+    files = find_files([*(log if engine.embedded else []), *map(str, read)])
+    taken = {file.resolve(): "an input" for file in files}
+    written = [Path(table)] if table is not None and engine.embedded else []
+    for output in (*written, *others):
+        check_writable(output)
+        if output.resolve() in taken:
+            raise InputError(f"{output}: would replace {taken[output.resolve()]}. Choose another name for the output.")
+        taken[output.resolve()] = "another output"
+
+
+def check_report(path: Path) -> None:
+    """Refuse a report if browsers would not open its name."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise SettingError(f"{path}: a report is an HTML file. Expected a name ending in .html.")
+
+
+def counts_target(output: str | None, merge: Path | None, engine: str | None) -> str:
+    """Where counts go: a new file or table, or the counts file to add to."""
+    if (output is None) == (merge is None):
+        raise SettingError("counts: give an output, either -o counts.parquet or --merge counts.parquet.")
+    if merge is None:
+        return str(output)
+    from clickmix.engines.engine import DEFAULT, find_kind
+
+    if not find_kind(engine or DEFAULT).embedded:
+        raise SettingError(
+            "--merge: works on counts files, with DuckDB only. In another engine, write one table per day."
+        )
+    return str(merge)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from clickmix.cli.option_text import pairs, words
+from clickmix.cli.options import pairs, words
 from clickmix.cli.reading import Columns, Context
 from clickmix.engines.dialects import DIALECTS
 from clickmix.errors import SettingError

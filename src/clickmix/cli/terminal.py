@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import shutil
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +128,7 @@ def say_table(table: Table) -> None:
 
 def say_rows(rows: Rows) -> None:
     """Print a table that fits the terminal, or 80 columns."""
-    from clickmix.report.text_table import text_lines
+    from clickmix.report.rows import text_lines
 
     for line in text_lines(rows, width=terminal_width()):
         say(line)
@@ -207,3 +209,20 @@ def print_fit(fitted: object) -> dict[str, Any]:
         for line in textwrap.wrap(printable(sentence), width) if sys.stdout.isatty() else [sentence]:
             say(line)
     return results.json()
+
+
+@contextlib.contextmanager
+def loading(*modules: str) -> Iterator[None]:
+    """Import modules in another thread; a failed import shows up again where the module is used."""
+
+    def load() -> None:
+        with contextlib.suppress(Exception):
+            for module in modules:
+                importlib.import_module(module)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clickmix.comparing.comparison import FEWEST_QUERIES, PRODUCTION, Comparison
+from clickmix.errors import several
 from clickmix.evaluate.resampling import Resampled
-from clickmix.wording import several
 
 Tone = Literal["good", "note", "bad"]
 POWER = 0.8416212335729143  # the 80 % quantile of the normal distribution

@@ -14,10 +14,11 @@ import numpy as np
 from clickmix.comparing.contenders import Contender, LeftOut, Parts, run_all
 from clickmix.corrections.click_rates import position_rates
 from clickmix.corrections.correction import CORRECTIONS
-from clickmix.counts.contexts import MOST_CONTEXTS
-from clickmix.counts.counts import BadRows, Counts, count
-from clickmix.engines.choose import choose_engine, embedded
+from clickmix.counts import MOST_CONTEXTS
+from clickmix.counts.count import BadRows, count
+from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import choose_engine, embedded
 from clickmix.errors import InputError, SettingError, printable
 from clickmix.evaluate.agreement import JudgedDocuments
 from clickmix.evaluate.judgments import Judged, read_judgments
@@ -80,7 +81,7 @@ class Comparison:
 
     def __str__(self) -> str:
         """The table and the answer, 80 columns wide."""
-        from clickmix.report.text_table import text_lines
+        from clickmix.report.rows import text_lines
 
         return "\n".join([*text_lines(self.results.side_by_side, width=80), *self.results.sentences])
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from clickmix.corrections.correction import check_positions_only
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.counts.counts import Counts
-from clickmix.engines.choose import embedded
+from clickmix.engines.engine import embedded
 from clickmix.errors import InputError
 from clickmix.registry import Option
 from clickmix.types import Floats, Ints

@@ -64,18 +64,18 @@ class DynamicBayesianFit:
     converged: bool
     _counts: Counts
     _lists: ClickedLists
-    _reading: Reading
+    reading: Reading
 
     @property
     def summary(self) -> str:
         """How it went, in a sentence."""
         how = "converged" if self.converged else "was still improving when it was stopped"
-        steps = len(self._reading.ascent.log_likelihoods) - 1
+        steps = len(self.reading.ascent.log_likelihoods) - 1
         return f"The dynamic Bayesian network {how} after {steps} steps. Its continuation is {self.continuation:.3f}."
 
     def label(self, counts: Counts) -> Labels:
         """The most likely attraction times satisfaction of every document."""
-        lists, reading = self._lists, self._reading
+        lists, reading = self._lists, self.reading
         if counts is not self._counts:
             lists = read_clicked_lists(counts, correction=NAME)
             reading = self.settings.read(lists, self.continuation)

@@ -66,17 +66,17 @@ class DependentClickFit:
     converged: bool
     _counts: Counts
     _lists: ClickedLists
-    _reading: Reading
+    reading: Reading
 
     @property
     def summary(self) -> str:
         """How it went, in a sentence."""
         how = "converged" if self.converged else "was still improving when it was stopped"
-        return f"The dependent click model {how} after {len(self._reading.ascent.log_likelihoods) - 1} steps."
+        return f"The dependent click model {how} after {len(self.reading.ascent.log_likelihoods) - 1} steps."
 
     def label(self, counts: Counts) -> Labels:
         """The most likely attraction of every document."""
-        lists, reading = self._lists, self._reading
+        lists, reading = self._lists, self.reading
         if counts is not self._counts:
             lists = read_clicked_lists(counts, correction=NAME)
             reading = self.settings.read(lists, self.going_on)

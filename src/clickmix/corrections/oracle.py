@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
-from clickmix.engines.choose import embedded
+from clickmix.engines.engine import embedded
 from clickmix.errors import InputError
 from clickmix.log.source import kind_of
 from clickmix.types import Columns, Progress

@@ -126,7 +126,7 @@ class SimplifiedDynamicBayesianFit:
         from scipy.special import betaincinv  # late: the family is loaded to list its names
 
         lists = self._lists if counts is self._counts else read_clicked_lists(counts, correction=NAME)
-        attraction, satisfaction = self._posteriors(lists)
+        attraction, satisfaction = self.posteriors(lists)
         mean = attraction.mean * satisfaction.mean
         variance = attraction.square * satisfaction.square - mean**2
         strength = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-300) - 1, 1e-9)
@@ -136,10 +136,11 @@ class SimplifiedDynamicBayesianFit:
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
         """P(click) from the top down, of people who go on until they are satisfied."""
-        attraction, satisfaction = self._posteriors(seen_lists(seen))
+        attraction, satisfaction = self.posteriors(seen_lists(seen))
         return read_down(attraction.mean, satisfaction.mean, 1.0, asked)
 
-    def _posteriors(self, lists: ClickedLists) -> tuple[Posterior, Posterior]:
+    def posteriors(self, lists: ClickedLists) -> tuple[Posterior, Posterior]:
+        """What the lists say of the attraction of every document, and of the satisfaction with it."""
         examined, clicks, last = self.settings.shares(lists)
         return Posterior.of(clicks, examined, self.attraction), Posterior.of(last, clicks, self.satisfaction)
 

@@ -12,9 +12,8 @@ clicks belong together.
 from __future__ import annotations
 
 from clickmix.engines.sql import listed, name
-from clickmix.log.layout import Part
+from clickmix.log.layout import Part, counting_query, key_values
 from clickmix.log.layouts.rows import flags
-from clickmix.log.scan import counting_query, key_values
 
 
 def list_counting_query(part: Part, *, text_ids: dict[str, bool]) -> str:

@@ -6,17 +6,17 @@ registers an `EngineKind` in `ENGINES`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from clickmix.errors import InputError
+from clickmix.errors import InputError, SettingError
 from clickmix.registry import Family
 from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
-    from clickmix.engines.list_sql import ListSql
+    from clickmix.engines.sql import ListSql
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,21 @@ class EngineKind:
 ENGINES: Family[EngineKind] = Family("engine", "clickmix.engines", first="duckdb")
 
 
+def numpy_columns(types: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> Columns:
+    """Rows as numpy columns; `types` are the columns with DuckDB's names of their types."""
+    import numpy as np  # late, as in `Columns`
+
+    def kind(type: str) -> str:
+        if type in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT"):
+            return "int64"
+        real = type in ("FLOAT", "DOUBLE") or (type.startswith("DECIMAL") and not type.endswith("]"))
+        return "float64" if real else "object"
+
+    columns = zip(*rows, strict=True) if rows else [() for _ in types]
+    named = zip(types.items(), columns, strict=True)
+    return {column: np.array(values, dtype=kind(type)) for (column, type), values in named}
+
+
 def same_columns(old: Iterable[str], new: Iterable[str], *, optional: Collection[str] = ()) -> bool:
     """Whether two tables have the same columns in the same order, apart from optional ones.
 
@@ -144,3 +159,38 @@ def other_columns(target: str, columns: Iterable[str]) -> InputError:
         "another name.",
         nothing_written=True,
     )
+
+
+DEFAULT = "duckdb"
+
+
+def choose_engine(engine: object = None, *, log: object = None, memory: str | None = None) -> Engine:
+    """The engine with that name, address or session; without one, the engine that the log lives in, or DuckDB."""
+    if isinstance(engine, Engine):
+        return engine
+    if engine is None:
+        sessions = (member.make().session_of(log) for member in ENGINES)
+        engine = next((session for session in sessions if session is not None), DEFAULT)
+    kind = find_kind(engine)
+    if memory is not None and not kind.embedded:
+        raise SettingError(f"memory {memory!r}: a bound for the embedded DuckDB. {kind.title} has settings for it.")
+    return kind.start(engine, memory)
+
+
+def find_kind(engine: object) -> EngineKind:
+    """The kind of engine that an argument means; nothing is started."""
+    kinds = [member.make() for member in ENGINES]
+    for kind in kinds:
+        if kind.recognises(engine):
+            return kind
+    raise SettingError(f"engine {engine!r}: expected {'; '.join(kind.argument for kind in kinds)}.")
+
+
+def embedded(engine: Engine, *, of: str) -> DuckDB:
+    """The embedded DuckDB, for what needs every count or every session on this machine."""
+    if engine.embedded is None:
+        raise SettingError(
+            f"{of} needs all of the log's counts or sessions on this machine, and they would have to leave the engine. "
+            "Download the counts or the log, and run it on the files without an engine."
+        )
+    return engine.embedded

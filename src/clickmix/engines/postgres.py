@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
-from clickmix.engines.engine import ENGINES, EngineKind, Table, other_columns, same_columns
+from clickmix.engines.engine import ENGINES, EngineKind, Table, numpy_columns, other_columns, same_columns
 from clickmix.engines.postgres_lists import PostgresLists
 from clickmix.engines.sql import name
 from clickmix.errors import EngineError, InputError, SettingError, hide_secrets
-from clickmix.storage.written import record
+from clickmix.storage.atomic import record
 from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
@@ -98,18 +98,10 @@ class Postgres:
 
     def fetch(self, query: str) -> Columns:
         """A result small enough for memory, as numpy columns."""
-        import numpy as np  # late, as in `Columns`
-
         with self._asking():
             cursor = self._connection.execute(self._translated(query).encode())
-            columns = (
-                zip(*cursor.fetchall(), strict=True) if cursor.rowcount else [() for _ in cursor.description or ()]
-            )
-            described = cursor.description or ()
-        return {
-            column.name: np.array(values, dtype=_numpy_type(self._type(column)))
-            for column, values in zip(described, columns, strict=True)
-        }
+            rows = cursor.fetchall()
+        return numpy_columns({column.name: self._type(column) for column in cursor.description or ()}, rows)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """A very small result, as rows."""
@@ -164,7 +156,7 @@ class Postgres:
             rows = self._run(f"CREATE TABLE {schema}.{temporary} AS {query}").rowcount
             # From here on, runs take turns, and the last one's table stays.
             self._ask("SELECT pg_advisory_xact_lock(hashtext(%s))", f"clickmix {schema}.{table}")
-            self._drop_old(target, f"{schema}.{table}", f"{schema}.{temporary}", optional)
+            self.drop_old(target, f"{schema}.{table}", f"{schema}.{temporary}", optional)
             self._run(f"ALTER TABLE {schema}.{temporary} RENAME TO {table}", translate=False)
         record(target)
         return int(rows)
@@ -173,7 +165,7 @@ class Postgres:
         """Close the connection; the server drops its temporary tables."""
         self._close()
 
-    def _drop_old(self, target: str, place: str, new: str, optional: Collection[str]) -> None:
+    def drop_old(self, target: str, place: str, new: str, optional: Collection[str]) -> None:
         """Drop the table at exactly this place: the target's name alone could mean a table of another schema."""
         old = self._find(place)
         if old is None:
@@ -271,9 +263,3 @@ def _unreachable(address: str, reason: str) -> EngineError:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def _numpy_type(type: str) -> str:
-    if type in ("SMALLINT", "INTEGER", "BIGINT"):
-        return "int64"
-    return "float64" if type in ("FLOAT", "DOUBLE") or type.startswith("DECIMAL") else "object"

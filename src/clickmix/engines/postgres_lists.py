@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clickmix.engines.list_sql import OfElement
-from clickmix.engines.sql import listed, literal, name
+from clickmix.engines.sql import OfElement, listed, literal, name
 
 # Names that no column of a log has.
 ELEMENT, PLACE = "clickmix_element", "clickmix_place"

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
-from clickmix.engines.engine import ENGINES, EngineKind, Table
+from clickmix.engines.engine import ENGINES, EngineKind, Table, numpy_columns
 from clickmix.engines.spark_lists import SparkLists
 from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
 from clickmix.errors import EngineError, InputError, SettingError
-from clickmix.storage.written import record
+from clickmix.storage.atomic import record
 from clickmix.types import Columns, Progress
 
 if TYPE_CHECKING:
@@ -104,16 +104,9 @@ class Spark:
 
     def fetch(self, query: str) -> Columns:
         """A result small enough for memory, as numpy columns."""
-        import numpy as np  # late, as in `Columns`
-
         with self._asking():
             frame = self._sql(query)
-            rows = frame.collect()
-        columns = zip(*rows, strict=True) if rows else [() for _ in frame.columns]
-        return {
-            key: np.array(values, dtype=_numpy_type(type))
-            for (key, type), values in zip(frame.dtypes, columns, strict=True)
-        }
+            return numpy_columns(_types(frame), frame.collect())
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """A very small result, as rows."""
@@ -321,9 +314,3 @@ def _duckdb_type(type: str) -> str:
     if type.startswith("array<"):
         return f"{_duckdb_type(type.removeprefix('array<').removesuffix('>'))}[]"
     return "STRUCT" if type.startswith("struct<") else TYPES.get(type, type.upper())
-
-
-def _numpy_type(type: str) -> str:
-    if type in ("tinyint", "smallint", "int", "bigint"):
-        return "int64"
-    return "float64" if type in ("float", "double") or type.startswith("decimal") else "object"

@@ -37,7 +37,7 @@ def write_table(frame: DataFrame, target: str, *, optional: Collection[str]) -> 
     exists = session.catalog.tableExists(target)
     if exists and not same_columns(session.table(target).columns, frame.columns, optional=optional):
         raise other_columns(target, session.table(target).columns)
-    observed, counted = _counting(frame)
+    observed, counted = counting(frame)
     try:
         _run(session, temporary, lambda: counted.write.saveAsTable(temporary))
         if exists:
@@ -168,7 +168,7 @@ def write_folder(frame: DataFrame, target: str, *, format: str) -> int:
     session = frame.sparkSession
     files, path = _qualified(session, target)
     temporary = _hidden(session, path, "tmp")
-    observed, counted = _counting(frame)
+    observed, counted = counting(frame)
     try:
         options = {"header": "true", "quote": '"', "escape": '"'} if format == "csv" else {}
         writer = counted.write.format(format).options(**options)
@@ -221,7 +221,7 @@ def _path(session: SparkSession, text: str) -> Any:
     return session._jvm.org.apache.hadoop.fs.Path(text)
 
 
-def _counting(frame: DataFrame) -> tuple[Any, DataFrame]:
+def counting(frame: DataFrame) -> tuple[Any, DataFrame]:
     """A frame that counts its rows while they are written."""
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit

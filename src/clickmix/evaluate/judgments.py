@@ -8,11 +8,10 @@ from typing import Any
 import duckdb
 
 from clickmix.counts.counts import Counts
-from clickmix.engines.choose import embedded
-from clickmix.engines.engine import Engine
+from clickmix.engines.engine import Engine, embedded
 from clickmix.errors import InputError
+from clickmix.log.open import find_sources, unreadable
 from clickmix.log.source import Source, kind_of
-from clickmix.log.sources import find_sources, unreadable
 
 EXPECTED = "Expected one row per judged document: query_id, doc_id, {column}."
 

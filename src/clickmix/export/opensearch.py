@@ -14,7 +14,7 @@ import numpy as np
 from clickmix.errors import InputError, SettingError
 from clickmix.export.judgments import LABEL_OPTIONS, ROWS, Judgments, JudgmentTarget, enclosed
 from clickmix.export.target import EXPORTS, TITLE, Exported
-from clickmix.storage.folders import new_folder
+from clickmix.storage.atomic import new_folder
 
 MOST_OBJECTS = 9_999  # `index.mapping.nested_objects.limit` is 10,000: queries and ratings of a list together
 LONGEST_NAME = 2_000

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from clickmix.corrections.mixture_based.fit import MixtureFit
-from clickmix.counts.counts import GOOD_KEY
+from clickmix.counts.count import GOOD_KEY
 from clickmix.engines.dialects import printed
 from clickmix.engines.engine import Table
 from clickmix.engines.sql import listed, name
@@ -14,11 +14,10 @@ from clickmix.errors import SettingError
 from clickmix.groups.histogram import histogram_query
 from clickmix.log.bad_rows import reasons_query
 from clickmix.log.columns import checked_columns, checked_context
-from clickmix.log.layout import Part, Roles
+from clickmix.log.layout import Part, Roles, counting_query
 from clickmix.log.layouts.ga4 import BIGQUERY
 from clickmix.log.layouts.rows import Rows
-from clickmix.log.scan import counting_query
-from clickmix.log.sources import table_source
+from clickmix.log.open import table_source
 
 READ = ("query_id", "doc_id", "position", "clicked")
 # A part of a table's name: in quotation marks of either kind, or plain.

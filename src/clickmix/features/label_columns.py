@@ -17,9 +17,9 @@ from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError
 from clickmix.features.ids import Ids, checked_ids, id_sql
+from clickmix.log.open import file_sources, frame_source, unreadable
 from clickmix.log.paths import are_paths, find_files
 from clickmix.log.source import Source
-from clickmix.log.sources import file_sources, frame_source, unreadable
 
 NAMES = ("query_id", "doc_id", "relevance")
 EXPECTED = "Expected query_id, doc_id and relevance, as `clickmix debias` writes them."

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 
-from clickmix.counts.contexts import MOST_CONTEXTS, checked_bound, count_contexts
-from clickmix.counts.counts import LARGEST_TOTAL, Counts
+from clickmix.counts import MOST_CONTEXTS
+from clickmix.counts.count import LARGEST_TOTAL, checked_bound, count_contexts
+from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import aliased, aliases, listed, name
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.observations import Observations
 from clickmix.groups.places import Place, places_of
 from clickmix.log.columns import checked_context, same_but_case
-from clickmix.log.scan import whole
+from clickmix.log.layout import whole
+from clickmix.log.open import find_sources, unreadable
 from clickmix.log.source import Source, kind_of
-from clickmix.log.sources import find_sources, unreadable
 from clickmix.types import Ints
 
 NUMBERS = ("position", "impressions", "clicks", "documents", "moving", "again")

@@ -9,16 +9,15 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from clickmix.counts.counts import Counts, count
+from clickmix.counts.count import count
+from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import name
 from clickmix.groups.histogram import read_histogram
 from clickmix.groups.sample import read_moving
-from clickmix.log.layout import LAYOUTS, Layout
+from clickmix.log.layout import LAYOUTS, Layout, key_values, line_by_line
 from clickmix.log.layouts.rows import flags
-from clickmix.log.open import OpenedLog, open_log
-from clickmix.log.scan import key_values, line_by_line
-from clickmix.log.sources import unreadable
+from clickmix.log.open import OpenedLog, open_log, unreadable
 
 FIRST_ROWS = 5
 

@@ -19,15 +19,15 @@ from typing import Literal
 import duckdb
 import numpy as np
 
-from clickmix.counts.counts import GOOD_KEY, Counts, count_opened
+from clickmix.counts.count import GOOD_KEY, count_opened
+from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed, name
 from clickmix.groups.sample import sample_queries
-from clickmix.log.layout import Part, Roles
+from clickmix.log.layout import Part, Roles, context_value, key_values
 from clickmix.log.layouts.counted import Counted
 from clickmix.log.layouts.rows import Rows, flags
 from clickmix.log.open import OpenedLog
-from clickmix.log.scan import context_value, key_values
 from clickmix.log.source import Frame
 
 Dealt = Literal["sessions", "impressions"]
@@ -93,13 +93,13 @@ def deal(
     of_rows = min(share, most_impressions / shown)
     engine = counts.engine.embedded
     enough = of_rows == 1 or of_rows * queries >= FEWEST_QUERIES
-    if engine is not None and enough and counts.parts and all(map(_names_sessions, counts.parts)):
+    if engine is not None and enough and counts.parts and all(map(names_sessions, counts.parts)):
         with contextlib.suppress(duckdb.InvalidInputException):  # lines that only the slow reader can read
             return _deal_sessions(counts, engine, of_rows, seed)
     return _deal_impressions(counts, share, seed)
 
 
-def _names_sessions(part: Part) -> bool:
+def names_sessions(part: Part) -> bool:
     """Whether a part has one row per impression, with its session, and is quick to read again."""
     if not (part.layout.row_is_impression and part.has("session_id")):
         return False

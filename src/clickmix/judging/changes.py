@@ -10,10 +10,9 @@ import duckdb
 from clickmix.corrections.labels import Labels
 from clickmix.drawn import Drawn
 from clickmix.engines.engine import Engine
-from clickmix.errors import InputError
+from clickmix.errors import InputError, several
+from clickmix.log.open import find_sources, unreadable
 from clickmix.log.source import Source, kind_of
-from clickmix.log.sources import find_sources, unreadable
-from clickmix.wording import several
 
 MOST_EXAMPLES = 20
 TOLD = 3  # in a sentence each

@@ -3,22 +3,16 @@
 A violated assumption counts by what it does to labels. One that would move them by less than 0.02 is a note, one that
 would move them by more than the target error makes them useless, and one between is a caveat.
 
-    squared error(s) = sum over groups of documents V(s impressions per document) / documents
-is the expected squared error of labels with s times the impressions (mixtures/impressions_needed.py has V). If s_0
-gives today's error and s_1 gives the target, the log needs s_1 / s_0 times its data. If relevance is so rare that the
-prior alone has a small error, clicks must also remove half of the uncertainty about it. If positions were joined
-because each has too few documents, labels reflect position as well as relevance, and only more queries help.
+mixtures/impressions_needed.py says how many times more data labels need. If relevance is so rare that the prior alone
+has a small error, clicks must also remove half of the uncertainty about it. If positions were joined because each has
+too few documents, labels reflect position as well as relevance, and only more queries help.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-
-from scipy.optimize import brentq
 
 from clickmix.corrections.check import Check
 from clickmix.corrections.mixture_based.fit import MixtureFit
@@ -27,14 +21,11 @@ from clickmix.drawn import Drawn
 from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
 from clickmix.judging.judgement import Judgement
-from clickmix.mixtures.group import Group
-from clickmix.mixtures.impressions_needed import MOST, TARGET, check_target, expected_error
+from clickmix.mixtures.impressions_needed import TARGET, check_target, prior_squared_error, times_more_data
 from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 MOST_JOINED = 0.1  # largest share of documents at places too small to be fitted
-MOST_GROUPS = 100  # that are asked how much more data they need
-LEAST_DATA = 1e-3  # times the impressions: where the search ends
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,7 +79,7 @@ def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = T
     enough = _joined(fitted) <= MOST_JOINED and fitted.error**2 <= _goal(fitted, target)
     times, on_error = _needed(fitted, target, enough=enough, in_doubt=bool(found))
     worst = max((target if check.moved is None else check.moved for check in found), default=0.0)
-    removed = 1 - fitted.error**2 / _uncertainty(fitted)
+    removed = 1 - fitted.error**2 / prior_squared_error(fitted.groups)
     if worst >= target or (times == math.inf and removed < LEAST_REMOVED):
         judgement = Judgement.DO_NOT_USE
     elif times == math.inf:
@@ -119,7 +110,8 @@ def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) 
     if _joined(fitted) > MOST_JOINED:
         queries = _times_more_queries(fitted)
         return queries, [_on_joined(_joined(fitted), queries)]
-    times = None if enough else times_more_data(fitted, target=target)
+    goal = _goal(fitted, target)
+    times = None if enough else times_more_data(fitted.groups, today=fitted.error**2, goal=goal)
     return times, _on_error(fitted, times, target, in_doubt=in_doubt)
 
 
@@ -146,71 +138,15 @@ def _on_joined(joined: float, times: float) -> str:
     )
 
 
-def times_more_data(fitted: MixtureFit, *, target: float = TARGET) -> float | None:
-    """How many times today's data would bring the expected error of labels down to `target`.
-
-    Infinite if no realistic amount would, None if it cannot be predicted.
-    """
-    if any(group.mixture.variances is not None for group in fitted.groups):
-        return None  # how far a Gaussian's rates scatter with more impressions it does not say
-    # Of a page of thousands of positions some are enough to tell how errors fall.
-    groups = fitted.groups[:: math.ceil(len(fitted.groups) / MOST_GROUPS)]
-    documents = sum(group.documents for group in groups)
-    goal = _goal(fitted, target)
-    # Both searches ask for the same few numbers of impressions again and again.
-    errors = [functools.cache(functools.partial(expected_error, group.mixture)) for group in groups]
-
-    def squared_error(times: float) -> float:
-        pairs = zip(groups, errors, strict=True)
-        return sum(group.documents * _squared_error(group, times, error) for group, error in pairs) / documents
-
-    today, then = _solve(squared_error, fitted.error**2), _solve(squared_error, goal)
-    return math.inf if today is None or then is None else max(1.0, then / today)
-
-
 def _goal(fitted: MixtureFit, target: float) -> float:
     """The squared error that labels should have."""
-    return min(target**2, (1 - LEAST_REMOVED) * _uncertainty(fitted))
-
-
-def _uncertainty(fitted: MixtureFit) -> float:
-    """The expected squared error without any clicks."""
-    documents = sum(group.documents for group in fitted.groups)
-    return sum(group.documents * group.prior_variance for group in fitted.groups) / documents
-
-
-def _squared_error(group: Group, times: float, error: Callable[[int], float]) -> float:
-    """The expected squared error with `times` the impressions, interpolated between whole numbers."""
-    if not group.mixture.informative:
-        return group.squared_error
-    n = min(times * group.impressions / group.documents, MOST - 1)
-    below = math.floor(n)
-    squares = [error(whole) ** 2 for whole in (below, below + 1)]
-    return squares[0] + (n - below) * (squares[1] - squares[0])
-
-
-def _solve(squared_error: Callable[[float], float], goal: float) -> float | None:
-    """The number of times at which a falling squared error reaches a goal, to a thousandth."""
-
-    def above(log_times: float) -> float:
-        return squared_error(math.exp(log_times)) - goal
-
-    low, high = -1.0, 0.0  # up to as much data as there is
-    while above(high) > 0:
-        low, high = high, high + 1
-        if high > math.log(MOST):
-            return None
-    while above(low) <= 0:
-        low, high = low - 1, low
-        if low < math.log(LEAST_DATA):
-            return math.exp(high)
-    return math.exp(brentq(above, low, high, xtol=1e-3))
+    return min(target**2, (1 - LEAST_REMOVED) * prior_squared_error(fitted.groups))
 
 
 def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doubt: bool) -> list[str]:
     doubt = " if the assumptions held" if in_doubt else ""
     expected = f"Expected label error (RMSE): {fitted.error:.3f}{doubt}"
-    removed = max(0.0, 1 - fitted.error**2 / _uncertainty(fitted))
+    removed = max(0.0, 1 - fitted.error**2 / prior_squared_error(fitted.groups))
     if fitted.error <= target and removed >= LEAST_REMOVED:
         return [f"{expected}, within the target of {target:g}."]
     if fitted.error <= target:

@@ -20,14 +20,14 @@ from clickmix.corrections.labels import Labels
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
-from clickmix.counts.counts import count
+from clickmix.counts.count import count
 from clickmix.evaluate import Measure, Table, rank, score, tabulate
 from clickmix.features import Collection, Split, binarized
 from clickmix.judging.checks import checked
 from clickmix.lab.collections import synthetic_collection, top_rows
 from clickmix.lab.simulate import write_columns
 from clickmix.lab.users import preset, write_sessions
-from clickmix.storage.folders import make_folder
+from clickmix.storage.atomic import make_folder
 from clickmix.types import Floats
 
 QUERIES, POSITIONS, CLICKS = 1_500, 20, 150_000
@@ -96,7 +96,7 @@ def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda 
 
     both = ((RATE, NoCorrection().label(counts)), (LABEL, labels))
     known = tuple(Known(name, made, truth["relevance"]) for name, made in both)
-    rankers = _compare_rankers(collection, engine, known, truth, say=say, stage=stage)
+    rankers = compare_rankers(collection, engine, known, truth, say=say, stage=stage)
     stage("writing the report")
     demo = Demo(fit, known, rankers)
     page = demo_page(demo, counts, source=str(folder / "clicks.parquet"), date=date)
@@ -140,7 +140,7 @@ def _write_log(
     return truth
 
 
-def _compare_rankers(
+def compare_rankers(
     collection: Collection,
     engine: Any,
     known: tuple[Known, ...],

@@ -16,7 +16,7 @@ from clickmix.features import Collection, binarized, graded, write_features
 from clickmix.lab.collections import collection_files, load_collection, production_ranker, synthetic_collection
 from clickmix.lab.collections.production import QUERIES
 from clickmix.lab.users import USERS, Sessions, User, write_sessions
-from clickmix.storage.folders import make_folder, replacing_together
+from clickmix.storage.atomic import make_folder, replacing_together
 
 Relevance = Literal["binarized", "graded"]
 SPLITS = ("train", "vali", "test")

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.engine import Engine
 from clickmix.engines.sql import listed, literal, name
-from clickmix.log.csv_rejects import forget_rejects
-from clickmix.log.layout import Part
+from clickmix.log.csv_lines import forget_rejects
+from clickmix.log.json_lines import LINE_FLAGS
+from clickmix.log.layout import Layout, Part, Roles, id_columns, used_columns
+from clickmix.log.layouts.rows import Rows
 from clickmix.log.refused import EXAMPLES_PER_REASON, LONGEST_EXAMPLE, Example, Problem, Refused, merged
-from clickmix.log.scan import id_columns, used_columns
+from clickmix.log.source import Frame, Source
+
+if TYPE_CHECKING:
+    from clickmix.engines.duckdb import DuckDB
 
 
 def find_refused(parts: Sequence[Part], engine: Engine) -> list[Refused]:
@@ -99,3 +104,26 @@ def _key(part: Part) -> str:
         if part.has(role)
     )
     return f"concat({listed(parts)})"
+
+
+class _Lines(Rows):
+    """The lines of a file, which can be no object; what is in the objects does not matter."""
+
+    def problems(self, part: Part) -> list[Problem]:
+        return [Problem("", name(flag), reason) for flag, reason in LINE_FLAGS.items() if flag == "no object"]
+
+
+def broken_lines(sources: Sequence[Source], layout: Layout, roles: Roles, engine: DuckDB) -> tuple[Part, ...]:
+    """A part for each source with lines that are no objects: so many rows without a query, which nobody can count."""
+    parts = []
+    columns = {"query_id": "VARCHAR", "doc_id": "VARCHAR", "position": "BIGINT", "clicked": "INTEGER"}
+    columns |= {"session_id": "VARCHAR"} | dict.fromkeys(roles.context, "VARCHAR")
+    nothing = listed(f"CAST(NULL AS {type}) AS {name(column)}" for column, type in columns.items())
+    for source in sources:
+        bad = f"SELECT {nothing} FROM {source.objects()} WHERE coalesce(json_type(json), '') <> 'OBJECT'"
+        table = engine.keep(bad)
+        if engine.rows(f"SELECT 1 FROM {table} LIMIT 1"):
+            judged = Part(source, _Lines(), Roles({"query_id": source.own_columns[0]}))
+            frame = Frame(columns, registered=table, shown_as=str(source))
+            parts.append(Part(frame, layout, Roles({}, roles.context, roles.lists), judged=judged))
+    return tuple(parts)

@@ -1,4 +1,8 @@
-"""Which columns a log must have: all that are missing, with likely candidates and the --columns to use.   layout"""
+"""Columns: those a log must have, with likely candidates for missing ones; lists inside columns, by path.   layout
+
+A path is `doc_ids`, `results[].sku` or `search.items[].document.id`. A list is a list of the source (Parquet, frames,
+tables) or JSON text (CSV, NDJSON). Its elements are values, or objects in which the path names a field.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from clickmix.errors import InputError, MissingColumnError, SettingError
 from clickmix.log.layout import LAYOUTS, Lists, Part, Roles
@@ -181,3 +186,35 @@ def _some(names: Iterable[str]) -> str:
     listed = list(names)
     more = f" and {len(listed) - MOST_NAMES} more" if len(listed) > MOST_NAMES else ""
     return ", ".join(listed[:MOST_NAMES]) + more
+
+
+PATH = re.compile(r"(?P<before>[^\[\]]+)(?P<each>\[\](?:\.(?P<after>[^\[\]]+))?)?")
+
+
+@dataclass(frozen=True)
+class ListPath:
+    """Where a list is: its column, the fields inside it that lead to the list, and those inside each element."""
+
+    column: str
+    inside: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+def list_path(source: Source, path: str) -> ListPath | None:
+    """The list that a path names in a source, or None if the source has no such column."""
+    if path in source.types:
+        return ListPath(path)
+    match = PATH.fullmatch(path)
+    before = match["before"].split(".") if match else [path]
+    starts = (".".join(before[:n]) for n in range(len(before), 0, -1))
+    column = next((start for start in starts if start in source.types), None)
+    if column is None:
+        return None
+    after = match["after"].split(".") if match and match["after"] else []
+    return ListPath(column, tuple(before[column.count(".") + 1 :]), tuple(after))
+
+
+def list_kind(source: Source, column: str) -> str:
+    """How a column holds a list: as text (JSON), as a list, or otherwise (inside an object)."""
+    kind = "text" if source.is_text else kind_of(source.types[column])
+    return kind if kind in ("text", "list") else "other"

@@ -2,22 +2,26 @@
 
 sources -> layout -> counts. To add a layout, write one file: a class with `LAYOUTS.register` that says its name, a line
 of help, how it recognises a source, and the impressions or counts in it. Most subclass `Rows` and override `open`.
+
+A part is counted in one scan, as SQL: values are NULL where they are bad. Types are judged once per source, so that a
+clean Parquet log costs no more than its bare GROUP BY.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from clickmix.engines.sql import listed, name
 from clickmix.log.refused import Note, Problem
-from clickmix.log.source import Source
+from clickmix.log.source import Source, is_wide, kind_of
 from clickmix.registry import Family
 
 if TYPE_CHECKING:
+    from clickmix.engines.duckdb import DuckDB
     from clickmix.engines.engine import Engine
-
 
 # Whether result lists are kept apart: not at all, by what was shown, or also by what was clicked.
 Lists = Literal[False, True, "clicks"]
@@ -80,7 +84,7 @@ class Layout(ABC):
 
     def find(self, log: object, engine: Engine) -> tuple[Source, ...]:
         """The sources that a log names."""
-        from clickmix.log.sources import find_sources
+        from clickmix.log.open import find_sources
 
         return find_sources(log, engine)
 
@@ -104,3 +108,114 @@ class Layout(ABC):
 
 
 LAYOUTS: Family[Layout] = Family("format", "clickmix.log.layouts", first="auto")
+
+
+def counting_query(
+    part: Part,
+    *,
+    text_ids: Mapping[str, bool],
+    narrow: bool = False,
+    lists: Mapping[str, str] | None = None,
+    table: str | None = None,
+) -> str:
+    """Impressions and clicks per (query, document, position, context), in one scan.
+
+    `lists` are further keys with their SQL; `table` replaces the source's own. A row that cannot be counted has no
+    position, so bad rows come out as cells of their own: noticing them takes no further aggregate. With `narrow`,
+    positions of Parquet are grouped in 16 bits, which is faster; the scan fails if one is larger.
+    """
+    lists = lists or {}
+    source = part.source
+    query, document, position = key_values(part, text_ids)
+    names = ["query_id", "doc_id", "position", *(name(column) for column in part.roles.context), *lists]
+    measures = part.layout.measures(part)
+    if narrow and source.narrow and source.kind(part.column("position")) == "integer":
+        position = f"CAST({position} AS SMALLINT)"
+    unbroken = "".join(f" AND NOT ({problem.bad})" for problem in source.line_problems({}) if source.foreign)
+    position = f"CASE WHEN {measures.good}{unbroken} THEN {position} END"
+    keys = [query, document, position, *(context_value(column) for column in part.roles.context), *lists.values()]
+    # Inside, the keys are called k0, k1, ...: a context column may be called n or c.
+    selected = listed(f"{value} AS k{i}" for i, value in enumerate(keys))
+    renamed = listed(f"k{i} AS {alias}" for i, alias in enumerate(names))
+    ordinals = listed(str(i + 1) for i in range(len(keys)))
+    rows = f"SELECT {selected}{measures.values} FROM {table or source.table()}"
+    return f"SELECT {renamed}, {measures.aggregates} FROM ({rows}) GROUP BY {ordinals}"
+
+
+def key_values(part: Part, text_ids: Mapping[str, bool] | None = None) -> tuple[str, str, str]:
+    """SQL for a row's query, document and position."""
+    as_text = text_ids or {"query_id": False, "doc_id": False}
+    query, document = (_id(part.source, part.column(role), as_text[role]) for role in ("query_id", "doc_id"))
+    return query, document, whole(part.source, part.column("position"))
+
+
+def whole(source: Source, column: str) -> str:
+    """SQL for a column as integers, NULL where it holds none.
+
+    In text, 3 and 3.0 are integers (frames write them so when a value is missing); +3, 1e3 and ' 3' are not.
+    """
+    value, kind = name(column), source.kind(column)
+    if kind == "integer":
+        return f"TRY_CAST({value} AS BIGINT)" if is_wide(source.types[column]) else value
+    if kind == "real":
+        return (
+            f"CASE WHEN {value} = floor({value}) AND abs({value}) < 9007199254740992 THEN CAST({value} AS BIGINT) END"
+        )
+    digits = f"regexp_matches({value}, '^[0-9]+([.]0+)?$')"
+    return f"CASE WHEN {digits} THEN TRY_CAST(split_part({value}, '.', 1) AS BIGINT) END"
+
+
+def _id(source: Source, column: str, as_text: bool) -> str:
+    type = source.types[column]
+    numpy_has_it = type == "UBIGINT" or not is_wide(type)
+    plain = (source.kind(column) == "integer" and numpy_has_it) or (type == "VARCHAR" and not source.foreign)
+    return name(column) if plain and not as_text else f"CAST({name(column)} AS VARCHAR)"
+
+
+def context_value(column: str) -> str:
+    """SQL for a context value as text; a missing one is a value of its own, the same as an empty text."""
+    return f"coalesce(CAST({name(column)} AS VARCHAR), '')"
+
+
+def could_be_whole(part: Part, role: str) -> bool:
+    """Whether ids that are text now may have been integers in the source."""
+    return part.source.untyped or kind_of(part.source.types[part.column(role)]) != "text"
+
+
+def used_columns(part: Part) -> list[str]:
+    """The columns of a part that counting reads."""
+    roles = (part.column(role) for role in part.layout.roles)
+    return [column for column in dict.fromkeys((*roles, *part.roles.context)) if column in part.source.types]
+
+
+def id_columns(part: Part) -> dict[str, str]:
+    """The columns that hold one id per row, by role."""
+    return {role: part.column(role) for role in ("query_id", "doc_id") if part.has(role)}
+
+
+def without_broken_lines(part: Part) -> Part:
+    """The same part, lines left out that cannot be split into columns."""
+    judged = without_broken_lines(part.judged) if part.judged else None
+    return replace(part, source=part.source.without_broken_lines(), judged=judged)
+
+
+def line_by_line(part: Part, engine: DuckDB, view: str) -> Part:
+    """The same part with its lines read one by one, which sees all bad rows; most sources stay as they are."""
+    source = part.source.line_by_line(engine, view, used=used_columns(part), ids=id_columns(part))
+    return replace(part, source=source)
+
+
+def key_problems(part: Part) -> list[Problem]:
+    """Problems of the line, the ids, the position, and of the list if lists are kept apart."""
+    ids, position = id_columns(part), part.column("position")
+    at = whole(part.source, position)
+    problems = [
+        *part.source.line_problems(ids),
+        *(Problem(column, f"{name(column)} IS NULL", f"{role} is missing") for role, column in ids.items()),
+        Problem(position, f"coalesce({at}, 0) < 1", "position is not a whole number from 1 on"),
+    ]
+    if part.roles.lists:
+        role = part.layout.list_role
+        missing = f"nullif(CAST({name(part.column(role))} AS VARCHAR), '') IS NULL"
+        problems.append(Problem(part.column(role), missing, f"{role} is missing"))
+    return problems

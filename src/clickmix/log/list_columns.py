@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from clickmix.engines.list_sql import ListSql
-from clickmix.engines.sql import listed
+from clickmix.engines.sql import ListSql, listed
 from clickmix.errors import EngineError, InputError
+from clickmix.log.columns import ListPath, list_kind, list_path
 from clickmix.log.layout import Part
-from clickmix.log.paths_in_columns import ListPath, list_kind, list_path
 from clickmix.log.refused import Problem
 from clickmix.log.source import kind_of
 

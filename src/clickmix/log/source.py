@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clickmix.engines.engine import Table
 from clickmix.engines.sql import listed, literal, name
-from clickmix.log.csv_rejects import check_none_swallowed, count_lines, rejected_lines
+from clickmix.log.csv_lines import check_none_swallowed, count_lines, rejected_lines
 from clickmix.log.json_lines import ID_FLAGS, LINE_FLAGS, json_lines
 from clickmix.log.refused import Problem, Refused
 

@@ -5,22 +5,33 @@ of a document of unknown relevance r, c of them clicked,
     V(n) = sum_c P(c) Var(r | c),    P(c) = sum_k w_k Binomial(c; n, p_k)
 is the expected squared error of its label. It never rises with n, so the n that brings it under a target is found by
 doubling and halving.
+
+    squared error(s) = sum over groups of documents V(s impressions per document) / documents
+is the expected squared error of a log's labels with s times the impressions. If s_0 gives today's error and s_1 gives
+the goal, the log needs s_1 / s_0 times its data.
 """
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Callable, Sequence
 from numbers import Integral
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 from clickmix.errors import SettingError
+from clickmix.mixtures.group import Group
 from clickmix.mixtures.mixture import Mixture
 from clickmix.types import Floats, Ints
 
 TARGET = 0.1  # root mean squared error of labels under which they are called trustworthy
 MOST = 1_000_000  # impressions; beyond, nobody waits for them
 MOST_APPEALING = 5_000  # impressions; where documents differ in appeal, more of the same one say nothing new
+MOST_GROUPS = 100  # that are asked how much more data they need
+LEAST_DATA = 1e-3  # times the impressions: where the search ends
 TAIL = 9.0  # standard deviations, and as many clicks: what lies further out has a probability below 1e-15
 
 
@@ -62,10 +73,65 @@ def impressions_for(mixture: Mixture, *, target: float = TARGET) -> int | None:
     return high
 
 
+def prior_squared_error(groups: Sequence[Group]) -> float:
+    """The expected squared error of labels without any clicks."""
+    documents = sum(group.documents for group in groups)
+    return sum(group.documents * group.prior_variance for group in groups) / documents
+
+
+def times_more_data(groups: Sequence[Group], *, today: float, goal: float) -> float | None:
+    """How many times the impressions bring the expected squared error of labels from `today` down to `goal`.
+
+    Infinite if no realistic amount would, None if it cannot be predicted.
+    """
+    if any(group.mixture.variances is not None for group in groups):
+        return None  # how far a Gaussian's rates scatter with more impressions it does not say
+    # Of a page of thousands of positions some are enough to tell how errors fall.
+    asked = groups[:: math.ceil(len(groups) / MOST_GROUPS)]
+    # Both searches ask for the same few numbers of impressions again and again.
+    errors = [functools.cache(functools.partial(expected_error, group.mixture)) for group in asked]
+    documents = sum(group.documents for group in asked)
+
+    def squared_error(times: float) -> float:
+        pairs = zip(asked, errors, strict=True)
+        return sum(group.documents * _squared_error(group, times, error) for group, error in pairs) / documents
+
+    now, then = _solve(squared_error, today), _solve(squared_error, goal)
+    return math.inf if now is None or then is None else max(1.0, then / now)
+
+
 def check_target(target: float) -> None:
     """Refuse an error that no number of impressions reaches."""
     if not target > 0:
         raise SettingError(f"target={target!r}: expected the largest acceptable error of labels, a number above 0.")
+
+
+def _squared_error(group: Group, times: float, error: Callable[[int], float]) -> float:
+    """The expected squared error with `times` the impressions, interpolated between whole numbers."""
+    if not group.mixture.informative:
+        return group.squared_error
+    n = min(times * group.impressions / group.documents, MOST - 1)
+    below = math.floor(n)
+    squares = [error(whole) ** 2 for whole in (below, below + 1)]
+    return squares[0] + (n - below) * (squares[1] - squares[0])
+
+
+def _solve(squared_error: Callable[[float], float], goal: float) -> float | None:
+    """The number of times at which a falling squared error reaches a goal, to a thousandth."""
+
+    def above(log_times: float) -> float:
+        return squared_error(math.exp(log_times)) - goal
+
+    low, high = -1.0, 0.0  # up to as much data as there is
+    while above(high) > 0:
+        low, high = high, high + 1
+        if high > math.log(MOST):
+            return None
+    while above(low) <= 0:
+        low, high = low - 1, low
+        if low < math.log(LEAST_DATA):
+            return math.exp(high)
+    return math.exp(brentq(above, low, high, xtol=1e-3))
 
 
 def _variance(mixture: Mixture, n: int) -> float:

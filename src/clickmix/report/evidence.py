@@ -12,9 +12,9 @@ from clickmix.corrections.correction import Rated
 from clickmix.corrections.labels import of_query
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliased, aliases, listed, literal
+from clickmix.errors import several
 from clickmix.groups.places import Place
 from clickmix.report.words import cut, percent
-from clickmix.wording import several
 
 MOST_CELLS = 3  # in the evidence of a document
 

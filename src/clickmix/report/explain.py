@@ -16,14 +16,12 @@ from clickmix.counts.counts import Counts
 from clickmix.drawn import Drawn
 from clickmix.engines.engine import Engine
 from clickmix.engines.sql import listed, literal
-from clickmix.errors import InputError, printable
+from clickmix.errors import InputError, printable, several
+from clickmix.log.open import unreadable
 from clickmix.log.source import Source
-from clickmix.log.sources import unreadable
 from clickmix.report.evidence import SeenCell, read_cells
-from clickmix.report.rows import Column, Interval, Rows, Value
-from clickmix.report.text_table import text_lines
+from clickmix.report.rows import Column, Interval, Rows, Value, text_lines
 from clickmix.report.words import cut, label_text
-from clickmix.wording import several
 
 MOST_DOCUMENTS = 30  # of a query, by mean position
 MOST_TEXTS = 20_000  # looked through for near spellings, those shown most first

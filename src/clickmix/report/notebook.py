@@ -21,10 +21,9 @@ from clickmix.report.figures import Figure
 from clickmix.report.log_numbers import labels_at_hand, read_label_bins
 from clickmix.report.mixture_figures import rates_figures, separation_figure
 from clickmix.report.results import change_results, fit_results, verdict_result
-from clickmix.report.rows import Column, Interval, Rows, Value
+from clickmix.report.rows import Column, Interval, Rows, Value, text_lines
 from clickmix.report.sections.labels import labels_figure
 from clickmix.report.svg import figure_svg
-from clickmix.report.text_table import text_lines
 
 FIRST, MOST = 10, 20  # labels that are shown: the first, or all where there are few
 MOST_PLACES = 20

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from clickmix.errors import printable
+from clickmix.errors import printable, several
 from clickmix.report.query_numbers import ShownDocument, ShownQuery
 from clickmix.report.words import count_text, cut, label_text, percent
-from clickmix.wording import several
 
 WITHOUT_SCRIPT = 20  # queries that can be read without script; script shows all that are embedded
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from clickmix.corrections.check import Check
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.mixture_based.model_file import FITTED
+from clickmix.errors import several
 from clickmix.judging.changes import Moved
 from clickmix.judging.judgement import Judgement
 from clickmix.judging.verdict import LogVerdict, judge
@@ -22,7 +23,6 @@ from clickmix.mixtures.impressions_needed import TARGET, impressions_for
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.report.rows import Column, Estimate, Rows, Value, json_value
-from clickmix.wording import several
 
 Tone = Literal["good", "note", "bad"]
 MEANING: Mapping[Verdict, str] = {

@@ -1,4 +1,7 @@
-"""Atomic files: after a write a file is as it was, or whole and new."""
+"""Atomic files and folders: after a write each is as it was, or whole and new; what was written is recorded.
+
+A command records what it writes, so that after a failure it can say what is there.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,48 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from clickmix.errors import InputError
-from clickmix.storage.written import record
+from clickmix.errors import NOTHING_WRITTEN, InputError
+
+MOST_NAMES = 20  # that a message lists
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files, folders and tables that were written, in order, each once."""
+
+    targets: dict[str, None] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        last = list(self.targets)[-MOST_NAMES:]
+        return f"Written before that: {', '.join(last)}." if last else NOTHING_WRITTEN
+
+
+_recording: ContextVar[Written | None] = ContextVar("recording", default=None)
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[Written]:
+    """Record what this thread writes until the block ends. A block inside another one keeps its own record."""
+    written = Written()
+    outer = _recording.set(written)
+    try:
+        yield written
+    finally:
+        _recording.reset(outer)
+
+
+def record(target: object) -> None:
+    """Say that a file, folder or table is now in its place; nothing happens unless somebody records."""
+    written = _recording.get()
+    if written is not None:
+        written.targets[str(target)] = None
+
 
 RANDOM_BYTES = 6  # in the name of a temporary file
 LONGEST_NAME = 255  # bytes, on every common file system
@@ -88,3 +128,59 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder if it is missing, and record that it is there now."""
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    if made:
+        record(folder)
+
+
+@contextlib.contextmanager
+def replacing_together(folder: Path, *, last: str) -> Iterator[Path]:
+    """Give a temporary folder inside `folder`. Its files replace those of `folder` together, or go on an error.
+
+    The old `last` goes first and the new one comes last. A process killed in between leaves a folder without `last`,
+    so old and new files are never mixed unnoticed. One killed earlier leaves the old files and the temporary folder.
+    """
+    temporary = folder / f".{secrets.token_hex(6)}.tmp"
+    try:
+        temporary.mkdir()
+        with recording():  # nothing in there counts as written until it takes its place
+            yield temporary
+        (folder / last).unlink(missing_ok=True)
+        for file in sorted(temporary.iterdir(), key=lambda file: (file.name == last, file.name)):
+            os.replace(file, folder / file.name)
+            record(folder / file.name)
+    except OSError as error:
+        if isinstance(error.filename, str):  # the user knows the folder, not the temporary one
+            error.filename = error.filename.replace(str(temporary), str(folder))
+        raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder beside `folder`: fill it; on leaving, it becomes `folder`, or on an error it is gone.
+
+    Old files must not mix with new ones, so `folder` may exist only if it is empty.
+    """
+    if folder.is_dir():
+        if any(folder.iterdir()):
+            raise InputError(f"{folder}: this folder is not empty. Give a new folder, or empty this one.")
+    elif folder.exists():
+        raise InputError(f"{folder}: this is a file. Give the name of a folder to write.")
+    temporary = folder.parent / f".{folder.name}.{secrets.token_hex(6)}.tmp"
+    check_writable(temporary)
+    try:
+        temporary.mkdir()
+        with recording():  # nothing in there counts as written until the folder has its name
+            yield temporary
+        os.replace(temporary, folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    record(folder)

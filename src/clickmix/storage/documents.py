@@ -35,7 +35,7 @@ def document_text(*, kind: str, version: int, payload: dict[str, Any]) -> str:
     }
     <BLANKLINE>
     """
-    document = {"kind": kind, "version": version, "payload": payload, "checksum": _checksum(payload)}
+    document = {"kind": kind, "version": version, "payload": payload, "checksum": checksum(payload)}
     return json.dumps(document, sort_keys=True, allow_nan=False, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -82,7 +82,7 @@ def parse_versions(text: str, *, kind: str, versions: Sequence[int], where: str)
             "Make the file again with this clickmix, or use the one that wrote it."
         )
     payload = document["payload"]
-    if not isinstance(payload, dict) or document["checksum"] != _checksum(payload):
+    if not isinstance(payload, dict) or document["checksum"] != checksum(payload):
         raise FormatError(f"{where}: damaged: the checksum does not fit the contents. Make the file again.")
     return document["version"], payload
 
@@ -92,7 +92,7 @@ def strict_json(text: str) -> Any:
     return json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_unique_keys)
 
 
-def _checksum(payload: dict[str, Any]) -> str:
+def checksum(payload: dict[str, Any]) -> str:
     canonical = json.dumps(payload, sort_keys=True, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -31,7 +31,7 @@ def appending(path: str | Path) -> Iterator[GrowingFile]:
     path = Path(path)
     check_writable(path)
     with path.open("a+b", buffering=0) as file:
-        _lock(file, path, otherwise="or choose another folder")
+        lock(file, path, otherwise="or choose another folder")
         file.seek(0)
         whole, newline, _ = file.read().rpartition(b"\n")
         file.truncate(len(whole) + len(newline))
@@ -53,7 +53,7 @@ def holding(path: str | Path) -> Iterator[None]:
         yield
         return
     with path.open("r+b", buffering=0) as file:
-        _lock(file, path, otherwise="and run this again")
+        lock(file, path, otherwise="and run this again")
         if not os.path.samestat(os.fstat(file.fileno()), path.stat()):  # replaced before we got the lock, which is void
             raise _busy(path, "and run this again")
         yield
@@ -71,7 +71,7 @@ def making(path: str | Path) -> Iterator[None]:
         return
     beside = path.parent / f".{path.name}.lock"
     with beside.open("a+b", buffering=0) as file:
-        _lock(file, path, otherwise="and run this again")
+        lock(file, path, otherwise="and run this again")
         # If somebody else was faster and is done, the hidden file is gone, or is another one, and there is a file now.
         mine = beside.exists() and os.path.samestat(os.fstat(file.fileno()), beside.stat())
         try:
@@ -83,7 +83,7 @@ def making(path: str | Path) -> Iterator[None]:
                 beside.unlink(missing_ok=True)
 
 
-def _lock(file: io.FileIO, path: Path, *, otherwise: str) -> None:
+def lock(file: io.FileIO, path: Path, *, otherwise: str) -> None:
     """Refuse a file that another process has locked; the system unlocks it when that process ends."""
     try:
         import fcntl

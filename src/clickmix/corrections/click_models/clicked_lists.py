@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from clickmix.corrections.affine_em import Cells
 from clickmix.corrections.click_models.reading import ReadingCounts
 from clickmix.corrections.click_rates import PlacedCells
-from clickmix.counts.counted_files import mixed_clicks_query
-from clickmix.counts.counts import Counts
-from clickmix.engines.choose import embedded
+from clickmix.counts.counts import Counts, mixed_clicks_query
+from clickmix.engines.engine import embedded
 from clickmix.errors import InputError
 from clickmix.log.columns import counting_lists
 from clickmix.types import Floats, Ints

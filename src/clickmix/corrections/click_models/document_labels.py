@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
-from clickmix.engines.choose import embedded
+from clickmix.engines.engine import embedded
 from clickmix.types import Floats
 
 _table_numbers = itertools.count(1)

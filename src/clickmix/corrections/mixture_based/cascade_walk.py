@@ -14,8 +14,8 @@ import numpy as np
 
 from clickmix.corrections.mixture_based.cascade_patterns import LEVELS, Step, expected_clicks, form_step, score_sql
 from clickmix.counts.counts import Counts
-from clickmix.engines.choose import embedded
 from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import embedded
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError
 from clickmix.groups.places import Place, join_small

@@ -24,7 +24,7 @@ from clickmix.lab.experiments.runner import Kept, run_tasks
 from clickmix.lab.experiments.task import Scenario, Task
 from clickmix.lab.users import preset
 from clickmix.report import Page, Section
-from clickmix.storage.folders import make_folder
+from clickmix.storage.atomic import make_folder
 from clickmix.types import Progress
 
 FEWEST_TEST_QUERIES = 100  # nDCG@10 of a query has a standard deviation of about .3

@@ -26,8 +26,8 @@ from clickmix.lab.experiments.request import Request
 from clickmix.lab.experiments.simulator import Simulator
 from clickmix.lab.experiments.task import Result, Results, Task
 from clickmix.lab.experiments.worker import do_task
+from clickmix.storage.atomic import record
 from clickmix.storage.locks import appending
-from clickmix.storage.written import record
 from clickmix.types import Progress
 
 FORMAT = 1
@@ -69,7 +69,7 @@ def run_tasks(
             if versions not in kept.versions[-1:]:
                 lines.append(_text({"versions": versions}))
             share = sum(task.cost for task in tasks if task.key in kept.results) / sum(task.cost for task in tasks)
-            made = _finished(left, request, dict(kept.results), workers=workers, progress=_from(share, progress))
+            made = finished_lines(left, request, dict(kept.results), workers=workers, progress=_from(share, progress))
             with contextlib.closing(made):  # workers end here, whatever happens
                 for line in made:
                     lines.append(_text(line))
@@ -125,7 +125,7 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False)
 
 
-def _finished(
+def finished_lines(
     left: Sequence[Task], request: Request, results: Results, *, workers: int, progress: Progress | None
 ) -> Generator[Line, None, None]:
     """The lines of tasks as they are finished, in whatever order; `results` gets those that other tasks wait for.

@@ -15,8 +15,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from clickmix.counts.counts import Counts, count
-from clickmix.engines.choose import embedded
+from clickmix.counts.count import count
+from clickmix.counts.counts import Counts
+from clickmix.engines.engine import embedded
 from clickmix.features import Collection, Split, binarized, graded
 from clickmix.lab.collections import production_ranker
 from clickmix.lab.experiments.request import Request

@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clickmix.counts.counts import count
-from clickmix.engines.choose import choose_engine, embedded
+from clickmix.counts.count import count
 from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import choose_engine, embedded
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
 from clickmix.lab.users.sessions import PAST_THE_END, Booleans, SessionLog, Sessions, sessions_from_columns
-from clickmix.log.layout import Part
+from clickmix.log.layout import Part, whole
 from clickmix.log.layouts.rows import flags
 from clickmix.log.open import open_log
-from clickmix.log.scan import whole
 from clickmix.types import Ints, Progress
 
 BITS = 62  # clicks per whole number of 64 bits, its sign left alone

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from clickmix.log.columns import check_columns, looks_like_lists
-from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles
-from clickmix.log.paths_in_columns import list_path
-from clickmix.log.problems import key_problems
+from clickmix.log.columns import check_columns, list_path, looks_like_lists
+from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles, key_problems, whole
 from clickmix.log.refused import Note, Problem
-from clickmix.log.scan import whole
 from clickmix.log.source import Source
 
 if TYPE_CHECKING:

@@ -20,11 +20,19 @@ from typing import TYPE_CHECKING, ClassVar
 from clickmix.engines.engine import Table
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
-from clickmix.log.columns import SYNONYMS, candidate, check_context, check_present, looks_like_lists, plain_name
+from clickmix.log.columns import (
+    SYNONYMS,
+    candidate,
+    check_context,
+    check_present,
+    list_kind,
+    list_path,
+    looks_like_lists,
+    plain_name,
+)
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import Rows
 from clickmix.log.list_columns import CLICKS, ListColumns, list_paths
-from clickmix.log.paths_in_columns import list_kind, list_path
 from clickmix.log.refused import Note, Problem
 from clickmix.log.source import EngineTable, Source, kind_of
 

@@ -1,4 +1,6 @@
-"""Rows: one row per impression, with query_id, doc_id, position and clicked.   sources -> parts"""
+"""Rows: one row per impression, with query_id, doc_id, position and clicked. Auto: whatever a source is in.
+
+sources -> parts"""
 
 from __future__ import annotations
 
@@ -7,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from clickmix.engines.sql import name
 from clickmix.log.columns import check_columns
-from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles
-from clickmix.log.problems import key_problems
+from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles, key_problems
 from clickmix.log.refused import Note, Problem
 from clickmix.log.source import Source
 
@@ -64,3 +65,32 @@ def flags(part: Part) -> tuple[str, str]:
         return f"CAST({value} AS INTEGER) = 1", f"CAST({value} AS INTEGER) BETWEEN 0 AND 1"
     yes, no = "'1', 'true', '1.0'", "'0', 'false', '0.0'"
     return f"lower({value}) IN ({yes})", f"lower({value}) IN ({yes}, {no})"
+
+
+def recognised(source: Source, roles: Roles) -> str | None:
+    """The name of the layout that a source is in, or None."""
+    for member in LAYOUTS:
+        if member.make().recognises(source, roles):
+            return member.name
+    return None
+
+
+@LAYOUTS.register("auto", help="Recognise the layout of each file by its columns.")
+class Auto(Rows):
+    """Sources in any mix of layouts; one that no layout recognises is taken for rows, which says what is missing."""
+
+    def recognises(self, source: Source, roles: Roles) -> bool:
+        """Never: it only asks the others."""
+        return False
+
+    def open(
+        self, sources: Sequence[Source], roles: Roles, engine: Engine
+    ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
+        """The parts of all layouts; sources of the same layout are opened together."""
+        by_layout: dict[str, list[Source]] = {}
+        for source in sources:
+            by_layout.setdefault(recognised(source, roles) or "rows", []).append(source)
+        opened = [LAYOUTS.make(name).open(mine, roles, engine) for name, mine in by_layout.items()]
+        return tuple(part for parts, _ in opened for part in parts), tuple(
+            note for _, notes in opened for note in notes
+        )

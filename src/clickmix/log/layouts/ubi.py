@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clickmix.engines.choose import embedded
+from clickmix.engines.engine import embedded
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
-from clickmix.log.broken_lines import broken_lines
+from clickmix.log.bad_rows import broken_lines
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import Rows
 from clickmix.log.refused import Note

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clickmix.engines.choose import embedded
+from clickmix.engines.engine import embedded
 from clickmix.engines.sql import literal
 from clickmix.errors import InputError, SettingError
 from clickmix.log.layout import LAYOUTS, Part, Roles

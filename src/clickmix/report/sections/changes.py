@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from clickmix.errors import several
 from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
 from clickmix.report.words import number_text, percent
-from clickmix.wording import several
 
 MOST_ROWS = 10  # queries come next, and a phone shows a card for each row
 

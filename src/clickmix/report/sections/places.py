@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from clickmix.errors import several
 from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.wording import several
 
 MOST_ROWS = 200
 

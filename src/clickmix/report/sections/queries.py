@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from clickmix.errors import several
 from clickmix.report.evidence import usual_rates
 from clickmix.report.pages import Section
 from clickmix.report.query_list import QueryList
 from clickmix.report.query_numbers import DEPTH, MOST_BYTES, read_queries
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.wording import several
 
 
 @SECTIONS.register("queries", help="Queries that would gain most, with their result lists.")

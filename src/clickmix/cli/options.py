@@ -1,4 +1,4 @@
-"""Command-line options that come from families, and those of all commands that report: --json, --fail-on.
+"""Command-line options that come from families, those of all commands that report (--json, --fail-on), and their texts.
 
 A family is loaded only when its command is used. A command returns what it reports, as a dictionary for --json.
 """
@@ -114,3 +114,17 @@ def _typer_option(option: Option) -> TyperOption:
         help=option.help,
         callback=convert,
     )
+
+
+def pairs(text: str) -> dict[str, str]:
+    """query_id=a,doc_id=b as a dictionary."""
+    parts = words(text)
+    for part in parts:
+        if "=" not in part:
+            raise SettingError(f"--columns {part!r}: expected name=column, for instance query_id=search_term.")
+    return dict(part.split("=", 1) for part in parts)
+
+
+def words(text: str) -> list[str]:
+    """a,b as a list."""
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,0 +1,331 @@
+"""Count a log: one scan in the engine; bad rows are named or skipped, spellings of a query joined.   log -> counts
+
+Every context is fitted by itself, in Python. A session id taken for a context would fetch a million of them, so the
+engine counts them first. One query in several spellings becomes one query, under its most frequent spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import duckdb
+
+from clickmix.counts import MOST_CONTEXTS
+from clickmix.counts.counts import Counts, record_of
+from clickmix.counts.lists import list_counting_query
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import Engine, choose_engine, embedded
+from clickmix.engines.sql import listed, name
+from clickmix.errors import InputError, SettingError
+from clickmix.log.bad_rows import find_refused
+from clickmix.log.json_lines import odd_ids_query
+from clickmix.log.layout import (
+    Layout,
+    Lists,
+    could_be_whole,
+    counting_query,
+    line_by_line,
+    without_broken_lines,
+)
+from clickmix.log.open import OpenedLog, choose_layout, open_log, unreadable
+from clickmix.log.refused import Note, refusal
+from clickmix.log.source import disagree
+from clickmix.types import Progress
+
+BadRows = Literal["fail", "skip"]
+LARGEST_TOTAL = 2**63 - 1
+CANONICAL_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
+GOOD_KEY = "query_id IS NOT NULL AND doc_id IS NOT NULL AND position >= 1"  # NULL is not 1 or more
+MANY_CONTEXTS = 300
+# Every blank that Unicode has: what \\s means differs between engines.
+BLANKS = "\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+# What may be ignored, and how SQL does it.
+IGNORED = {
+    "case": "lower({})",
+    "space": f"trim(regexp_replace({{}}, '[{BLANKS}]+', ' ', 'g'))",
+    "unicode": "nfc_normalize({})",
+}
+
+
+def count(
+    log: object,
+    *,
+    format: str | Layout = "auto",
+    columns: Mapping[str, str] | None = None,
+    context: str | Sequence[str] = (),
+    max_contexts: int = MOST_CONTEXTS,
+    bad_rows: BadRows = "fail",
+    memory: str | None = None,
+    lists: Lists = False,
+    normalise: str | Sequence[str] = (),
+    engine: object = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Counts:
+    """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow, DuckDB or Spark.
+
+    `format` names the layout, which has `options` of its own; it is recognised by default. With `lists`, result lists
+    are kept apart, which needs session_id, or counts made that way; with `lists="clicks"` also by what was clicked in
+    them, as click models need. `normalise` joins spellings of a query that differ
+    only in case, space or unicode. `engine` says who counts: DuckDB by default, "spark", a SparkSession, or
+    "postgresql://...", whose tables are logs.
+
+    >>> from clickmix import count
+    >>> count("clicks.parquet", context="device").totals()  # doctest: +SKIP
+    (1200000, 84000)
+    """
+    if bad_rows not in ("fail", "skip"):
+        raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
+    most, ignored = checked_bound(max_contexts), checked_normalise(normalise)
+    layout = choose_layout(format, **options)
+    chosen = choose_engine(engine, log=log, memory=memory)
+    if lists:
+        embedded(chosen, of="keeping result lists apart")
+    opened = open_log(log, engine=chosen, layout=layout, columns=columns, context=context, lists=lists)
+    if chosen.embedded is not None:  # raises on copies and overlaps
+        record_of([source for source in opened.sources if source.files], chosen.embedded)
+    return count_opened(opened, chosen, bad_rows=bad_rows, most=most, progress=progress, normalise=ignored)
+
+
+def count_opened(
+    log: OpenedLog,
+    engine: Engine,
+    *,
+    bad_rows: BadRows = "fail",
+    most: int | None = None,
+    progress: Progress | None = None,
+    normalise: Sequence[str] = (),
+) -> Counts:
+    """Count a log that is open; `most` is how many contexts it may have."""
+    skip = bad_rows == "skip"
+    try:
+        log, table, broken = _counted(log, engine, skip=skip, progress=progress)
+        seen = _look(log, engine, table)
+        # If rows were refused or decided on, the log is read again to name them.
+        found = find_refused(log.parts, engine) if seen.bad or broken else []
+    except duckdb.Error as error:
+        raise _unscannable(log, engine, error) from None
+    refused = tuple(kind for kind in found if not kind.decided)
+    if refused and not skip:
+        raise refusal(refused)
+    notes = (*log.notes, *(Note(kind.reason, kind.rows) for kind in found if kind.decided))
+    if not seen.impressions:
+        every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
+        raise InputError(f"{log}: the log is empty.{every} Expected one row per impression.")
+    if seen.impressions > LARGEST_TOTAL:  # no later sum can overflow: clicks are never more
+        raise InputError(
+            f"{log}: the impressions add up to {seen.impressions}, more than "
+            f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
+        )
+    cleaned = _cleaned(log, engine, table, seen)
+    if normalise and engine.types(cleaned)["query_id"] == "VARCHAR":
+        keys = ["doc_id", "position", *(["list"] if log.roles.lists else map(name, log.roles.context))]
+        cleaned = engine.keep(joined_query(cleaned, normalise, keys))
+    parts = () if normalise else log.parts
+    if log.roles.lists:
+        table = _added_up(engine, cleaned)
+        return Counts(engine, table, (), refused, notes, cleaned, log.sources, parts=parts)
+    contexts = count_contexts(engine, cleaned, {column: name(column) for column in log.roles.context}, most=most)
+    return Counts(engine, cleaned, log.roles.context, refused, notes, None, log.sources, contexts, parts)
+
+
+def _counted(log: OpenedLog, engine: Engine, *, skip: bool, progress: Progress | None) -> tuple[OpenedLog, str, bool]:
+    """Count all parts: the log as it was read, the counts, and whether lines were left out.
+
+    Lines are read one by one if the fast reader stopped, or may have taken something else for an id.
+    """
+    if engine.embedded is None:
+        return log, engine.keep(_scan(log), progress=progress), False
+    lenient = any((part.judged or part).source.lenient for part in log.parts)
+    broken = False
+    try:
+        table = _kept(log, engine.embedded, progress=progress)
+        if not lenient or not engine.rows(odd_ids_query(table)):
+            return log, table, False
+        engine.forget(table)
+    except duckdb.InvalidInputException:
+        if not skip:
+            raise
+        broken, log = True, replace(log, parts=tuple(map(without_broken_lines, log.parts)))
+    if not lenient:
+        return log, _kept(log, engine.embedded, progress=progress), broken
+    slow = tuple(line_by_line(part, engine.embedded, f"lines_{i}") for i, part in enumerate(log.parts))
+    return log, engine.keep(_scan(replace(log, parts=slow)), progress=progress), broken
+
+
+def _kept(log: OpenedLog, engine: DuckDB, *, progress: Progress | None) -> str:
+    """Count all parts the fast way, with positions of 16 bits, or with wider ones if one does not fit."""
+    try:
+        return engine.keep(_scan(log, narrow=True), progress=progress)
+    except duckdb.ConversionException:
+        return engine.keep(_scan(log), progress=progress)
+
+
+def _added_up(engine: Engine, by_list: str) -> str:
+    """The counts of a table by list, summed over lists."""
+    return engine.keep(
+        "SELECT query_id, doc_id, position, CAST(sum(impressions) AS BIGINT) AS impressions, "
+        f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {by_list} GROUP BY query_id, doc_id, position"
+    )
+
+
+def _unscannable(log: OpenedLog, engine: Engine, error: duckdb.Error) -> InputError:
+    """Why a log could not be read: lines that cannot be split into columns, or the reader's own words."""
+    try:
+        parts = tuple(map(without_broken_lines, log.parts))
+        found = find_refused(parts, engine) if isinstance(error, duckdb.InvalidInputException) else []
+    except duckdb.Error as again:
+        return unreadable(str(log), again)
+    refused = [kind for kind in found if not kind.decided]
+    return refusal(refused) if refused else unreadable(str(log), error)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one look at the counted table shows: impressions in all, and whether there are empty or bad cells."""
+
+    impressions: int
+    empty: bool
+    bad: bool
+
+
+def _look(log: OpenedLog, engine: Engine, table: str) -> _Seen:
+    ((impressions, fewest, bad),) = engine.rows(
+        f"SELECT sum(CASE WHEN {_good_key(log)} THEN impressions END), min(impressions), "
+        f"max(CASE WHEN {_good_key(log)} THEN 0 ELSE 1 END) FROM {table}"
+    )
+    return _Seen(int(impressions or 0), fewest == 0, bad == 1)
+
+
+def _good_key(log: OpenedLog) -> str:
+    return f"{GOOD_KEY} AND list IS NOT NULL" if log.roles.lists else GOOD_KEY
+
+
+def _cleaned(log: OpenedLog, engine: Engine, table: str, seen: _Seen) -> str:
+    """The table as later stages want it: no bad or empty cells, plain integers. Most logs already are."""
+    types = engine.types(table)
+    whole = [role for role in ("query_id", "doc_id") if _was_whole(log, engine, table, role, types[role])]
+    whole += [column for column in ("impressions", "clicks") if types[column] != "BIGINT"]  # sums are wider
+    if not (whole or seen.empty or seen.bad):
+        return table
+    more = ["list"] if log.roles.lists else map(name, log.roles.context)
+    columns = ["query_id", "doc_id", "position", *more, "impressions", "clicks"]
+    selected = (f"CAST({column} AS BIGINT) AS {column}" if column in whole else column for column in columns)
+    cleaned = engine.keep(f"SELECT {listed(selected)} FROM {table} WHERE {_good_key(log)} AND impressions > 0")
+    engine.forget(table)
+    return cleaned
+
+
+def _scan(log: OpenedLog, *, narrow: bool = False) -> str:
+    """The query that counts all parts together; ids become text where parts disagree."""
+    text_ids = {
+        role: disagree({part.source.types[part.column(role)] for part in log.parts}) for role in ("query_id", "doc_id")
+    }
+    if log.roles.lists:
+        queries = [list_counting_query(part, text_ids=text_ids) for part in log.parts]
+    else:
+        queries = [counting_query(part, text_ids=text_ids, narrow=narrow) for part in log.parts]
+    more = ["list"] if log.roles.lists else [name(column) for column in log.roles.context]
+    keys = listed(["query_id", "doc_id", "position", *more])
+    sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
+    alone = len(queries) == 1 and not log.roles.lists  # one list can come out twice, if a row of it is repeated
+    union = " UNION ALL ".join(f"({query})" for query in queries)
+    united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({union}) GROUP BY {keys}"
+    values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
+    return f"SELECT {values}, impressions, clicks FROM ({united})"
+
+
+def _was_whole(log: OpenedLog, engine: Engine, table: str, role: str, stored: str) -> bool:
+    """Whether ids from text formats become integers again: if every one is written as a plain integer.
+
+    Otherwise something would be lost: 007 and +7 would not come back as they were.
+    """
+    if stored != "VARCHAR" or not all(could_be_whole(part, role) for part in log.parts):
+        return False
+    query = f"SELECT 1 FROM {table} WHERE {GOOD_KEY} AND NOT regexp_matches({role}, '{CANONICAL_INTEGER}') LIMIT 1"
+    return not engine.rows(query)
+
+
+def checked_bound(max_contexts: int) -> int:
+    """The bound as given; raises if it is below 1."""
+    if max_contexts < 1:
+        raise SettingError(f"max_contexts {max_contexts}: expected a whole number from 1 on.")
+    return max_contexts
+
+
+def count_contexts(engine: Engine, table: str, columns: Mapping[str, str], *, most: int | None) -> int:
+    """How many contexts a table has; raises above `most`. `columns` are their names and their SQL."""
+    if not columns:
+        return 1
+    ((found,),) = engine.rows(f"SELECT count(*) FROM (SELECT DISTINCT {listed(columns.values())} FROM {table})")
+    if most is None or found <= most:
+        return int(found)
+    values = engine.rows(f"SELECT {listed(f'count(DISTINCT {column})' for column in columns.values())} FROM {table}")[0]
+    each = ", ".join(f"{name} has {number:,} values" for name, number in zip(columns, values, strict=True))
+    several = f"{','.join(columns)} has {found:,} combinations, more than {most:,}; {each}"
+    raise InputError(
+        f"context: {several if len(columns) > 1 else f'{each}, more than {most:,}'}. A context is something like "
+        f"device: each of its values is fitted by itself. Leave it out, or allow this many with --max-contexts {found} "
+        f"(in Python max_contexts={found})."
+    )
+
+
+def many_contexts(context: str, number: int) -> str:
+    """A warning about hundreds of contexts; empty if there are fewer."""
+    if number < MANY_CONTEXTS:
+        return ""
+    what = "combinations" if "," in context else "values"
+    return (
+        f"{context} has {number:,} {what}, and each is fitted by itself; a context is something like device. That "
+        "takes time, and few documents are left for each."
+    )
+
+
+def checked_normalise(normalise: str | Sequence[str]) -> tuple[str, ...]:
+    """What is ignored in queries, in the order in which it is done; `case,space` may be given as one text."""
+    given = [word.strip() for word in normalise.split(",")] if isinstance(normalise, str) else list(normalise)
+    for word in filter(None, given):
+        if word not in IGNORED:
+            raise SettingError(f"normalise {word!r}: expected {', '.join(IGNORED)}, or several of them.")
+    return tuple(word for word in ("unicode", "case", "space") if word in given)
+
+
+def joined_query(table: str, normalise: Sequence[str], keys: Sequence[str]) -> str:
+    """SQL for a table of counts in which spellings that only differ in what is ignored are one query."""
+    by_query = f"SELECT query_id, sum(impressions) AS shown FROM {table} GROUP BY query_id"
+    spellings = (
+        f"SELECT query_id, first_value(query_id) OVER (PARTITION BY {_form(normalise)} ORDER BY shown DESC, query_id) "
+        f"AS spelling FROM ({by_query})"
+    )
+    rest = listed(keys)
+    return (
+        f"SELECT spelling AS query_id, {rest}, CAST(sum(impressions) AS BIGINT) AS impressions, "
+        f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {table} JOIN ({spellings}) USING (query_id) "
+        f"GROUP BY spelling, {rest}"
+    )
+
+
+def spelled_alike(engine: Engine, table: str) -> str:
+    """How many queries would remain if everything was ignored, in a sentence; nothing if all would."""
+    if engine.types(table)["query_id"] != "VARCHAR":
+        return ""
+    ((queries, forms),) = engine.rows(
+        f"SELECT count(*), count(DISTINCT form) FROM (SELECT {_form(checked_normalise(tuple(IGNORED)))} AS form "
+        f"FROM (SELECT DISTINCT query_id FROM {table}))"
+    )
+    if queries == forms:
+        return ""
+    return (
+        f"{queries:,} queries become {forms:,} if case, blanks and Unicode forms are ignored "
+        f"(--normalise {','.join(IGNORED)})."
+    )
+
+
+def _form(normalise: Sequence[str]) -> str:
+    """SQL for a query without what is ignored."""
+    form = "query_id"
+    for word in normalise:
+        form = IGNORED[word].format(form)
+    return form
