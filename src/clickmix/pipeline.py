@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from clickmix.report.explain import Explanation
 
 
+COUNTING = ("context", "max_contexts", "columns", "bad_rows", "normalise", "memory", "engine")
+
+
 class Watch(Protocol):
     """Called with the name of each stage; gives a function that is called with the share done, or None."""
 
@@ -125,36 +128,17 @@ def _run(
     *,
     correction: str | Correction = "mixture",
     format: str | Layout = "auto",
-    context: str | Sequence[str] = (),
-    max_contexts: int = MOST_CONTEXTS,
-    columns: Mapping[str, str] | None = None,
-    bad_rows: BadRows = "fail",
-    normalise: str | Sequence[Spelling] = (),
-    memory: str | None = None,
-    engine: object = None,
     fit: Fitted | None = None,
     **options: Any,
 ) -> Debiased:
     """Count, unless that is done; fit, unless a fit is given; label."""
+    counting = {name: options.pop(name) for name in COUNTING if name in options}
     layout, options = split_options(format, options)
     chosen = choose_correction(correction, **options)
     if isinstance(log, Counts):
-        _check_counted(
-            context=context, columns=columns, bad_rows=bad_rows, memory=memory, engine=engine, normalise=normalise
-        )
+        _check_counted(**counting)
         return fit_and_label(log, chosen, fit=fit)
-    counts = count(
-        log,
-        format=layout,
-        columns=columns,
-        context=context,
-        max_contexts=max_contexts,
-        bad_rows=bad_rows,
-        normalise=normalise,
-        memory=memory,
-        engine=engine,
-        lists=needs_lists(chosen),
-    )
+    counts = count(log, format=layout, lists=needs_lists(chosen), **counting)
     return fit_and_label(counts, chosen, fit=fit)
 
 
@@ -216,5 +200,5 @@ def choose_correction(correction: str | Correction, **options: Any) -> Correctio
 def _check_counted(**settings: Any) -> None:
     """Refuse settings that only matter for counting."""
     for name, value in settings.items():
-        if value and (name, value) != ("bad_rows", "fail"):
+        if value and (name, value) not in (("bad_rows", "fail"), ("max_contexts", MOST_CONTEXTS)):
             raise SettingError(f"{name}: this log is already counted. Pass {name} to clickmix.count instead.")

@@ -23,7 +23,7 @@ try:
     from clickmix.cli import rankers as cli_rankers
     from clickmix.cli import sql as cli_sql
     from clickmix.cli.options import command_with
-    from clickmix.cli.reading import log_options, reading_options
+    from clickmix.cli.reading import engine_options, label_options, layout_options, log_options
     from clickmix.cli.terminal import say_error, steady_streams
     from clickmix.errors import ClickmixError
     from clickmix.storage.atomic import Written, recording
@@ -55,12 +55,12 @@ app = typer.Typer(
 # Every command that reports, with the options of its family; those that judge a log take --fail-on.
 for _command, _options, _judges in (
     (cli_labels.debias, cli_labels.correction_options, True),
-    (cli_labels.counts, reading_options, False),
+    (cli_labels.counts, engine_options, False),
     (cli_labels.fit, cli_labels.mixture_options, True),
-    (cli_labels.label, reading_options, False),
+    (cli_labels.label, label_options, False),
     (cli_explain.explain, cli_labels.correction_options, False),
-    (cli_labels.inspect, log_options, True),
-    (cli_comparing.compare, cli_comparing.compare_options, False),
+    (cli_labels.inspect, layout_options, True),
+    (cli_comparing.compare, log_options, False),
     (cli_lab.simulate, cli_lab.user_options, False),
     (cli_lab.demo, tuple, False),
     (cli_rankers.train, cli_rankers.ranker_options, False),

@@ -11,30 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickmix.cli.options import given, pairs, words
-from clickmix.cli.reading import (
-    BadRows,
-    Columns,
-    Context,
-    Log,
-    MaxContexts,
-    Memory,
-    check_outputs,
-    check_report,
-    log_options,
-)
+from clickmix.cli.options import given, words
+from clickmix.cli.reading import Log, check_outputs, check_report, split_reading
 from clickmix.cli.terminal import say, stages
-from clickmix.counts import MOST_CONTEXTS
 from clickmix.errors import SettingError, printable
 
 if TYPE_CHECKING:
     from clickmix.comparing.results import ComparisonResults
-    from clickmix.registry import Option
-
-
-def compare_options() -> list[Option]:
-    """The options of `compare`: how to read the log."""
-    return log_options()
 
 
 def compare(
@@ -54,21 +37,15 @@ def compare(
     ] = None,
     features: Annotated[Path | None, typer.Option(help="Features, for corrections that need them.")] = None,
     corrections: Annotated[str, typer.Option(help="Compare only these, and the simple ones: mixture,pbm.")] = "",
-    context: Context = "",
-    max_contexts: MaxContexts = MOST_CONTEXTS,
-    columns: Columns = "",
-    bad_rows: BadRows = "fail",
-    memory: Memory = None,
     seed: Annotated[int, typer.Option(help="Seed of splits and resamples; the same seed gives the same figures.")] = 0,
 ) -> dict[str, Any]:
     """Compare every correction that a log allows. By held-out clicks, agreement with judgments, and time."""
     from clickmix.comparing.comparison import compare as run_comparison
-    from clickmix.engines.engine import choose_engine
 
     _check_output(output)
     read = [Path(path) for path in (judgments, truth, features, *(labels or ())) if path is not None]
-    check_outputs(log, choose_engine(memory=memory), others=[output] if output else [], read=read)
-    options = given(given_options)
+    reading, _ = split_reading(given(given_options))
+    check_outputs(log, reading.open_engine(), others=[output] if output else [], read=read)
     with stages() as stage:
         comparison = run_comparison(
             log,
@@ -77,14 +54,10 @@ def compare(
             labels=labels or (),
             features=features,
             corrections=words(corrections),
-            context=words(context),
-            max_contexts=max_contexts,
-            columns=pairs(columns),
-            bad_rows=bad_rows,
-            memory=memory,
+            memory=reading.memory,
             seed=seed,
             stage=stage,
-            **options,
+            **reading.settings,
         )
         results = comparison.results
         stage("resampling")

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clickmix.cli.options import given
-from clickmix.cli.reading import (
-    BadRows,
-    Columns,
-    Context,
-    Log,
-    MaxContexts,
-    Memory,
-    count_log,
-    open_engine,
-    split_reading,
-)
+from clickmix.cli.reading import Log, count_log, split_reading
 from clickmix.cli.terminal import progress_bar, say, terminal_width
-from clickmix.counts import MOST_CONTEXTS
 from clickmix.errors import SettingError
 
 if TYPE_CHECKING:
@@ -33,20 +23,15 @@ def explain(
     query: Annotated[str, typer.Option(help="The query to explain, as it is in the log.")],
     doc: Annotated[str | None, typer.Option(help="One of its documents, to see why it has its label.")] = None,
     model: Annotated[Path | None, typer.Option(help="A saved model of this log, instead of a new fit.")] = None,
-    context: Context = "",
-    max_contexts: MaxContexts = MOST_CONTEXTS,
-    columns: Columns = "",
-    bad_rows: BadRows = "fail",
-    memory: Memory = None,
 ) -> dict[str, Any]:
     """Show why the documents of a query have their labels. Takes a log, or a labels file."""
     from clickmix.judging.changes import find_labels
     from clickmix.report.explain import explain_labels
 
     options = given(given_options)
-    is_log = bool(columns) or "format" in options
+    is_log = bool({"columns", "format"} & options.keys())
     reading, options = split_reading(options)
-    engine = open_engine(options.pop("engine", None), memory)
+    engine = reading.open_engine()
     if not is_log and (labels := find_labels(log, engine)):
         return _say(explain_labels(labels, engine, query, doc))
     from clickmix.corrections.correction import needs_lists
@@ -55,13 +40,13 @@ def explain(
     from clickmix.report.explain import explain_query
 
     fitted = MixtureFit.read(model) if model else None
-    if fitted and (options or context):
+    if fitted and (options or reading.context):
         raise SettingError("--model: the model has its own correction and context. Leave their options out.")
     correction = choose_correction(options.pop("correction", "mixture"), **options)
     lists = bool(fitted.steps) if fitted else needs_lists(correction)
     if fitted and not fitted.steps:
-        context = ",".join(fitted.context)
-    counts = count_log(log, engine, reading, columns, context, max_contexts, bad_rows, lists=lists)
+        reading = replace(reading, context=fitted.context)
+    counts = count_log(log, engine, reading, lists=lists)
     if fitted is None:
         with progress_bar("fitting") as progress:
             found = explain_query(counts, correction.fit(counts, progress=progress), query, doc)

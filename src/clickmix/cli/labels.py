@@ -6,32 +6,25 @@ import contextlib
 import datetime
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickmix.cli.options import fail_on, given, member_option, pairs, words
+from clickmix.cli.options import fail_on, given, member_option
 from clickmix.cli.reading import (
-    BadRows,
-    Columns,
-    Context,
     Log,
-    MaxContexts,
-    Memory,
     check_outputs,
     check_report,
     count_log,
     counted_before,
     counts_target,
     engine_options,
-    log_options,
-    open_engine,
     read_json,
     split_reading,
 )
 from clickmix.cli.terminal import loading, print_fit, progress_bar, say, stages
-from clickmix.counts import MOST_CONTEXTS
 from clickmix.errors import InputError, MissingColumnError, SettingError, several
 from clickmix.registry import Option
 
@@ -62,36 +55,31 @@ def correction_options() -> list[Option]:
     from clickmix.corrections.correction import CORRECTIONS
 
     chosen = member_option(CORRECTIONS, "correction", default="mixture")
-    return [chosen, *CORRECTIONS.options(), *log_options(), *engine_options()]
+    return [chosen, *CORRECTIONS.options(), *engine_options()]
 
 
 def mixture_options() -> list[Option]:
     """The options of `fit`."""
     from clickmix.corrections.correction import CORRECTIONS
 
-    return [*CORRECTIONS["mixture"].options, *log_options(), *engine_options()]
+    return [*CORRECTIONS["mixture"].options, *engine_options()]
 
 
 def debias(
     given_options: typer.Context,
     log: Log,
     output: Output,
-    context: Context = "",
-    max_contexts: MaxContexts = MOST_CONTEXTS,
     model: Annotated[Path | None, typer.Option(help="Also save the fitted model, or parameters, to this file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Also write a report: one HTML file.")] = None,
     report_min_sessions: MinSessions = 10,
     previous: Previous = None,
-    columns: Columns = "",
-    bad_rows: BadRows = "fail",
-    memory: Memory = None,
 ) -> dict[str, Any]:
     """Turn a click log into relevance labels. Counts, fits and labels in one step."""
     from clickmix.corrections.correction import Saved, gives_verdict, needs_lists, saves_model
     from clickmix.pipeline import choose_correction, fit_and_label
 
     reading, options = split_reading(given(given_options))
-    name, engine = options.pop("correction", "mixture"), options.pop("engine", None)
+    name = options.pop("correction", "mixture")
     correction = choose_correction(name, **options)
     if model is not None and not saves_model(correction):
         raise SettingError(f"--model {model}: {name} has no model to save. Leave --model out.")
@@ -99,13 +87,11 @@ def debias(
         raise SettingError(f"--fail-on: {name} gives no verdict on the log. Leave --fail-on out.")
     if report is not None:
         check_report(report)
-    opened, read = open_engine(engine, memory), [path for path in options.values() if isinstance(path, Path)]
+    opened, read = reading.open_engine(), [path for path in options.values() if isinstance(path, Path)]
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_previous(previous, opened)
     with loading("clickmix.judging.changes", "clickmix.report.results"):
-        counts = count_log(
-            log, opened, reading, columns, context, max_contexts, bad_rows, lists=needs_lists(correction)
-        )
+        counts = count_log(log, opened, reading, lists=needs_lists(correction))
     done = fit_and_label(counts, correction, judging=True, watch=progress_bar)
     changes, written = _write_labels(done.labels, output, before)
     if model is not None and isinstance(done.fit, Saved):
@@ -130,27 +116,21 @@ def counts(
     lists_by_clicks: Annotated[
         bool, typer.Option("--lists-by-clicks", help="Also by what was clicked in them, as click models need.")
     ] = False,
-    context: Context = "",
-    max_contexts: MaxContexts = MOST_CONTEXTS,
-    columns: Columns = "",
-    bad_rows: BadRows = "fail",
-    memory: Memory = None,
 ) -> dict[str, Any]:
     """Count a log once. Counts files are logs too, and they add up."""
     from clickmix.counts.counts import merging
 
-    reading, options = split_reading(given(given_options))
-    engine = options.get("engine")
-    target = counts_target(output, merge, engine)  # complain before Spark starts
-    opened = open_engine(engine, memory)
+    reading, _ = split_reading(given(given_options))
+    target = counts_target(output, merge, reading.engine)  # complain before Spark starts
+    opened = reading.open_engine()
     check_outputs(log, opened, table=target)
     apart: Lists = "clicks" if lists_by_clicks else lists
-    alone = merging(merge, lists=apart, context=words(context)) if merge else contextlib.nullcontext()
+    alone = merging(merge, lists=apart, context=reading.context) if merge else contextlib.nullcontext()
     with alone:
         merged = [str(merge)] if merge and merge.exists() else []  # on the first day there is none yet
         before = counted_before(Path(merged[0])) if merged else None
         logs = [*merged, *log]
-        counted = count_log(logs, opened, reading, columns, context, max_contexts, bad_rows, lists=apart, before=before)
+        counted = count_log(logs, opened, reading, lists=apart, before=before)
         rows = counted.write(target)
     say(f"Wrote {several(rows, 'cell')} (query, {'list, ' if apart else ''}document, position) to {target}.")
     return {**read_json(counted), "output": target, "cells": rows}
@@ -160,11 +140,6 @@ def fit(
     given_options: typer.Context,
     log: Log,
     output: ModelOutput,
-    context: Context = "",
-    max_contexts: MaxContexts = MOST_CONTEXTS,
-    columns: Columns = "",
-    bad_rows: BadRows = "fail",
-    memory: Memory = None,
 ) -> dict[str, Any]:
     """Fit the mixture correction to a log, and save it as a model. Also takes a histogram from elsewhere."""
     from clickmix.corrections.mixture import MixtureCorrection
@@ -173,20 +148,18 @@ def fit(
     from clickmix.judging.checks import checked
 
     reading, options = split_reading(given(given_options))
-    opened = open_engine(options.pop("engine", None), memory)
+    opened = reading.open_engine()
     correction = MixtureCorrection(**options)
     check_outputs(log, opened, others=[output])
-    if opened.embedded and not columns and is_histogram(log):
-        histogram, moving = read_downloaded(log, context=words(context), max_contexts=max_contexts)
+    if opened.embedded and not reading.columns and is_histogram(log):
+        histogram, moving = read_downloaded(log, context=reading.context, max_contexts=reading.max_contexts)
         fitted = correction.fit_histogram(histogram, moving=moving)
         if moving >= MOVING_FROM:
             say(
                 f"{moving:.0%} of documents are at several places; a histogram does not show which. Fit counts instead."
             )
     else:
-        counted = count_log(
-            log, opened, reading, columns, context, max_contexts, bad_rows, lists=correction.needs_lists
-        )
+        counted = count_log(log, opened, reading, lists=correction.needs_lists)
         with progress_bar("fitting") as progress:
             fitted = checked(correction.fit(counted, progress=progress), counted)
     fitted.write(output)
@@ -200,28 +173,24 @@ def label(
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
     previous: Previous = None,
-    max_contexts: MaxContexts = MOST_CONTEXTS,
-    columns: Columns = "",
-    bad_rows: BadRows = "fail",
-    memory: Memory = None,
 ) -> dict[str, Any]:
     """Label a log with a saved model."""
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
-    reading, options = split_reading(given(given_options))
+    reading, _ = split_reading(given(given_options))
     fitted = MixtureFit.read(model)
-    opened = open_engine(options.get("engine"), memory)
-    context = "" if fitted.steps else ",".join(fitted.context)
+    opened = reading.open_engine()
+    reading = replace(reading, context=() if fitted.steps else fitted.context)
     check_outputs(log, opened, table=output, read=[model])
     before = _open_previous(previous, opened)
     try:
-        counted = count_log(log, opened, reading, columns, context, max_contexts, bad_rows, lists=bool(fitted.steps))
+        counted = count_log(log, opened, reading, lists=bool(fitted.steps))
     except MissingColumnError as error:
         if error.role != "context":
             raise
         raise InputError(  # the model says which columns it needs, so the user cannot name others
-            f"{error.problem} {model} was fitted with context {context}: rename the log's columns, or fit a "
-            "model without them."
+            f"{error.problem} {model} was fitted with context {','.join(reading.context)}: rename the log's columns, "
+            "or fit a model without them."
         ) from None
     unseen = fitted.unseen(counted)
     if unseen:
@@ -233,17 +202,15 @@ def label(
 def inspect(
     given_options: typer.Context,
     files: Annotated[list[str], typer.Argument(help="Anything clickmix reads or writes.")],
-    columns: Columns = "",
 ) -> dict[str, Any]:
     """Say what a file is, and how to go on. Takes a log in any layout, counts, a model, labels, a ranker, features."""
     from clickmix.cli.inspecting import inspect_files
 
     options = given(given_options)
     options.pop("normalise", None)
-    chosen = [f"--{name.replace('_', '-')} {value}" for name, value in options.items()]
+    told = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
     reading, _ = split_reading(options)
-    told = [*chosen, *([f"--columns {shlex.quote(columns)}"] if columns else [])]
-    return inspect_files(files, columns=pairs(columns), layout=reading["format"], given=told)
+    return inspect_files(files, columns=reading.columns, layout=reading.layout, given=told)
 
 
 def _open_previous(previous: str | None, engine: Engine) -> Source | None:

@@ -3,94 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clickmix.cli.options import member_option, pairs, words
 from clickmix.cli.terminal import progress_bar, say
+from clickmix.counts import BAD_ROWS, MOST_CONTEXTS
 from clickmix.errors import InputError, SettingError, several
 from clickmix.registry import Option
 
 if TYPE_CHECKING:
+    from clickmix.counts.count import BadRows
     from clickmix.counts.counts import Counts
     from clickmix.engines.engine import Engine
-    from clickmix.log.layout import Lists
+    from clickmix.log.layout import Layout, Lists
 
 Log = Annotated[
     list[str], typer.Argument(help="Files, folders or globs (Parquet, CSV, NDJSON, gzipped or not), or tables.")
 ]
-Columns = Annotated[str, typer.Option(help="Other column names: query_id=search_term,doc_id=sku.")]
-Context = Annotated[str, typer.Option(help="Columns that change what people look at: device,layout.")]
-MaxContexts = Annotated[int, typer.Option(min=1, help="Refuse a log with more contexts; each is fitted separately.")]
-BadRows = Annotated[Literal["fail", "skip"], typer.Option(help="Stop at a bad row, or skip bad rows and count them.")]
-Memory = Annotated[str | None, typer.Option(help="Memory limit, for instance 4GB; the rest goes to disk.")]
+COLUMNS = Option("columns", "Other column names: query_id=search_term,doc_id=sku.")
+CONTEXT = Option("context", "Columns that change what people look at: device,layout.")
 
 
-def log_options() -> list[Option]:
-    """The options of every command that reads a log: the layout, the options of all layouts, and spellings."""
+@dataclass(frozen=True)
+class Reading:
+    """How a log is read, as the options say."""
+
+    layout: Layout
+    engine: str | None
+    columns: dict[str, str]
+    context: tuple[str, ...]
+    max_contexts: int
+    bad_rows: BadRows
+    normalise: str
+    memory: str | None
+
+    def open_engine(self) -> Engine:
+        """The engine of that name."""
+        from clickmix.engines.engine import choose_engine
+
+        return choose_engine(self.engine, memory=self.memory)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What `count` takes, apart from the engine."""
+        names = ("columns", "context", "max_contexts", "bad_rows", "normalise")
+        return {"format": self.layout, **{name: getattr(self, name) for name in names}}
+
+
+def layout_options() -> list[Option]:
+    """The options that say how a log is written: its layout, the options of all layouts, spellings, columns."""
     from clickmix.log.layout import LAYOUTS
 
     joined = Option("normalise", "Ignore differences between queries in case, space, unicode; several with commas.")
-    return [member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options(), joined]
+    return [member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options(), joined, COLUMNS]
 
 
-def reading_options() -> list[Option]:
-    """The options of `counts` and `label`."""
-    return [*log_options(), *engine_options()]
+def log_options() -> list[Option]:
+    """The options of a command that counts a log in DuckDB."""
+    most = f"Refuse a log with more contexts; each is fitted separately. [default: {MOST_CONTEXTS}]"
+    bad = Option("bad_rows", "Stop at a bad row, or skip bad rows and count them. [default: fail]", str, BAD_ROWS)
+    memory = Option("memory", "Memory limit, for instance 4GB; the rest goes to disk.")
+    return [*layout_options(), CONTEXT, Option("max_contexts", most, type=int), bad, memory]
 
 
 def engine_options() -> list[Option]:
-    """The engine; its help describes each kind."""
+    """The options of a command that counts a log in any engine; the help describes each kind."""
     from clickmix.engines.engine import DEFAULT, ENGINES
 
     help = " ".join(f"{member.make().argument}: {member.help}" for member in ENGINES)
-    return [Option("engine", f"Who runs the SQL. {help} [default: {DEFAULT}]")]
+    return [*log_options(), Option("engine", f"Who runs the SQL. {help} [default: {DEFAULT}]")]
 
 
-def open_engine(engine: str | None, memory: str | None) -> Engine:
-    """The engine of that name."""
-    from clickmix.engines.engine import choose_engine
-
-    return choose_engine(engine, memory=memory)
+def label_options() -> list[Option]:
+    """The options of `label`, whose model says what the context is."""
+    return [option for option in engine_options() if option is not CONTEXT]
 
 
-def split_reading(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
     """How to read the log, and the other options."""
     from clickmix.log.open import split_options
 
     layout, others = split_options(options.pop("format", "auto"), options)
-    return {"format": layout, "normalise": others.pop("normalise", "")}, others
+    reading = Reading(
+        layout,
+        engine=others.pop("engine", None),
+        columns=pairs(others.pop("columns", "")),
+        context=tuple(words(others.pop("context", ""))),
+        max_contexts=others.pop("max_contexts", MOST_CONTEXTS),
+        bad_rows=others.pop("bad_rows", "fail"),
+        normalise=others.pop("normalise", ""),
+        memory=others.pop("memory", None),
+    )
+    return reading, others
 
 
 def count_log(
-    log: list[str],
-    engine: Engine,
-    reading: dict[str, Any],
-    columns: str,
-    context: str,
-    max_contexts: int,
-    bad_rows: Literal["fail", "skip"],
-    *,
-    lists: Lists = False,
-    before: tuple[int, int] | None = None,
+    log: list[str], engine: Engine, reading: Reading, *, lists: Lists = False, before: tuple[int, int] | None = None
 ) -> Counts:
     """Count a log and say what was read, what was odd, and what was refused."""
     from clickmix.counts.count import count, many_contexts, spelled_alike
 
     with progress_bar("reading") as progress:
-        counted = count(
-            log,
-            **reading,
-            columns=pairs(columns),
-            context=words(context),
-            max_contexts=max_contexts,
-            bad_rows=bad_rows,
-            lists=lists,
-            engine=engine,
-            progress=progress,
-        )
+        counted = count(log, **reading.settings, lists=lists, engine=engine, progress=progress)
     impressions, clicks = counted.totals()
     old = before or (0, 0)
     say(f"Read {several(impressions - old[0], 'impression')} and {several(clicks - old[1], 'click')}.")
@@ -98,11 +116,11 @@ def count_log(
         say(f"Including earlier counts: {several(impressions, 'impression')} and {several(clicks, 'click')}.")
     for note in counted.notes:
         say(str(note))
-    if not reading["normalise"] and (alike := spelled_alike(counted.engine, counted.table)):
+    if not reading.normalise and (alike := spelled_alike(counted.engine, counted.table)):
         say(alike)
     for refused in counted.refused:
         say(f"Skipped bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")
-    if many := many_contexts(context, counted.contexts):
+    if many := many_contexts(",".join(reading.context), counted.contexts):
         say(many)
     return counted
 

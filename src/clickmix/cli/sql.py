@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from clickmix.cli.options import pairs, words
-from clickmix.cli.reading import Columns, Context
+from clickmix.cli.reading import COLUMNS, CONTEXT
 from clickmix.engines.dialects import DIALECTS
 from clickmix.errors import SettingError
 
@@ -25,8 +25,8 @@ def sql(
         str | None, typer.Option(help="The table to read; default: clicks (a log), for histogram and labels counts.")
     ] = None,
     model: Annotated[Path | None, typer.Option(help="For labels: the model file.")] = None,
-    columns: Columns = "",
-    context: Context = "",
+    columns: Annotated[str, typer.Option(help=COLUMNS.help)] = "",
+    context: Annotated[str, typer.Option(help=CONTEXT.help)] = "",
 ) -> None:
     """Print SQL to run in a warehouse or use in dbt."""
     from clickmix.corrections.mixture_based.fit import MixtureFit

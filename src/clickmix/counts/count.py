@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import duckdb
 
-from clickmix.counts import MOST_CONTEXTS
+from clickmix.counts import BAD_ROWS, MOST_CONTEXTS
 from clickmix.counts.counts import Counts, record_of
 from clickmix.counts.lists import list_counting_query
 from clickmix.engines.duckdb import DuckDB
@@ -76,7 +76,7 @@ def count(
     >>> count("clicks.parquet", context="device").totals()  # doctest: +SKIP
     (1200000, 84000)
     """
-    if bad_rows not in ("fail", "skip"):
+    if bad_rows not in BAD_ROWS:
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
     most, ignored = checked_bound(max_contexts), checked_normalise(normalise)
     layout = choose_layout(format, **options)

@@ -1,7 +1,6 @@
 """Yandex: the format of the relevance prediction challenge.   tab separated text, gzipped or not -> sessions
 
-session  time  Q  query  region  url1 url2 ... url10
-session  time  C  url
+`log/layouts/yandex.py` says what its lines mean.
 """
 
 from __future__ import annotations
@@ -14,39 +13,14 @@ import numpy as np
 
 from clickmix.errors import InputError
 from clickmix.lab.users.sessions import SessionLog, sessions_from_columns
+from clickmix.log.layouts.yandex import GOOD, IMPRESSIONS, LINES
+from clickmix.log.paths import is_gzipped
+from clickmix.log.source import reader_arguments
 
-# A file of one column, so that a line is a row whatever stands in it: chr(1) separates nothing, nothing is quoted.
-LINES = """
-CREATE TEMP TABLE lines AS
-SELECT row_number() OVER () AS number, line, string_split(line, chr(9)) AS fields
-FROM read_csv($path, columns = {'line': 'VARCHAR'}, auto_detect = false, header = false, delim = chr(1), quote = '',
-              escape = '', strict_mode = false, max_line_size = 1048576)
-"""
-BAD_LINE = r"""
-SELECT number, line FROM lines
-WHERE trim(line) <> '' AND NOT regexp_full_match(
-    line, '\d{1,18}\t\d{1,18}\t(Q\t\d{1,18}\t\d{1,18}(\t\d{1,18})+|C\t\d{1,18})')
-ORDER BY number LIMIT 1
-"""
+IS_GOOD = f"regexp_full_match(line, '{GOOD}')"
 PAGES = """
-CREATE TEMP TABLE pages AS
-SELECT number AS page, fields[1]::BIGINT AS session, fields[4] || '_' || fields[5] AS query, fields[6:] AS urls
-FROM lines WHERE fields[3] = 'Q';
-CREATE TEMP TABLE shown AS
-SELECT page, session, unnest(urls)::BIGINT AS url, unnest(range(1, len(urls) + 1)) AS position FROM pages;
-CREATE TEMP TABLE clicks AS
-SELECT click.number, place.page, place.position
-FROM (SELECT number, fields[1]::BIGINT AS session, fields[4]::BIGINT AS url FROM lines WHERE fields[3] = 'C') AS click
-ASOF LEFT JOIN (SELECT session, url, page, min(position) AS position FROM shown GROUP BY ALL) AS place
-  ON click.session = place.session AND click.url = place.url AND click.number > place.page;
-CREATE TEMP TABLE queries AS
-SELECT query, row_number() OVER (ORDER BY query) - 1 AS code FROM (SELECT DISTINCT query FROM pages);
-"""
-IMPRESSIONS = """
-SELECT queries.code AS query, shown.url, shown.position, clicked.page IS NOT NULL AS clicked, shown.page
-FROM shown JOIN pages USING (page) JOIN queries USING (query)
-LEFT JOIN (SELECT DISTINCT page, position FROM clicks) AS clicked
-  ON clicked.page = shown.page AND clicked.position = shown.position
+SELECT CAST(fields[1] AS BIGINT) AS session
+FROM (SELECT number, string_split(line, chr(9)) AS fields FROM lines) WHERE fields[3] = 'Q' ORDER BY number
 """
 
 
@@ -58,30 +32,31 @@ def read_yandex(path: str | Path) -> SessionLog:
     """
     with duckdb.connect() as connection:
         _read_lines(connection, Path(path))
-        for statement in PAGES.split(";")[:-1]:
-            connection.execute(statement)
-        columns = connection.execute(IMPRESSIONS).fetchnumpy()
-        if len(columns["page"]) == 0:
+        shown = connection.execute(IMPRESSIONS.format(lines="lines", good=IS_GOOD)).fetchnumpy()
+        if len(shown["doc_id"]) == 0:
             raise InputError(f"{path}: no queries in it. Expected lines with session, time, Q, query, region and urls.")
-        queries = connection.execute("SELECT query FROM queries ORDER BY code").fetchnumpy()["query"]
-        pages = connection.execute("SELECT session FROM pages ORDER BY page").fetchnumpy()["session"]
-        elsewhere = connection.execute("SELECT count(*) FROM clicks WHERE page IS NULL").fetchall()[0][0]
-    log = sessions_from_columns(*(columns[name] for name in ("query", "url", "position", "clicked", "page")))
-    names = np.asarray(queries, dtype=np.str_)
-    return replace(log, query_id=names[log.query_id], session_id=np.asarray(pages), clicks_elsewhere=elsewhere)
+        pages = connection.execute(PAGES).fetchnumpy()
+        ((clicks,),) = connection.execute("SELECT count(*) FROM lines WHERE line LIKE '%\tC\t%'").fetchall()
+    names, query = np.unique(np.asarray(shown["query_id"], dtype=np.str_), return_inverse=True)
+    page = np.array([text.partition("/")[2] for text in shown["session_id"]], dtype=np.int64)
+    log = sessions_from_columns(query, shown["doc_id"], shown["position"], shown["clicked"], page)
+    elsewhere = clicks - int(shown["times"].sum())
+    return replace(
+        log, query_id=names[log.query_id], session_id=np.asarray(pages["session"]), clicks_elsewhere=elsewhere
+    )
 
 
 def _read_lines(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     if not path.is_file():
         raise InputError(f"{path}: no such file. Expected a log in the Yandex relevance prediction format.")
+    files = reader_arguments([str(path)], gzipped=is_gzipped(path))
     try:
-        connection.execute(LINES, {"path": str(path)})
+        connection.execute(f"CREATE TEMP TABLE lines AS {LINES.format(number=0, files=files)}")
     except duckdb.Error as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: cannot be read as text, whole and in UTF-8, gzipped or not: {reason}") from None
-    bad = connection.execute(BAD_LINE).fetchone()
-    if bad:
-        number, line = bad
+    bad = f"SELECT number, line FROM lines WHERE trim(line) <> '' AND NOT {IS_GOOD} ORDER BY number LIMIT 1"
+    for number, line in connection.execute(bad).fetchall():
         raise InputError(
             f"{path}, line {number}: found {line[:200]!r}. Expected whole numbers separated by tabs: session, time, Q, "
             "query, region, urls; or session, time, C, url."
