@@ -1,4 +1,4 @@
-"""Reading a log: the options that all commands which read one share, the counting, and where outputs may go."""
+"""LogOptions a log: the options that all commands which read one share, the counting, and where outputs may go."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONTEXT = Option("context", "Columns that change what people look at: device,lay
 
 
 @dataclass(frozen=True)
-class Reading:
+class LogOptions:
     """How a log is read, as the options say."""
 
     layout: Layout
@@ -83,12 +83,12 @@ def label_options() -> list[Option]:
     return [option for option in engine_options() if option is not CONTEXT]
 
 
-def split_reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
+def split_reading(options: dict[str, Any]) -> tuple[LogOptions, dict[str, Any]]:
     """How to read the log, and the other options."""
     from clickmix.log.open import split_options
 
     layout, others = split_options(options.pop("format", "auto"), options)
-    reading = Reading(
+    reading = LogOptions(
         layout,
         engine=others.pop("engine", None),
         columns=pairs(others.pop("columns", "")),
@@ -102,7 +102,7 @@ def split_reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
 
 
 def count_log(
-    log: list[str], engine: Engine, reading: Reading, *, lists: Lists = False, before: tuple[int, int] | None = None
+    log: list[str], engine: Engine, reading: LogOptions, *, lists: Lists = False, before: tuple[int, int] | None = None
 ) -> Counts:
     """Count a log and say what was read, what was odd, and what was refused."""
     from clickmix.counts.count import count, many_contexts, spelled_alike

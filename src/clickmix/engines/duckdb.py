@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from clickmix.engines.duckdb_lists import DuckDBLists
-from clickmix.engines.engine import ENGINES, EngineKind, Table
+from clickmix.engines.engine import ENGINES, EngineKind, StoredTable
 from clickmix.engines.sql import checked_text, listed, literal
 from clickmix.errors import SettingError
 from clickmix.storage.atomic import check_writable, replacing, write_failure
@@ -106,7 +106,7 @@ class DuckDB:
         self.run(f"CREATE TEMP VIEW {view} AS {statement}")
         return view
 
-    def tables(self, log: object) -> tuple[Table, ...]:
+    def tables(self, log: object) -> tuple[StoredTable, ...]:
         """None: the log stage reads files and frames."""
         return ()
 

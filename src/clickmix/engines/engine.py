@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Table:
+class StoredTable:
     """A table of an engine: what the user calls it, its name in SQL, and its columns with DuckDB's type names."""
 
     shown: str
@@ -50,7 +50,7 @@ class Engine(Protocol):
         """A view of a SELECT in the engine's own dialect, until the engine is closed; returns its name."""
         ...
 
-    def tables(self, log: object) -> tuple[Table, ...]:
+    def tables(self, log: object) -> tuple[StoredTable, ...]:
         """The tables that a log consists of. An embedded engine has none: its logs are files and frames."""
         ...
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
-from clickmix.engines.engine import ENGINES, EngineKind, Table, numpy_columns, other_columns, same_columns
+from clickmix.engines.engine import ENGINES, EngineKind, StoredTable, numpy_columns, other_columns, same_columns
 from clickmix.engines.postgres_lists import PostgresLists
 from clickmix.engines.sql import name
 from clickmix.errors import EngineError, InputError, SettingError, hide_secrets
@@ -60,7 +60,7 @@ class Postgres:
         (icu,) = self._ask("SELECT count(*) FROM pg_collation WHERE collname = %s", LETTERS)
         self._letters = LETTERS if icu else "default"
 
-    def tables(self, log: object) -> tuple[Table, ...]:
+    def tables(self, log: object) -> tuple[StoredTable, ...]:
         """The tables or views of a log, by name, with or without schema."""
         names = [log] if isinstance(log, str) else log
         if not isinstance(names, (list, tuple)) or not all(isinstance(part, str) for part in names):
@@ -76,7 +76,8 @@ class Postgres:
             if table in found[:i]:
                 raise InputError(f"{names[i]}: given twice. Its clicks would be counted twice; name it once.")
         return tuple(
-            Table(f"table {part}", str(table), self.types(str(table))) for part, table in zip(names, found, strict=True)
+            StoredTable(f"table {part}", str(table), self.types(str(table)))
+            for part, table in zip(names, found, strict=True)
         )
 
     def view(self, statement: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
-from clickmix.engines.engine import ENGINES, EngineKind, Table, numpy_columns
+from clickmix.engines.engine import ENGINES, EngineKind, StoredTable, numpy_columns
 from clickmix.engines.spark_lists import SparkLists
 from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
 from clickmix.errors import EngineError, InputError, SettingError
@@ -66,7 +66,7 @@ class Spark:
         self._kept: dict[str, DataFrame] = {}
         self._clean = weakref.finalize(self, _drop, self.session, self._kept)
 
-    def tables(self, log: object) -> tuple[Table, ...]:
+    def tables(self, log: object) -> tuple[StoredTable, ...]:
         """A data frame; or tables of the catalog and files that Spark can read, by name."""
         if _is(log, "DataFrame"):
             return (self._table("the frame", log),)
@@ -180,7 +180,7 @@ class Spark:
     def _is_table(self, text: str) -> bool:
         return not _is_path(text) and self.session.catalog.tableExists(text)
 
-    def _read(self, format: str, paths: Sequence[str]) -> Table:
+    def _read(self, format: str, paths: Sequence[str]) -> StoredTable:
         """Files as a table. CSV is all text; lines that cannot be cut into columns are marked."""
         reader = self.session.read.option("columnNameOfCorruptRecord", BROKEN)
         if format == "csv":
@@ -195,10 +195,10 @@ class Spark:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         return self._table(f"{paths[0]}{more}", frame, untyped=format == "csv")
 
-    def _table(self, shown: str, frame: Any, *, untyped: bool = False) -> Table:
+    def _table(self, shown: str, frame: Any, *, untyped: bool = False) -> StoredTable:
         types = _types(frame)
         broken = BROKEN if types.pop(BROKEN, None) else ""
-        return Table(shown, self._view(frame), types, untyped, broken)
+        return StoredTable(shown, self._view(frame), types, untyped, broken)
 
     def _view(self, frame: DataFrame) -> str:
         table = f"clickmix_{secrets.token_hex(6)}"

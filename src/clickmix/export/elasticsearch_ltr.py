@@ -21,7 +21,7 @@ PLACEHOLDERS = "Each feature is a match on a field of its own name: put your own
 
 
 @dataclass(frozen=True)
-class Reading:
+class MissingValues:
     """How some versions of an engine read a missing value, and whether they agree with LightGBM then."""
 
     versions: str
@@ -76,15 +76,15 @@ class ElasticsearchLTR(ModelTarget):
             ),
         )
 
-    def readings(self, trees: Trees) -> Sequence[Reading]:
+    def readings(self, trees: Trees) -> Sequence[MissingValues]:
         """How versions of the plugin read missing values."""
         return (
-            Reading("the plugin up to 2024", "as 0", trees.missing_is_zero),
-            Reading("the plugin since October 2025", "where each split says", True),
+            MissingValues("the plugin up to 2024", "as 0", trees.missing_is_zero),
+            MissingValues("the plugin since October 2025", "where each split says", True),
         )
 
 
-def missing_words(readings: Sequence[Reading]) -> list[str]:
+def missing_words(readings: Sequence[MissingValues]) -> list[str]:
     """Sentences about missing values."""
     told = (("agrees with the ranker", True), ("does NOT agree with the ranker: fill gaps in the engine", False))
     return [

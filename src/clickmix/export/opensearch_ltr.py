@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clickmix.export.elasticsearch_ltr import ElasticsearchLTR, Reading
+from clickmix.export.elasticsearch_ltr import ElasticsearchLTR, MissingValues
 from clickmix.export.models import MODEL_OPTIONS
 from clickmix.export.target import EXPORTS
 from clickmix.export.trees import Trees
@@ -18,10 +18,10 @@ class OpenSearchLTR(ElasticsearchLTR):
 
     engine = "opensearch-ltr"
 
-    def readings(self, trees: Trees) -> Sequence[Reading]:
+    def readings(self, trees: Trees) -> Sequence[MissingValues]:
         """How versions of OpenSearch read missing values."""
         return (
-            Reading("OpenSearch before 3.2", "as 0", trees.missing_is_zero),
-            Reading("OpenSearch 3.2 to 3.7", "as going right at every split", trees.missing_is_right),
-            Reading("OpenSearch 3.8 and newer", "where each split says", True),
+            MissingValues("OpenSearch before 3.2", "as 0", trees.missing_is_zero),
+            MissingValues("OpenSearch 3.2 to 3.7", "as going right at every split", trees.missing_is_right),
+            MissingValues("OpenSearch 3.8 and newer", "where each split says", True),
         )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from clickmix.errors import InputError
-from clickmix.export.elasticsearch_ltr import Reading, missing_words
+from clickmix.export.elasticsearch_ltr import MissingValues, missing_words
 from clickmix.export.models import MODEL_OPTIONS, ModelFiles, ModelTarget, beside, json_bytes, upload
 from clickmix.export.target import EXPORTS
 from clickmix.export.trees import Tree, Trees, floor32, read_trees
@@ -71,12 +71,12 @@ class Solr(ModelTarget):
         )
 
 
-def _readings(trees: Trees) -> Sequence[Reading]:
+def _readings(trees: Trees) -> Sequence[MissingValues]:
     if trees.missing_is_zero:
-        return (Reading("every version of Solr", "as 0", True),)
+        return (MissingValues("every version of Solr", "as 0", True),)
     return (
-        Reading("Solr 9.2 and newer", "where each split says", True),
-        Reading("Solr before 9.2", "as 0 (it refuses this model)", False),
+        MissingValues("Solr 9.2 and newer", "where each split says", True),
+        MissingValues("Solr before 9.2", "as 0 (it refuses this model)", False),
     )
 
 

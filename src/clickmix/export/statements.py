@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.count import GOOD_KEY
 from clickmix.engines.dialects import printed
-from clickmix.engines.engine import Table
+from clickmix.engines.engine import StoredTable
 from clickmix.engines.sql import listed, name
 from clickmix.errors import SettingError
 from clickmix.groups.histogram import histogram_query
@@ -69,7 +69,7 @@ def _assumed(table: str, columns: Mapping[str, str], context: Sequence[str]) -> 
     roles = Roles(columns, checked_context(context))
     kinds = {"query_id": "BIGINT", "doc_id": "BIGINT", "position": "BIGINT", "clicked": "UNKNOWN"}
     types = {roles.column(role): kind for role, kind in kinds.items()}
-    return Part(table_source(Table(table, _named(table), types)), Rows(), roles)
+    return Part(table_source(StoredTable(table, _named(table), types)), Rows(), roles)
 
 
 def _named(table: str) -> str:

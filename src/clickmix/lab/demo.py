@@ -40,7 +40,7 @@ Stage = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Known:
+class LabelsAndTruth:
     """Labels made in one way, beside the truth about the same documents."""
 
     name: str
@@ -68,7 +68,7 @@ class Demo:
     """What came out of the demo; without LightGBM no rankers."""
 
     fit: MixtureFit
-    known: tuple[Known, ...]
+    known: tuple[LabelsAndTruth, ...]
     rankers: Table | None
 
 
@@ -95,7 +95,7 @@ def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda 
     say(f"{folder / 'labels.parquet'}: {len(labels):,} labels, from the clicks alone.")
 
     both = ((RATE, NoCorrection().label(counts)), (LABEL, labels))
-    known = tuple(Known(name, made, truth["relevance"]) for name, made in both)
+    known = tuple(LabelsAndTruth(name, made, truth["relevance"]) for name, made in both)
     rankers = compare_rankers(collection, engine, known, truth, say=say, stage=stage)
     stage("writing the report")
     demo = Demo(fit, known, rankers)
@@ -143,7 +143,7 @@ def _write_log(
 def compare_rankers(
     collection: Collection,
     engine: Any,
-    known: tuple[Known, ...],
+    known: tuple[LabelsAndTruth, ...],
     truth: Mapping[str, npt.NDArray[Any]],
     *,
     say: Callable[[str], None],

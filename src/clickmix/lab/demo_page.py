@@ -14,7 +14,7 @@ from clickmix.report.log_page import log_page
 from clickmix.report.pages import Listing, Page, Section
 
 if TYPE_CHECKING:
-    from clickmix.lab.demo import Demo, Known
+    from clickmix.lab.demo import Demo, LabelsAndTruth
 
 BINS = 10
 FEWEST = 5  # documents in a bin, below which a share says nothing
@@ -60,7 +60,7 @@ def calibration_figure(demo: Demo) -> Figure:
     )
 
 
-def _calibration_line(known: Known, colour: Colour) -> Line:
+def _calibration_line(known: LabelsAndTruth, colour: Colour) -> Line:
     """Mean number and share of relevant documents in each tenth between 0 and 1."""
     values = known.labels.relevance
     tenth = np.minimum((values * BINS).astype(int), BINS - 1)

@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 
 from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.engine import Engine, Table
+from clickmix.engines.engine import Engine, StoredTable
 from clickmix.errors import InputError, SettingError
 from clickmix.log.columns import all_roles, checked_columns, checked_context, same_but_case
 from clickmix.log.csv_lines import has_long_line, write_cut
@@ -190,7 +190,7 @@ def unreadable(where: str, error: duckdb.Error) -> InputError:
     return InputError(f"{where}: cannot be read: {reason}. The file may be damaged or cut off; write it again.")
 
 
-def table_source(table: Table) -> Source:
+def table_source(table: StoredTable) -> Source:
     """A table of an engine as a source."""
     return EngineTable(table.types, of=table)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from clickmix.engines.engine import Table
+from clickmix.engines.engine import StoredTable
 from clickmix.engines.sql import listed, literal, name
 from clickmix.log.csv_lines import check_none_swallowed, count_lines, rejected_lines
 from clickmix.log.json_lines import ID_FLAGS, LINE_FLAGS, json_lines
@@ -126,7 +126,7 @@ class EngineTable(Source):
     """A table of another engine."""
 
     foreign: ClassVar[bool] = True
-    of: Table
+    of: StoredTable
 
     def __str__(self) -> str:
         return self.of.shown

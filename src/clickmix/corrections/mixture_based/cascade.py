@@ -21,13 +21,13 @@ from clickmix.groups.sample import MOVING_FROM, read_moving
 MOST_TOGETHER = 400  # groups that are fitted once more together
 
 
-class Fit(Protocol):
+class FitGroups(Protocol):
     """How groups are fitted: with a number of grades, once it is known."""
 
     def __call__(self, counts: Counts, grades: int | None) -> MixtureFit: ...
 
 
-def fit_cascade(counts: Counts, fit: Fit, *, examination: Examination) -> MixtureFit:
+def fit_cascade(counts: Counts, fit: FitGroups, *, examination: Examination) -> MixtureFit:
     """Walk down, each position fitted with what was found above it; then all positions once more together.
 
     The first position decides how many grades there are: nothing is above it, so all its documents are examined alike.

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from clickmix.engines.engine import Table
+from clickmix.engines.engine import StoredTable
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
 from clickmix.log.columns import (
@@ -187,8 +187,8 @@ def _in_engine(raw: Part, lists: ListColumns, select: str, engine: Engine) -> Pa
     cases = " ".join(f"WHEN {problem.bad} THEN {i}" for i, problem in enumerate(lists.problems()))
     found = engine.view(f"SELECT *, CASE {cases} END AS {KIND} FROM {source.table()} AS lists")
     tables = (
-        Table(str(source), rows, engine.types(rows), source.untyped),
-        Table(str(source), found, engine.types(found)),
+        StoredTable(str(source), rows, engine.types(rows), source.untyped),
+        StoredTable(str(source), found, engine.types(found)),
     )
     unfolded, whole = (EngineTable(table.types, of=table) for table in tables)
     broken = replace(whole, of=replace(whole.of, broken=source.of.broken)) if isinstance(source, EngineTable) else whole
