@@ -55,8 +55,11 @@ def climb(
     """
     model, trace, converged, known = start, list(start.trace), False, None
     look = look or Look.first(cells, model)
+    effects = model.effects
+    problem = Problem(cells, model.knots, look.nodes(cells, model), grades=model.grades, effects=effects)
     for number in range(rounds):
-        problem = Problem(cells, model.knots, look.nodes(cells, model), grades=model.grades, effects=model.effects)
+        if number and (effects.attention or effects.shares):
+            problem = problem.at(look.nodes(cells, model))
         vector, values, inverse, seen, known = _lbfgs(problem, model, steps, gain / 4, known, hold=hold)
         known = None if values[-1] - values[0] > FAR else known
         spread, free = model.places.spread, vector[: model.walk.parameters]

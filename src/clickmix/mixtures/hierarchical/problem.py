@@ -9,6 +9,7 @@ u ~ N(0, s^2) and v ~ N(0, t^2) belong to the query and are integrated over node
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -31,6 +32,7 @@ LOWEST_RATE = 1e-12
 LARGEST = 30.0  # logit
 TINY = 1e-9
 LEAST_GAP = 0.3  # of log impressions between knots
+FEW_COLUMNS = 160  # of scores, that are multiplied faster if they are not sparse
 INFORMATION_WORK = 3e5  # products of scores that the information is summed from; of more a sample
 
 
@@ -148,17 +150,29 @@ class Problem:
     def __init__(
         self, cells: Cells, knots: tuple[Floats, Floats], nodes: Nodes, *, grades: int, effects: Effects
     ) -> None:
-        self.cells, self.nodes, self.grades, self.effects = cells, nodes, grades, effects
+        self.cells, self.grades, self.effects = cells, grades, effects
         self.hats = prior_columns(cells, knots)
         self._of_hats = self.hats.T.tocsr()
         self.family = BetaBinomial(cells) if effects.appeal else Binomial(cells)
-        self.evidence = self._of_keys(self._of_patterns())
-        self._to_columns, self._to_keys = self.evidence.T, nodes.sums.T  # made once: making them takes time
-        self._first_keys = np.flatnonzero(np.diff(nodes.pattern, prepend=-1))
         self.places, self.spread = len(cells.places), cells.places.spread
         self.first_prior = 2 * len(self.spread.knots)
         self.priors = self.hats.shape[1] * (grades - 1)
         self.g = np.linspace(0, 1, grades)
+        self._evidence_of_patterns = self._of_patterns()
+        self._look_at(nodes)
+
+    def at(self, nodes: Nodes) -> Problem:
+        """The same cells looked at in other nodes."""
+        other = copy(self)
+        other._look_at(nodes)
+        return other
+
+    def _look_at(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self.evidence = self._of_keys(self._evidence_of_patterns)
+        self._to_columns, self._to_keys = self.evidence.T, nodes.sums.T  # made once: making them takes time
+        self._first_keys = np.flatnonzero(np.diff(nodes.pattern, prepend=-1))
+        self.__dict__.pop("_key_cells", None)
 
     def _of_patterns(self) -> csr_array:
         """Pattern x column of the family: what each column is multiplied by."""
@@ -294,15 +308,20 @@ class Problem:
             shown = np.bincount(place * u + node, expected.graded[g][key] * spread, self.places * u).reshape(-1, u)
             shown = shown / (r[g] * (1 - r[g]))
             both += [[(shown * a[g] * b[g]).sum(axis=1) for a in ends] for b in ends]
-        here = change[: 2 * self.places]
-        known = np.asarray(
-            (here.T @ block_array([[diags_array(part) for part in row] for row in both]) @ here).toarray()
-        )
-        pi, m, h = expected.prior, self.cells.multiplicity, self.hats.shape[1]
+        if self.spread.all_knots:
+            known, every = np.zeros((change.shape[1], change.shape[1])), np.arange(self.places)
+            for i, row in enumerate(both):
+                for j, part in enumerate(row):
+                    known[every + i * self.places, every + j * self.places] = part
+        else:
+            here = change[: 2 * self.places]
+            parts = block_array([[diags_array(part) for part in row] for row in both])
+            known = np.asarray((here.T @ parts @ here).toarray())
+        pi, m, h, hats = expected.prior, self.cells.multiplicity, self.hats.shape[1], self.hats.toarray()
         for i in range(self.grades - 1):
             for j in range(self.grades - 1):
                 bend = m * pi[i + 1] * ((i == j) - pi[j + 1])
-                block = (self._of_hats @ self.hats.multiply(bend[:, None])).toarray()
+                block = self._of_hats @ (bend[:, None] * hats)
                 start = self.first_prior
                 known[start + i * h : start + (i + 1) * h, start + j * h : start + (j + 1) * h] += block
         return known
@@ -345,8 +364,11 @@ class Problem:
             scores = csr_array(
                 (np.concatenate(data) * scale[where], (where, np.concatenate(columns))), shape=(len(chosen), size)
             )
-            scores = scores @ change
-            missing += (scores.T @ scores).toarray()
+            if not self.spread.all_knots:
+                scores = scores @ change
+            width = scores.shape[1]
+            few = width <= FEW_COLUMNS
+            missing[:width, :width] += scores.T @ scores.toarray() if few else (scores.T @ scores).toarray()
         return missing
 
 
