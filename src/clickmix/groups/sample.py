@@ -64,17 +64,36 @@ def _sampled(counts: Counts, histogram: Histogram, cells: int) -> str:
     return "" if share == 1.0 else f"WHERE {_chosen(counts, share, 'query_id', 'doc_id')}"
 
 
+def part_of_queries(counts: Counts, part: int, parts: int) -> str:
+    """SQL that keeps one of so many parts of the queries, of about the same size; `part` counts from 0."""
+    if parts == 1:
+        return ""
+    most, spread = _spread(counts, "query_id")
+    low, high = (most * i // parts for i in (part, part + 1))
+    return f"WHERE {spread} >= {_limit(most, low)}" + (f" AND {spread} < {_limit(most, high)}" if high < most else "")
+
+
 def _chosen(counts: Counts, share: float, *keys: str) -> str:
-    """SQL that is true for about this share of the keys, the same keys on every engine.
+    """SQL that is true for about this share of the keys, the same keys on every engine."""
+    most, spread = _spread(counts, *keys)
+    return f"{spread} < {_limit(most, min(round(share * most), 2**32 - 1))}"
+
+
+def _limit(most: int, value: int) -> str:
+    return str(value) if most == HASHED_TO else f"'{value:08x}'"
+
+
+def _spread(counts: Counts, *keys: str) -> tuple[int, str]:
+    """SQL for a number or text that spreads the keys evenly, and how many values it has.
 
     Integers are spread by multiplication, text by MD5, which every engine has.
     """
     types = counts.engine.types(counts.table)
     if all(kind_of(types[key]) == "integer" for key in keys):
         spread = " + ".join(f"{_small(key, types[key])} * {by}" for key, by in zip(keys, SPREAD, strict=False))
-        return f"abs({spread}) % {HASHED_TO} < {round(share * HASHED_TO)}"
+        return HASHED_TO, f"abs({spread}) % {HASHED_TO}"
     texts = ", '/', ".join(f"CAST({key} AS VARCHAR)" for key in keys)
-    return f"left(md5(concat({texts})), 8) < '{min(round(share * 2**32), 2**32 - 1):08x}'"
+    return 2**32, f"left(md5(concat({texts})), 8)"
 
 
 def _small(key: str, type: str) -> str:

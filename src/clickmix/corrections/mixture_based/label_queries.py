@@ -1,12 +1,11 @@
 """Labels where queries differ: what is known of a query's attention comes from all its documents.   Counts -> Labels
 
-Cells of some queries at a time come from the engine, as numbers without ids, and labels go back.
+Cells of some queries at a time come from the engine, as numbers, and labels go back.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,74 +13,82 @@ from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliases, listed
 from clickmix.groups.places import Place, places_of
-from clickmix.groups.sample import cells_query
+from clickmix.groups.sample import cells_query, part_of_queries
 from clickmix.mixtures.hierarchical.cells import Cells
-from clickmix.mixtures.hierarchical.label import label
+from clickmix.mixtures.hierarchical.many import Documents, label_documents
 from clickmix.mixtures.log_model import LogModel
 from clickmix.types import Columns
 
-MOST_CELLS = 4_000_000  # at a time: about half a gigabyte
+MOST_CELLS = 8_000_000  # at a time: about half a gigabyte
+NUMPY_HAS = {sign + size + "INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")} | {"INTEGER", "UINTEGER"}
 
 
 def label_queries(model: LogModel, counts: Counts, place_of: Callable[[Place], int]) -> Labels:
     """Labels of all documents; `place_of` gives the number of the model's place for a place of the log."""
-    engine = counts.engine
-    documents = engine.keep(
+    engine, keys = counts.engine, listed([*aliases(counts.keys), "impressions", "clicks"])
+    kinds = engine.keep(f"SELECT *, row_number() OVER (ORDER BY {keys}) - 1 AS kind FROM {counts.histogram}")
+    rows = engine.fetch(f"SELECT {keys}, documents FROM {kinds} ORDER BY kind")
+    known = _kinds(model, rows, counts, place_of)
+    documents = None if _ids_are_numbers(counts) else _numbered(counts)
+    source = (
+        cells_query(counts) if documents is None else f"{cells_query(counts)} JOIN {documents} USING (query_id, doc_id)"
+    )
+    query, document = ("query_id", "doc_id") if documents is None else ("query", "document")
+    parts = -(-int(rows["documents"].sum()) // MOST_CELLS)
+    tables = []
+    for part in range(parts):
+        found = engine.fetch(
+            f"SELECT {query} AS query, {document} AS document, kind FROM {source} JOIN {kinds} USING ({keys}) "
+            f"{part_of_queries(counts, part, parts)} ORDER BY query, document"
+        )
+        if len(found["kind"]):
+            tables.append(engine.take(_labelled(model, known, found)))
+            if parts > 1:  # the engine can put it on disk
+                tables[-1] = engine.keep(f"SELECT * FROM {tables[-1]}")
+    labelled = " UNION ALL ".join(f"SELECT * FROM {table}" for table in tables)
+    ids = "query AS query_id, document AS doc_id" if documents is None else "query_id, doc_id"
+    named = f"({labelled}) AS labelled" + ("" if documents is None else f" JOIN {documents} USING (query, document)")
+    return Labels(counts, f"SELECT {ids}, relevance, impressions, clicks, low, high FROM {named}")
+
+
+def _ids_are_numbers(counts: Counts) -> bool:
+    """Whether ids can come and go as they are; on other engines numbers would come back in a wider type."""
+    types = counts.engine.types(counts.table)
+    return counts.engine.embedded is not None and {types["query_id"], types["doc_id"]} <= NUMPY_HAS
+
+
+def _numbered(counts: Counts) -> str:
+    """A table with numbers of queries and documents."""
+    return counts.engine.keep(
         "SELECT *, row_number() OVER (ORDER BY query_id, doc_id) - 1 AS document, "
         "dense_rank() OVER (ORDER BY query_id) - 1 AS query FROM "
-        "(SELECT query_id, doc_id, CAST(sum(impressions) AS BIGINT) AS impressions, CAST(sum(clicks) AS BIGINT) "
-        f"AS clicks, count(*) AS cells FROM {counts.table} GROUP BY query_id, doc_id) AS documents"
-    )
-    parts = [
-        engine.take(_labelled(model, _cells(counts, documents, low, high), counts, place_of))
-        for low, high in _ranges(counts, documents)
-    ]
-    labelled = " UNION ALL ".join(f"SELECT document, relevance, low, high FROM {part}" for part in parts)
-    return Labels(
-        counts,
-        "SELECT query_id, doc_id, relevance, impressions, clicks, low, high "
-        f"FROM {documents} AS documents JOIN ({labelled}) AS labelled USING (document)",
+        f"(SELECT DISTINCT query_id, doc_id FROM {counts.table}) AS documents"
     )
 
 
-def _ranges(counts: Counts, documents: str) -> Iterator[tuple[int, int]]:
-    """Numbers of queries, from and to, that have about as many cells as are looked at in one go."""
-    ((cells, queries),) = counts.engine.rows(
-        f"SELECT CAST(sum(cells) AS BIGINT), CAST(max(query) AS BIGINT) + 1 FROM {documents}"
-    )
-    parts = -(-int(cells) // MOST_CELLS)
-    edges = [int(queries) * i // parts for i in range(parts + 1)]
-    yield from itertools.pairwise(edges)
+def _kinds(model: LogModel, rows: Columns, counts: Counts, place_of: Callable[[Place], int]) -> Cells:
+    """Every (place, impressions, clicks) as a pattern of one cell."""
+    places, place = places_of(rows, counts.context)
+    number = np.array([place_of(each) for each in places])[place]
+    every = np.arange(len(number))
+    n, c, documents = (rows[name].astype(np.float64) for name in ("impressions", "clicks", "documents"))
+    return Cells(model.model.places, every, number, n, c, every, every, documents, len(every))
 
 
-def _cells(counts: Counts, documents: str, low: int, high: int) -> Columns:
-    """Cells of queries from number `low` up to but not including `high`, in order of document."""
-    keys = listed(aliases(counts.keys))
-    return counts.engine.fetch(
-        f"SELECT query, document, {keys}, cells.impressions AS impressions, cells.clicks AS clicks "
-        f"FROM {cells_query(counts)} JOIN (SELECT query_id, doc_id, document, query FROM {documents} "
-        f"WHERE query >= {low} AND query < {high}) AS numbered USING (query_id, doc_id) ORDER BY document, {keys}"
-    )
-
-
-def _labelled(model: LogModel, columns: Columns, counts: Counts, place_of: Callable[[Place], int]) -> Columns:
-    places, place = places_of(columns, counts.context)
-    number = np.array([place_of(each) for each in places])
-    documents, first, document = np.unique(columns["document"], return_index=True, return_inverse=True)
-    query = columns["query"][first] - columns["query"][0]
-    cells, entry = Cells.of_documents(
-        model.model.places,
-        query,
-        document,
-        number[place],
-        columns["impressions"],
-        columns["clicks"],
-        queries=int(query[-1]) + 1,
-    )
-    found = label(model.model, cells)
+def _labelled(model: LogModel, kinds: Cells, columns: Columns) -> Columns:
+    query, document, kind = columns["query"], columns["document"], columns["kind"]
+    other_query = query[1:] != query[:-1]
+    first = np.concatenate([[0], np.flatnonzero(other_query | (document[1:] != document[:-1])) + 1])
+    first_document = np.concatenate([[0], np.flatnonzero(np.diff(query[first])) + 1, [len(first)]])
+    cells = np.concatenate([first, [len(kind)]])
+    found = label_documents(model.model, Documents(kinds, kind, cells, first_document))
+    sums = [np.add.reduceat(column.astype(np.int64)[kind], first) for column in (kinds.impressions, kinds.clicks)]
     return {
-        "document": documents,
-        "relevance": found.relevance[entry],
-        "low": found.low[entry],
-        "high": found.high[entry],
+        "query": query[first],
+        "document": document[first],
+        "relevance": found.relevance,
+        "impressions": sums[0],
+        "clicks": sums[1],
+        "low": found.low,
+        "high": found.high,
     }

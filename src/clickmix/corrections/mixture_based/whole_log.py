@@ -18,7 +18,7 @@ from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
 from clickmix.mixtures.hierarchical.climb import climb, expected
 from clickmix.mixtures.hierarchical.fit import with_flat_prior
-from clickmix.mixtures.hierarchical.label import looks
+from clickmix.mixtures.hierarchical.many import Documents, grades_of
 from clickmix.mixtures.hierarchical.spread import hats
 from clickmix.mixtures.kinds.kind import WholeLogKind
 from clickmix.mixtures.log_model import LogModel
@@ -44,11 +44,13 @@ def fit_whole_log(
         model = kind.fit_log(cells, alike=True)
     else:
         rows = read_queries(counts, histogram)
+        place = joined[rows.place]
+        seen = Documents.of_rows(places, rows.query, rows.document, place, rows.impressions, rows.clicks)
         query, number = (rows.query, rows.queries) if queries else (np.arange(len(rows.query)), len(rows.query))
         cells, share = (
-            Cells.of_documents(
-                places, query, rows.document, joined[rows.place], rows.impressions, rows.clicks, queries=number
-            )[0].in_order(),
+            Cells.of_documents(places, query, rows.document, place, rows.impressions, rows.clicks, queries=number)[
+                0
+            ].in_order(),
             rows.share,
         )
         model = kind.fit_log(cells, alike=not queries)
@@ -58,9 +60,11 @@ def fit_whole_log(
     if model.state not in ("fitted", "still climbing"):
         return None
     model = with_flat_prior(model, cells) if flat else model
-    problem, seen = expected(model, cells)
-    grades = np.asarray(sum(weight * posterior for weight, posterior in looks(problem, seen)))
-    return LogModel.of(model, share=share), joined, left_over(grades, cells.documents)[1]
+    if model.effects.attention or model.effects.shares:
+        grades, documents = grades_of(model, seen), np.ones(len(seen.first_cell) - 1)
+    else:
+        grades, documents = expected(model, cells)[1].posterior[:, :, 0], cells.multiplicity
+    return LogModel.of(model, share=share), joined, left_over(grades, documents)[1]
 
 
 def _histogram_cells(histogram: Histogram, places: Places, joined: Ints) -> Cells:

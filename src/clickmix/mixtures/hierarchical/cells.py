@@ -146,6 +146,24 @@ class Cells:
         left = replace(self, query=self.query[some], entry=self.entry[some], documents=documents[some])
         return left.sample(np.unique(left.query))
 
+    def at_places(self, places: Ints) -> Cells:
+        """What was seen at some places only; documents not seen there are gone, and queries without any."""
+        number = np.full(len(self.places), -1)
+        number[places] = np.arange(len(places))
+        kept = number[self.place] >= 0
+        contexts = np.unique(self.places.context[places], return_inverse=True)[1]
+        few = replace(
+            self,
+            places=Places(self.places.position[places], contexts),
+            pattern=self.pattern[kept],
+            place=number[self.place[kept]],
+            impressions=self.impressions[kept],
+            clicks=self.clicks[kept],
+        )
+        seen = np.isin(self.entry, few.pattern)
+        few = replace(few, query=self.query[seen], entry=self.entry[seen], documents=self.documents[seen])
+        return few.sample(np.unique(few.query))
+
     def sample(self, queries: Ints) -> Cells:
         """The cells of some queries only, numbered from 0 in the order given."""
         number = np.full(self.queries, -1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.climb import Look, climb, expected
-from clickmix.mixtures.hierarchical.fit import first, fit
+from clickmix.mixtures.hierarchical.fit import first, fit, with_effects, with_places
 from clickmix.mixtures.hierarchical.held import Halved, Held, one_rate_value
 from clickmix.mixtures.hierarchical.outliers import distances, farthest
 from clickmix.mixtures.hierarchical.problem import Effects, Link, Model
@@ -35,6 +35,7 @@ LOOKS = 3  # for outliers
 # Distinct patterns, about: to compare models; to compare again what that did not settle, where queries differ and where
 # they are alike; and to fit the chosen one.
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
+MOST_PLACES = 120  # that models are compared on, in the largest contexts
 MOST_DOCUMENTS = 50_000  # of a histogram, that models are compared on
 
 
@@ -261,17 +262,18 @@ def choose(
         return replace(plain, state="one rate explains the clicks")
     if not alike:
         fitted, plain = _without_outliers(fitted, plain)
-    search = _Search(_held(fitted, rng, MOST_COMPARED, alike=alike), plain, alike=alike)
+    seen, begin = _at_fewer_places(fitted, plain)
+    search = _Search(_held(seen, rng, MOST_COMPARED, alike=alike), begin, alike=alike)
     search.add_effects()
     if grades is None:
         search.add_grades()
     looked = search.looked
     model = search.best.model
     unsettled = model.grades > 2 or len(search.rivals()) > 1 or search.links(search.best)
-    if grades is None and unsettled and search.held.cells.queries < fitted.queries:
+    if grades is None and unsettled and search.held.cells.queries < seen.queries:
         fast = not (model.effects.attention or model.effects.shares)  # more queries are looked at as fast
         most = MOST_ALIKE if fast else MOST_SETTLED
-        larger = _Search(_held(fitted, rng, most, alike=alike), plain, alike=alike)
+        larger = _Search(_held(seen, rng, most, alike=alike), begin, alike=alike)
         larger.settle(search)
         search, looked = larger, looked + larger.looked
     best = search.best
@@ -280,7 +282,7 @@ def choose(
         given = [search.compare(best.model, replace(effects, appeal=on), grades) for on in {False, effects.appeal}]
         best, looked = search.top(given), search.looked
     as_plain = (best.model.grades, best.model.effects) == (2, plain.effects)
-    model = plain if as_plain else climb(fitted, best.model)[0]
+    model = plain if as_plain else _fitted(fitted, plain, best.model)
     return replace(model, chosen=tuple(looked), state="fitted" if model.converged else "still climbing")
 
 
@@ -293,6 +295,28 @@ def _without_outliers(cells: Cells, plain: Model) -> tuple[Cells, Model]:
         cells = cells.sample(np.flatnonzero(usual))
         plain = climb(cells, plain)[0]
     return cells, plain
+
+
+def _at_fewer_places(cells: Cells, plain: Model) -> tuple[Cells, Model]:
+    """What was seen in the largest contexts, if there are very many places: models are compared on these."""
+    places = cells.places
+    if len(places) <= MOST_PLACES or not places.context.any():
+        return cells, plain
+    shown = np.bincount(places.context, cells.per_place(cells.impressions))
+    sizes = np.bincount(places.context)
+    largest = np.argsort(-shown, kind="stable")
+    few = largest[: max(1, int(np.searchsorted(np.cumsum(sizes[largest]), MOST_PLACES, side="right")))]
+    chosen = np.flatnonzero(np.isin(places.context, few))
+    seen = cells.at_places(chosen)
+    return seen, with_places(plain, seen.places, chosen)
+
+
+def _fitted(cells: Cells, plain: Model, chosen: Model) -> Model:
+    """The chosen model on all cells; of more places than it was compared on, from two grades there."""
+    if len(chosen.places) == len(cells.places):
+        return climb(cells, chosen)[0]
+    start = replace(with_effects(plain, chosen.effects), numbers=chosen.numbers)
+    return fit(cells, grades=chosen.grades, start=start)[0]
 
 
 def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -> Held:

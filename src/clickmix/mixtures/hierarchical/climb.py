@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf
 from scipy.special import logit
 
 from clickmix.mixtures.hierarchical.cells import Cells
-from clickmix.mixtures.hierarchical.nodes import COARSE_STEP, STEP, Nodes
+from clickmix.mixtures.hierarchical.nodes import STEP, Nodes, seen_at, step_of
 from clickmix.mixtures.hierarchical.problem import Effects, Expected, Model, Problem, prior_knots
 from clickmix.mixtures.hierarchical.walk import Walk
 from clickmix.types import Floats
@@ -27,7 +27,6 @@ CALM = 4  # rounds after which deviations of the walk go only half of the way: s
 ONE_THREAD = 64  # rows of a matrix that LAPACK does not share between threads
 FAR = 20.0  # of the log-likelihood: after a round that brought more, what clicks tell is summed up again
 LOOKS = 2  # at a fitted model before its nodes lie well
-SHARP = 0.7  # a query whose deviation is fewer strides than this is known better than its nodes tell
 TRIED = 0.05  # of an effect's number, to see how slopes change with it
 LEAST_DEVIATION = STEP  # of effects
 MOST_DEVIATION = 3.0
@@ -56,8 +55,11 @@ def climb(
     """
     model, trace, converged, known = start, list(start.trace), False, None
     look = look or Look.first(cells, model)
+    effects = model.effects
+    problem = Problem(cells, model.knots, look.nodes(cells, model), grades=model.grades, effects=effects)
     for number in range(rounds):
-        problem = Problem(cells, model.knots, look.nodes(cells, model), grades=model.grades, effects=model.effects)
+        if number and (effects.attention or effects.shares):
+            problem = problem.at(look.nodes(cells, model))
         vector, values, inverse, seen, known = _lbfgs(problem, model, steps, gain / 4, known, hold=hold)
         known = None if values[-1] - values[0] > FAR else known
         spread, free = model.places.spread, vector[: model.walk.parameters]
@@ -104,7 +106,7 @@ class Look:
         """Nodes for a model: one for all where queries are alike."""
         if not (model.effects.attention or model.effects.shares):
             return Nodes.one(cells)
-        step = float(np.clip(model.attention / 2, STEP, COARSE_STEP)) if model.effects.appeal else STEP
+        step = step_of(model.attention, appeal=model.effects.appeal)
         differ = float(model.effects.attention is not None)
         return Nodes.around(cells, differ * self.mean, differ * self.deviation, shares=model.shares, step=step)
 
@@ -113,16 +115,7 @@ class Look:
         if not problem.effects.attention:
             return self
         u, stride = problem.nodes.u[problem.nodes.at], np.exp(problem.nodes.log_width[:, 0])
-        weight = expected.weight.sum(axis=2)
-        mean = (weight * u).sum(axis=1)
-        spread = np.sqrt(np.maximum((weight * u * u).sum(axis=1) - mean**2, 0))
-        # A query that is known better than a stride: the parabola through the log weights of the three highest nodes.
-        query, top = np.arange(len(u)), np.clip(weight.argmax(axis=1), 1, weight.shape[1] - 2)
-        before, at, after = (np.log(np.maximum(weight[query, top + i], 1e-300)) for i in (-1, 0, 1))
-        bend = np.maximum(2 * at - before - after, 1e-3)
-        sharp = spread < SHARP * stride
-        middle = u[query, top] + stride * np.clip((after - before) / (2 * bend), -1, 1)
-        return Look(np.where(sharp, middle, mean), np.where(sharp, stride / np.sqrt(bend), spread))
+        return Look(*seen_at(u, stride, expected.weight.sum(axis=2)))
 
 
 def _without_shares(model: Model) -> Floats:

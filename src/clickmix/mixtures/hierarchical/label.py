@@ -28,13 +28,15 @@ class Labels:
 
 def label(model: Model, cells: Cells) -> Labels:
     """The labels of every (query, pattern)."""
-    grades = sum(weight * post for weight, post in looks(*expected(model, cells)))
-    x = np.linspace(0, 1, model.grades)
+    return labels_of(np.asarray(sum(weight * post for weight, post in looks(*expected(model, cells)))))
+
+
+def labels_of(grades: Floats) -> Labels:
+    """Labels from the probability of each grade, grade x document."""
+    x = np.linspace(0, 1, len(grades))
     relevance = np.clip(x @ grades, 0, 1)  # weights of many nodes can add up to a hair above 1
     below = np.cumsum(grades, axis=0)
-    low, high = (
-        x[np.minimum((below <= share).sum(axis=0), model.grades - 1)] for share in ((1 - SURE) / 2, (1 + SURE) / 2)
-    )
+    low, high = (x[np.minimum((below <= share).sum(axis=0), len(x) - 1)] for share in ((1 - SURE) / 2, (1 + SURE) / 2))
     return Labels(relevance, np.minimum(low, relevance), np.maximum(high, relevance))
 
 

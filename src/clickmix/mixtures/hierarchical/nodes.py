@@ -18,8 +18,10 @@ from clickmix.types import Floats, Ints
 STEP = 0.05  # of the grid; a query's attention is never known much better
 COARSE_STEP = 0.15  # where documents differ in appeal: nothing is known as well then, and tables take longer
 POINTS = np.arange(-3, 4)  # nodes of a query, in strides
-STRIDES = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])  # steps; queries with the same ones share nodes
+STRIDES = np.array([1, *(2**i * j for i in range(9) for j in (2, 3))])  # steps; queries with the same ones share nodes
 STRIDE = 1.35  # deviations of a query's own, at most
+MOST_STRIDE = 3.2
+SHARP = 0.7  # a query whose deviation is fewer strides than this is known better than its nodes tell
 SHARES = np.linspace(-2.7, 2.7, 7)  # nodes of v, in deviations
 
 
@@ -63,11 +65,7 @@ class Nodes:
     @classmethod
     def around(cls, cells: Cells, mean: Floats, deviation: Floats, *, shares: float, step: float = STEP) -> Nodes:
         """For queries whose u has this mean and deviation; `shares` is the deviation of v, or 0."""
-        strides = STRIDES[np.maximum(np.searchsorted(STRIDES, STRIDE * deviation / step, side="right") - 1, 0)]
-        middle = np.rint(mean / step / strides) * strides
-        steps = (middle[:, None] + POINTS * strides[:, None]).astype(np.int64)
-        if not deviation.any():
-            steps, strides = np.zeros((len(mean), 1), dtype=np.int64), np.full(len(mean), 1 / step)
+        steps, strides = placed(mean, deviation, step)
         grid, at = np.unique(steps, return_inverse=True)
         at = at.reshape(steps.shape)
         keys = cells.entry[:, None] * len(grid) + at[cells.query]
@@ -90,6 +88,36 @@ class Nodes:
         v = shares * SHARES if shares else np.zeros(1)
         log_width_v = float(np.log(v[1] - v[0])) if shares else 0.0
         return cls(grid * step, v, used // len(grid), used % len(grid), at, column, sums, width, log_width_v)
+
+
+def step_of(attention: float, *, appeal: bool, least: float = STEP) -> float:
+    """The step of the grid, if queries' attention has this deviation."""
+    return float(np.clip(attention / 2, STEP, COARSE_STEP)) if appeal else least
+
+
+def placed(
+    mean: Floats, deviation: Floats, step: float, *, points: Ints = POINTS, stride: float = STRIDE
+) -> tuple[Ints, Ints]:
+    """Nodes of queries whose u has this mean and deviation, in steps: query x point; and their strides."""
+    if not deviation.any():
+        return np.zeros((len(mean), 1), dtype=np.int64), np.full(len(mean), 1 / step)
+    wide = np.minimum(stride * deviation, MOST_STRIDE)
+    strides = STRIDES[np.maximum(np.searchsorted(STRIDES, wide / step, side="right") - 1, 0)]
+    middle = np.rint(mean / step / strides) * strides
+    return (middle[:, None] + points * strides[:, None]).astype(np.int64), strides
+
+
+def seen_at(u: Floats, stride: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Mean and deviation of queries that have these weights (query x point) at nodes u, which are a stride apart."""
+    mean = (weight * u).sum(axis=1)
+    spread = np.sqrt(np.maximum((weight * u * u).sum(axis=1) - mean**2, 0))
+    # A query that is known better than a stride: the parabola through the log weights of the three highest nodes.
+    query, top = np.arange(len(u)), np.clip(weight.argmax(axis=1), 1, weight.shape[1] - 2)
+    before, at, after = (np.log(np.maximum(weight[query, top + i], 1e-300)) for i in (-1, 0, 1))
+    bend = np.maximum(2 * at - before - after, 1e-3)
+    sharp = spread < SHARP * stride
+    middle = u[query, top] + stride * np.clip((after - before) / (2 * bend), -1, 1)
+    return np.where(sharp, middle, mean), np.where(sharp, stride / np.sqrt(bend), spread)
 
 
 def key_cells(cells: Cells, pattern: Ints) -> tuple[Ints, Ints]:

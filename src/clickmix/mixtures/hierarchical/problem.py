@@ -9,7 +9,9 @@ u ~ N(0, s^2) and v ~ N(0, t^2) belong to the query and are integrated over node
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +23,7 @@ from clickmix.mixtures.hierarchical.families import BetaBinomial, Binomial
 from clickmix.mixtures.hierarchical.nodes import Nodes, key_cells
 from clickmix.mixtures.hierarchical.spread import hats
 from clickmix.mixtures.hierarchical.walk import Walk
-from clickmix.types import Floats
+from clickmix.types import Floats, Ints
 
 Link = Literal["examination", "odds"]
 State = Literal["fitted", "still climbing", "one rate explains the clicks", "no clicks", "every impression clicked"]
@@ -30,6 +32,7 @@ LOWEST_RATE = 1e-12
 LARGEST = 30.0  # logit
 TINY = 1e-9
 LEAST_GAP = 0.3  # of log impressions between knots
+FEW_COLUMNS = 160  # of scores, that are multiplied faster if they are not sparse
 INFORMATION_WORK = 3e5  # products of scores that the information is summed from; of more a sample
 
 
@@ -147,24 +150,53 @@ class Problem:
     def __init__(
         self, cells: Cells, knots: tuple[Floats, Floats], nodes: Nodes, *, grades: int, effects: Effects
     ) -> None:
-        self.cells, self.nodes, self.grades, self.effects = cells, nodes, grades, effects
+        self.cells, self.grades, self.effects = cells, grades, effects
         self.hats = prior_columns(cells, knots)
         self._of_hats = self.hats.T.tocsr()
         self.family = BetaBinomial(cells) if effects.appeal else Binomial(cells)
-        self.key, self.cell = key_cells(cells, nodes.pattern)
-        column = self.family.column[self.cell] * len(nodes.u) + nodes.node[self.key][:, None]
-        factor = self.family.factor[self.cell]
-        some = factor != 0
-        ends = np.cumsum(np.bincount(self.key, some.sum(axis=1), len(nodes.pattern))).astype(np.int64)
-        self.evidence = csr_array(
-            (factor[some].astype(np.float64), column[some], np.concatenate([[0], ends])),
-            shape=(len(nodes.pattern), self.family.columns * len(nodes.u)),
-        )
-        self._first_keys = np.flatnonzero(np.diff(nodes.pattern, prepend=-1))
         self.places, self.spread = len(cells.places), cells.places.spread
         self.first_prior = 2 * len(self.spread.knots)
         self.priors = self.hats.shape[1] * (grades - 1)
         self.g = np.linspace(0, 1, grades)
+        self._evidence_of_patterns = self._of_patterns()
+        self._look_at(nodes)
+
+    def at(self, nodes: Nodes) -> Problem:
+        """The same cells looked at in other nodes."""
+        other = copy(self)
+        other._look_at(nodes)
+        return other
+
+    def _look_at(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self.evidence = self._of_keys(self._evidence_of_patterns)
+        self._to_columns, self._to_keys = self.evidence.T, nodes.sums.T  # made once: making them takes time
+        self._first_keys = np.flatnonzero(np.diff(nodes.pattern, prepend=-1))
+        self.__dict__.pop("_key_cells", None)
+
+    def _of_patterns(self) -> csr_array:
+        """Pattern x column of the family: what each column is multiplied by."""
+        cells, factor = self.cells, self.family.factor
+        cell, term = np.nonzero(factor)
+        sizes = np.bincount(cells.pattern[cell], minlength=cells.patterns)
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        weights = factor[cell, term].astype(np.float64)
+        return csr_array((weights, self.family.column[cell, term], ends), shape=(cells.patterns, self.family.columns))
+
+    def _of_keys(self, of_patterns: csr_array) -> csr_array:
+        """Key x (column, node)."""
+        nodes = self.nodes
+        if len(nodes.u) == 1:
+            return of_patterns
+        rows = of_patterns[nodes.pattern]
+        column = rows.indices * len(nodes.u) + np.repeat(nodes.node, np.diff(rows.indptr))
+        return csr_array(
+            (rows.data, column, rows.indptr), shape=(len(nodes.pattern), self.family.columns * len(nodes.u))
+        )
+
+    @cached_property
+    def _key_cells(self) -> tuple[Ints, Ints]:
+        return key_cells(self.cells, self.nodes.pattern)
 
     def split(self, vector: Floats) -> tuple[Floats, Floats, dict[str, float]]:
         """Parameters of places, prior logits (knot x grade above 0), the effects' numbers by name."""
@@ -211,7 +243,7 @@ class Problem:
         value = float(of_query.sum())
         if not slope:
             return Expected(value, np.zeros(0), np.zeros(0), np.zeros(0), weight, posterior, total, of_query)
-        documents = self.nodes.sums.T @ weight.reshape(-1, len(self.nodes.v))  # key x v
+        documents = self._to_keys @ weight.reshape(-1, len(self.nodes.v))  # key x v
         of_grade = np.einsum("gkv,kv->gk", posterior, documents)
         prior = np.exp(log_prior)
         slopes = self._slope(vector, rated, of_grade, documents, prior, weight)
@@ -223,8 +255,8 @@ class Problem:
         sums = (nodes.sums @ total).reshape(shape)
         if sums.size == 1:
             return np.ones(shape), sums.ravel()
-        logs = sums + (nodes.log_width + _log_normal(nodes.u[nodes.at], numbers.get("log s")))[:, :, None]
-        logs += nodes.log_width_v + _log_normal(nodes.v, numbers.get("log t"))
+        logs = sums + (nodes.log_width + log_normal(nodes.u[nodes.at], numbers.get("log s")))[:, :, None]
+        logs += nodes.log_width_v + log_normal(nodes.v, numbers.get("log t"))
         highest = logs.max(axis=(1, 2), keepdims=True)
         weight = np.exp(logs - highest)
         of_query = weight.sum(axis=(1, 2), keepdims=True)
@@ -235,7 +267,7 @@ class Problem:
     ) -> Floats:
         free, _, numbers = self.split(vector)
         r, (by_low, by_high), by_cap, scatter = rated
-        weights = (self.evidence.T @ np.ascontiguousarray(graded.T)).reshape(-1, len(self.nodes.u), self.grades)
+        weights = (self._to_columns @ np.ascontiguousarray(graded.T)).reshape(-1, len(self.nodes.u), self.grades)
         of_rate, of_scatter = self.family.slope(weights, r, scatter)
         by_pattern = self._by_pattern(documents)
         of_pattern = self._by_pattern(graded[1:].T).T - np.einsum("gpv,pv->gp", prior[1:], by_pattern)
@@ -266,24 +298,30 @@ class Problem:
 
     def _complete(self, vector: Floats, expected: Expected, change: Any) -> Floats:
         r, ends, _, scatter = self._rates(vector)
-        n, place, node = self.cells.impressions[self.cell], self.cells.place[self.cell], self.nodes.node[self.key]
+        key, cell = self._key_cells
+        n, place, node = self.cells.impressions[cell], self.cells.place[cell], self.nodes.node[key]
         u = len(self.nodes.u)
         both = np.zeros((2, 2, self.places))
         for g in range(self.grades):
             at = r[g, place, node] if self.effects.appeal else np.ones(1)
             spread = n / (1 + (n - 1) / (1 + np.exp(scatter[0]) * at ** -scatter[1])) if self.effects.appeal else n
-            shown = np.bincount(place * u + node, expected.graded[g][self.key] * spread, self.places * u).reshape(-1, u)
+            shown = np.bincount(place * u + node, expected.graded[g][key] * spread, self.places * u).reshape(-1, u)
             shown = shown / (r[g] * (1 - r[g]))
             both += [[(shown * a[g] * b[g]).sum(axis=1) for a in ends] for b in ends]
-        here = change[: 2 * self.places]
-        known = np.asarray(
-            (here.T @ block_array([[diags_array(part) for part in row] for row in both]) @ here).toarray()
-        )
-        pi, m, h = expected.prior, self.cells.multiplicity, self.hats.shape[1]
+        if self.spread.all_knots:
+            known, every = np.zeros((change.shape[1], change.shape[1])), np.arange(self.places)
+            for i, row in enumerate(both):
+                for j, part in enumerate(row):
+                    known[every + i * self.places, every + j * self.places] = part
+        else:
+            here = change[: 2 * self.places]
+            parts = block_array([[diags_array(part) for part in row] for row in both])
+            known = np.asarray((here.T @ parts @ here).toarray())
+        pi, m, h, hats = expected.prior, self.cells.multiplicity, self.hats.shape[1], self.hats.toarray()
         for i in range(self.grades - 1):
             for j in range(self.grades - 1):
                 bend = m * pi[i + 1] * ((i == j) - pi[j + 1])
-                block = (self._of_hats @ self.hats.multiply(bend[:, None])).toarray()
+                block = self._of_hats @ (bend[:, None] * hats)
                 start = self.first_prior
                 known[start + i * h : start + (i + 1) * h, start + j * h : start + (j + 1) * h] += block
         return known
@@ -292,7 +330,7 @@ class Problem:
         r, (by_low, by_high), _, scatter = self._rates(vector)
         slopes = self.family.slopes(r, scatter).reshape(-1, self.grades)
         keys = len(self.nodes.pattern)
-        lengths = np.bincount(self.key, minlength=keys)
+        lengths = np.bincount(self._key_cells[0], minlength=keys)
         # Where there are many keys, every so many of those that stand for few documents stand for all of them.
         work = float(((2 * lengths + 2 * self.grades) ** 2).sum())
         every = max(1, int(work / INFORMATION_WORK))
@@ -326,12 +364,15 @@ class Problem:
             scores = csr_array(
                 (np.concatenate(data) * scale[where], (where, np.concatenate(columns))), shape=(len(chosen), size)
             )
-            scores = scores @ change
-            missing += (scores.T @ scores).toarray()
+            if not self.spread.all_knots:
+                scores = scores @ change
+            width = scores.shape[1]
+            few = width <= FEW_COLUMNS
+            missing[:width, :width] += scores.T @ scores.toarray() if few else (scores.T @ scores).toarray()
         return missing
 
 
-def _log_normal(at: Floats, log_deviation: float | None) -> Floats:
+def log_normal(at: Floats, log_deviation: float | None) -> Floats:
     """log N(at; 0, deviation^2); nothing where nothing varies."""
     if log_deviation is None:
         return np.zeros_like(at)

@@ -18,7 +18,7 @@ from scipy.special import log_expit
 
 from clickmix.types import Floats, Ints
 
-MOST_KNOTS, MOST_OF_CURVE = 240, 40
+MOST_KNOTS, MOST_OF_CURVE = 120, 40
 GAPS = 0.05 * 1.25 ** np.arange(24)  # of log position between knots
 LARGEST_LOG = -1e-9  # of a rate
 
@@ -81,9 +81,9 @@ class Spread:
         if self.all_knots:
             return free[: 2 * n]
         curves = free[len(free) - 2 * m :].reshape(2, m)
-        phi = np.hstack([log_expit(free[: 2 * n]).reshape(2, n), curves]) @ self.lines.T
+        phi = self.lines @ np.hstack([log_expit(free[: 2 * n]).reshape(2, n), curves]).T
         phi = np.minimum(phi, LARGEST_LOG)
-        return np.asarray(phi - np.log(-np.expm1(phi))).ravel()
+        return np.asarray(phi - np.log(-np.expm1(phi))).T.ravel()
 
     def pulled(self, free: Floats, logits: Floats, slope: Floats) -> Floats:
         """The slope in the parameters, from that in the logits of all places."""
@@ -92,7 +92,7 @@ class Spread:
         if self.all_knots:
             found[: 2 * n] = slope
             return found
-        of_logs = (slope / -np.expm1(log_expit(logits))).reshape(2, -1) @ self.lines
+        of_logs = (self._to_knots @ (slope / -np.expm1(log_expit(logits))).reshape(2, -1).T).T
         found[: 2 * n] = of_logs[:, :n].ravel() * -np.expm1(log_expit(free[: 2 * n]))
         found[len(found) - 2 * m :] = of_logs[:, n:].ravel()
         return found
@@ -112,6 +112,10 @@ class Spread:
             parts.append((line.data * factor, line.row + end * self.places, column))
         data, row, column = map(np.concatenate, zip(*parts, strict=True))
         return csr_array((data, (row, column)), shape=(2 * self.places, size))
+
+    @cached_property
+    def _to_knots(self) -> Any:
+        return csr_array(self.lines.T)
 
     @cached_property
     def _line(self) -> Any:

@@ -11,6 +11,7 @@ parameters taken as normal (Laplace). Many clicks overrule it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -117,9 +118,13 @@ class Walk:
         off = self._off(phi)
         pull = off * self._springs
         value = -float((off * pull).sum() + WEAK * (x * x).sum()) / 2 + ORDER * float(np.log(high - low).sum())
-        slope = -fast * (self.edges.T @ pull) - WEAK * x
+        slope = -fast * (self._to_parameters @ pull) - WEAK * x
         slope[: self.rates] += np.concatenate([-ORDER / (high - low), ORDER / (high - low)])
         return value, np.asarray(slope)
+
+    @cached_property
+    def _to_parameters(self) -> Any:
+        return csr_array(self.edges.T)
 
     @property
     def _springs(self) -> Floats:
