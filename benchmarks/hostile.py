@@ -7,6 +7,9 @@ other until a command has no more of them.
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +18,34 @@ from measuring import write_result
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path[:0] = [str(TESTS / "fuzz"), str(TESTS / "faults")]
 
-INPUTS = 2_500
+from broken_system import broken_system  # noqa: E402
+from fuzz import Tried, fuzz  # noqa: E402
+from targets import TARGETS  # noqa: E402
+from trials import Runs, failures, kills, table_rows  # noqa: E402
+from writing_commands import COMMANDS  # noqa: E402
+
+INPUTS = 3_000
+PARTS = 3  # of the inputs, side by side
 FIRST = 10_000  # the tests begin at 0
 MOST_FAILURES, MOST_KILLS = 40, 4
 
 
 def measure(inputs: int = INPUTS) -> dict[str, Any]:
     """How many inputs, failing calls and kills were tried, and how many of them ended badly."""
-    from broken_system import broken_system
-    from fuzz import fuzz
-    from targets import TARGETS
-    from trials import Runs, failures, kills
-    from writing_commands import COMMANDS
+    with ProcessPoolExecutor(PARTS + 1) as pool:
+        faults = pool.submit(fail_and_kill)
+        firsts = [FIRST + part * inputs for part in range(PARTS)]
+        parts = list(pool.map(damage, firsts, [inputs // PARTS] * PARTS))
+        return _of_inputs(parts) | faults.result() | {"problems": _problems(parts, faults.result())}
 
-    tried = fuzz(TARGETS, first=FIRST, inputs=inputs, seconds=10**9, keeping=False)
+
+def damage(first: int, inputs: int) -> Tried:
+    """Run commands on so many damaged files."""
+    return fuzz(TARGETS, first=first, inputs=inputs, seconds=10**9, keeping=False)
+
+
+def fail_and_kill() -> dict[str, Any]:
+    """Let calls of every command that writes fail, and kill it."""
     with broken_system() as system:
         runs = Runs(system)
         failed = [
@@ -36,15 +53,6 @@ def measure(inputs: int = INPUTS) -> dict[str, Any]:
         ]
         killed = [kills(runs, command, most=MOST_KILLS // 4 if command.slow else MOST_KILLS) for command in COMMANDS]
     return {
-        "kinds_of_files": len(TARGETS),
-        "inputs": tried.ends.total(),
-        "inputs_refused": tried.ends["exit 2"],
-        "inputs_read": tried.ends["exit 0"],
-        "inputs_that_ended_badly": tried.ends["bad"],
-        "inputs_by_kind": {
-            name: {"refused": ends["exit 2"], "read": ends["exit 0"], "ended_badly": ends["bad"]}
-            for name, ends in tried.by_target.items()
-        },
         "commands": len(COMMANDS),
         "failing_calls": sum(count for count, _ in failed),
         "kills": sum(count for count, _ in killed),
@@ -53,18 +61,36 @@ def measure(inputs: int = INPUTS) -> dict[str, Any]:
             for command, (calls, wrong), (kills, worse) in zip(COMMANDS, failed, killed, strict=True)
         },
         "files_lost": sum(len(problems) for _, problems in (*failed, *killed)),
-        "problems": [
-            *tried.problems.values(),
-            *(problem for _, problems in (*failed, *killed) for problem in problems),
-        ],
-        "left_behind": len(tried.left),
+        "problems": [problem for _, problems in (*failed, *killed) for problem in problems],
     }
+
+
+def _of_inputs(parts: Sequence[Tried]) -> dict[str, Any]:
+    ends = sum((part.ends for part in parts), Counter[str]())
+    by_kind = {
+        target.name: sum((part.by_target.get(target.name, Counter()) for part in parts), Counter[str]())
+        for target in TARGETS
+    }
+    return {
+        "kinds_of_files": len(TARGETS),
+        "inputs": ends.total(),
+        "inputs_refused": ends["exit 2"],
+        "inputs_read": ends["exit 0"],
+        "inputs_that_ended_badly": ends["bad"],
+        "inputs_by_kind": {
+            name: {"refused": ends["exit 2"], "read": ends["exit 0"], "ended_badly": ends["bad"]}
+            for name, ends in by_kind.items()
+        },
+        "left_behind": sum(len(part.left) for part in parts),
+    }
+
+
+def _problems(parts: Sequence[Tried], faults: dict[str, Any]) -> list[str]:
+    return [problem for part in parts for problem in part.problems.values()] + faults["problems"]
 
 
 def write_table(figures: dict[str, Any]) -> None:
     """Put the figures into the table of SECURITY.md."""
-    from trials import table_rows
-
     page = TESTS.parent / "SECURITY.md"
     lines = page.read_text(encoding="utf-8").split("\n")
     for row in table_rows(figures):

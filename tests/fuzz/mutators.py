@@ -1,7 +1,7 @@
 """Mutators: the bytes of a good file -> those of a bad one. Each takes the bytes and a source of chance.
 
-`raw` damages any file. `lines` knows lines and fields, `json_lines` and `document` know JSON, `parquet` knows columns
-and types. `packed` works on what a gzipped file holds.
+`raw` damages any file. `lines` knows lines and fields, `json_lines` and `document` know JSON, `numbers` changes only
+numbers, `parquet` knows columns and types. `packed` works on what a gzipped file holds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import io
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -134,6 +134,30 @@ def document(data: bytes, rng: random.Random) -> bytes:
     with contextlib.suppress(ValueError):  # what nobody could write keeps a wrong checksum
         found["checksum"] = checksum(found["payload"])
     return _dumped(found, rng)
+
+
+def numbers(data: bytes, rng: random.Random) -> bytes:
+    """Change numbers alone in the payload of one of clickmix's documents, so that most are read and used."""
+    found = json.loads(data)
+    places = list(_numbers(found["payload"]))
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        owner, key = rng.choice(places)
+        old = owner[key]
+        odd = [0, 1, -old, old + 1, old * 1000, 10**6] + (
+            [] if isinstance(old, int) else [old / 3, 1e308, 5e-324, 59.0]
+        )
+        owner[key] = rng.choice(odd)
+    found["checksum"] = checksum(found["payload"])
+    return _dumped(found, rng)
+
+
+def _numbers(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Where the numbers of a JSON value are: the object or list that has one, and its key there."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        if isinstance(item, (int, float)) and not isinstance(item, bool):
+            yield value, key
+        yield from _numbers(item)
 
 
 def packed(inner: Mutator) -> Mutator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import gzip
 import io
 import json
@@ -12,9 +13,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clickmix import Counts, MixtureCorrection
 from clickmix.features import make_examples
 from clickmix.rankers import LambdaMART
 from clickmix.rankers.dnn import DNN
@@ -63,9 +66,11 @@ def make_seeds(folder: Path) -> None:
         "fit in/rows.csv -o in/device-model.json --context device",
         "fit in/rows.csv -o in/gaussian-model.json --mixture gaussian",
         "counts in/rows.parquet -o in/clicked-counts.parquet --lists-by-clicks",
+        "fit in/rows.parquet -o in/cascade-model.json --examination dcm",
     ):
         ended = run_command(words.split())
         assert ended.code == 0, (words, ended)
+    _models_of_a_whole_log(seeds)
     examples = make_examples(seeds / "features.csv", seeds / "feature-labels.csv")
     LambdaMART(trees=2).fit(examples).save(seeds / "ranker")
     DNN(layers=(3,), dropout=(0.0,), epochs=1).fit(examples).save(seeds / "net")
@@ -99,6 +104,20 @@ def _logs(seeds: Path) -> None:
     judged = {"query_id": [q for q, _ in keys], "doc_id": [d for _, d in keys], "grade": [d % 3 for _, d in keys]}
     for name in ("judgments.csv", "judgments.ndjson", "judgments.parquet"):
         write(seeds / name, judged)
+
+
+def _models_of_a_whole_log(seeds: Path) -> None:
+    """A model of a log that is large enough for one: documents differ in appeal, or queries in all that they can."""
+    position, relevant = np.arange(300) % 5 + 1, np.arange(300) % 3 == 0
+    clicks = (np.where(relevant, 0.8, 0.2) / np.sqrt(position) * 100).astype(int) + np.arange(300) % 7
+    log = Counts.from_arrays(np.arange(300) // 5, np.arange(300), position, np.full(300, 100), clicks)
+    fit = MixtureCorrection("binomial").fit(log)
+    assert fit.model
+    appeal = {"attention": None, "shares": False, "appeal": True, "numbers": (3.0, 0.5)}
+    all_effects = {"attention": "examination", "shares": True, "appeal": True, "numbers": (-1.0, 0.5, -1.0, 3.0, 0.5)}
+    for name, effects in (("appeal", appeal), ("queries", all_effects)):
+        model: Any = dataclasses.replace(fit.model, **effects)
+        dataclasses.replace(fit, model=model).write(seeds / f"{name}-model.json")
 
 
 def _ubi_events() -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clickmix.storage.documents import checksum
-from mutators import Mutator, document, json_file, json_lines, lines, packed, parquet, plain_pages, raw
+from mutators import Mutator, document, json_file, json_lines, lines, numbers, packed, parquet, plain_pages, raw
 
 CSV, NDJSON, PARQUET = (lines, lines, raw), (json_lines, json_lines, raw), (parquet, parquet, plain_pages, raw)
 NONE = "debias {} -o out/labels.parquet --correction none"
@@ -152,9 +152,12 @@ TARGETS = [
     Target("yandex.tsv", CSV, tuple(f"{words} --format yandex" for words in LOG), 60),
     Target("histogram.csv", CSV, ("fit {} -o out/model.json", "inspect {}"), 40),
     Target("histogram.parquet", PARQUET, ("fit {} -o out/model.json", "inspect {}"), 30),
-    Target("model.json", (document, document, raw), MODEL, 120),
-    Target("gaussian-model.json", (document, document, raw), MODEL, 60),
-    Target("device-model.json", (document, document, raw), MODEL, 40),
+    Target("model.json", (document, numbers, raw), MODEL, 120),
+    Target("gaussian-model.json", (document, numbers, raw), MODEL, 60),
+    Target("device-model.json", (document, numbers, raw), MODEL, 40),
+    Target("appeal-model.json", (document, numbers), MODEL, 50),
+    Target("queries-model.json", (document, numbers), MODEL, 50),
+    Target("cascade-model.json", (document, numbers), MODEL, 30),
     Target("parameters.json", (json_file, raw), (f"{NONE.format('in/rows.csv')[:-4]}affine --parameters {{}}",), 40),
     Target("theta.json", (json_file, raw), (f"{NONE.format('in/rows.csv')[:-4]}ips --parameters {{}}",), 20),
     Target("labels.csv", CSV, LABELS, 70),

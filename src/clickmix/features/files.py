@@ -109,6 +109,9 @@ def _file_source(path: str | Path, engine: DuckDB) -> Source:
 def _feature_names(where: str, found: Sequence[str], *, graded: bool) -> tuple[str, ...]:
     """The columns that are features, in order; complain if a column is missing."""
     names = tuple(column for column in found if column not in KEYS)
+    damaged = [column for column in names if "\0" in column]
+    if damaged:  # which no table can hold as a name
+        raise InputError(f"{where}: the name of column {damaged[0]!r} has zeros in it. The file may be damaged.")
     if all(re.fullmatch("feature_[1-9][0-9]*", column) for column in names):
         names = default_names(max(len(names), 1))
     needed = KEYS if graded else KEYS[:2]

@@ -70,11 +70,21 @@ def make_histogram(columns: dict[str, Ints], context: Sequence[str]) -> Histogra
 
 def observations_of(histogram: Histogram, group: Ints) -> list[Observations]:
     """The rows of each group as observations; `group` has the number of each place's group."""
-    member_of = group[histogram.place]
     columns = (histogram.impressions, histogram.clicks, histogram.documents)
     return [
-        Observations.histogram(*(column[member_of == g] for column in columns)) for g in range(int(group.max()) + 1)
+        Observations.histogram(*(column[rows] for column in columns))
+        for rows in rows_of_groups(group[histogram.place], groups=int(group.max()) + 1)
     ]
+
+
+def rows_of_groups(group: Ints, *, groups: int) -> list[Ints]:
+    """The rows of each group, in order; `group` has the number of each row's group.
+
+    >>> [rows.tolist() for rows in rows_of_groups(np.array([1, 0, 1]), groups=3)]
+    [[1], [0, 2], []]
+    """
+    ends = np.cumsum(np.bincount(group, minlength=groups))
+    return np.split(np.argsort(group, kind="stable"), ends[:-1])
 
 
 def histogram_query(table: str, context: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
-import numpy as np
 
 from clickmix.counts.count import count
 from clickmix.counts.counts import Counts
@@ -60,9 +59,8 @@ def summarise(log: object, *, layout: Layout, columns: Mapping[str, str] | None 
     opened = open_log(log, engine=engine, layout=layout, columns=columns)
     counts = count(log, format=layout, columns=columns, bad_rows="skip", engine=engine)
     histogram = read_histogram(counts)
-    position = np.array([place.position for place in histogram.places])
-    totals = (histogram.total(histogram.impressions), histogram.total(histogram.clicks))
-    seen = (AtPosition(int(k), *(int(column[position == k].sum()) for column in totals)) for k in np.unique(position))
+    totals = (histogram.total(column).tolist() for column in (histogram.impressions, histogram.clicks))
+    seen = (AtPosition(place.position, *numbers) for place, *numbers in zip(histogram.places, *totals, strict=True))
     ((queries, documents),) = engine.rows(
         f"SELECT count(DISTINCT query_id), count(*) FROM (SELECT DISTINCT query_id, doc_id FROM {counts.table})"
     )

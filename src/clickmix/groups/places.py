@@ -7,6 +7,7 @@ to fit joins a neighbour.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -14,9 +15,11 @@ import numpy as np
 
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliases, listed
+from clickmix.errors import InputError
 from clickmix.types import Ints
 
 SMALLEST_GROUP = 30  # documents
+MOST_PLACES = 50_000  # each takes some kilobytes
 
 
 class Place(NamedTuple):
@@ -58,15 +61,14 @@ def join_small(places: Sequence[Place], documents: Sequence[int], *, smallest: i
     [0, 1, 1]
     """
     contexts = _readable_contexts(places, documents, smallest)
-    sizes: dict[tuple[tuple[str, ...], int], int] = {}
+    sizes: dict[tuple[str, ...], Counter[int]] = {context: Counter() for context in sorted(set(contexts.values()))}
     for place, count in zip(places, documents, strict=True):
-        key = (contexts[place.context], place.position)
-        sizes[key] = sizes.get(key, 0) + int(count)
+        sizes[contexts[place.context]][place.position] += int(count)
     joined: dict[tuple[tuple[str, ...], int], int] = {}
     groups = 0
-    for context in sorted(set(contexts.values())):
-        positions = sorted(position for c, position in sizes if c == context)
-        blocks = _blocks([sizes[context, position] for position in positions], smallest)
+    for context, of_context in sizes.items():
+        positions = sorted(of_context)
+        blocks = _blocks([of_context[position] for position in positions], smallest)
         joined |= {(context, position): groups + block for position, block in zip(positions, blocks, strict=True)}
         groups += max(blocks) + 1
     return [joined[contexts[place.context], place.position] for place in places]
@@ -132,7 +134,18 @@ def places_of(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[P
         values, code = np.unique(key.astype(object), return_inverse=True)
         codes = np.unique(codes * len(values) + code, return_inverse=True)[1]
     _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    if len(first) > MOST_PLACES:
+        raise InputError(_too_many(len(first), len(np.unique(position)), context))
     contexts = zip(*(key[first] for key in keys), strict=True) if keys else ((),) * len(first)
     return tuple(
         Place(int(at), tuple(map(str, values))) for at, values in zip(position[first], contexts, strict=True)
     ), place.ravel()
+
+
+def _too_many(places: int, positions: int, context: Sequence[str]) -> str:
+    """What to do about more places than memory is meant for."""
+    by_context = f" in {', '.join(context)}" if context else ""
+    return (
+        f"the log has {places:,} places ({positions:,} positions{by_context}), more than {MOST_PLACES:,}. "
+        f"{'Leave the context out, or' if context else 'Check the position column, or'} take only the first positions."
+    )

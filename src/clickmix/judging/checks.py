@@ -220,10 +220,11 @@ def _sized(check: Check, labels: Floats, before: Floats) -> Check:
 
 def _times_below(model: Model, split: _Split) -> float:
     """Log of how many times as often documents below a relevant one are clicked: the mean over places and rates."""
-    rates, under = np.log(model.rates).mean(axis=0), split.under
-    pairs = [
-        (i, j) for i in np.flatnonzero(under) for j in np.flatnonzero(~under) if split.source[i] == split.source[j]
-    ]
+    rates, source = np.log(model.rates).mean(axis=0), split.source.tolist()
+    beside: dict[int, list[int]] = {}
+    for j in np.flatnonzero(~split.under).tolist():
+        beside.setdefault(source[j], []).append(j)
+    pairs = [(i, j) for i in np.flatnonzero(split.under).tolist() for j in beside.get(source[i], ())]
     return float(np.mean([rates[i] - rates[j] for i, j in pairs])) if pairs else 0.0
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from clickmix.mixtures.hierarchical.problem import Effects, Model
 
 Logit = Annotated[float, Range(-60, 60)]
+Log = Annotated[float, Range(-100, 100)]  # of positions, impressions and rates
+ROUNDING = 1e-6
 MOST_ALIKE = 14.0  # log of the impressions that a rate counts for, beyond which documents are alike
 
 
@@ -48,10 +50,10 @@ class LogModel:
     high: tuple[Logit, ...]
     low_errors: tuple[Annotated[float, Range(0)], ...]
     high_errors: tuple[Annotated[float, Range(0)], ...]
-    where: tuple[float, ...]
-    often: tuple[float, ...]
+    where: tuple[Log, ...]
+    often: tuple[Log, ...]
     prior: tuple[tuple[Logit, ...], ...]
-    curves: tuple[float, ...]
+    curves: tuple[Log, ...]
     attention: Literal["examination", "odds"] | None
     shares: bool
     appeal: bool
@@ -72,8 +74,17 @@ class LogModel:
             raise MismatchError("expected a number for each knot", at="prior")
         if len(self.numbers) != len(self.effects.numbers):
             raise MismatchError("these do not fit the effects", at="numbers")
+        self._check_numbers()
         if len(self.curves) != 2 * len(self.model.places.spread.curve):
             raise MismatchError("expected two numbers for each knot of the contexts' common curve", at="curves")
+
+    def _check_numbers(self) -> None:
+        from clickmix.mixtures.hierarchical.climb import BOUNDS
+
+        for i, (name, value) in enumerate(zip(self.effects.numbers, self.numbers, strict=True)):
+            low, high = BOUNDS[name]
+            if not low - ROUNDING <= value <= high + ROUNDING:
+                raise MismatchError(f"expected a number from {low:.3g} to {high:.3g}", at=f"numbers[{i}]")
 
     @classmethod
     def of(cls, model: Model, *, share: float = 1.0) -> LogModel:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from clickmix.counts.counts import Counts
-from clickmix.groups.histogram import Histogram
+from clickmix.groups.histogram import Histogram, rows_of_groups
 from clickmix.groups.sample import read_queries
 from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
@@ -93,7 +93,8 @@ def groups_of(
     """What the model says of each of its places; `members` are the places of the log that are joined to it."""
     of_group = joined[histogram.place]
     prior = _mean_prior(model, histogram, of_group)
-    return tuple(_group(model, k, histogram, of_group == k, members[k], prior[k]) for k in range(len(members)))
+    rows = rows_of_groups(of_group, groups=len(members))
+    return tuple(_group(model, k, histogram, rows[k], members[k], prior[k]) for k in range(len(members)))
 
 
 def _group(

@@ -117,7 +117,10 @@ def _between_extremes(cells: Cells, model: Model, grades: int) -> Model:
     Two grades can mean one thing at one place and another at the next, if there are more in truth.
     """
     seen, documents = cells.clicks / cells.impressions, cells.per_place(np.ones(len(cells.clicks)))
-    mean = cells.per_place(seen) / documents
+    # A place of which the sample has no document is as all of them together.
+    mean = np.where(
+        documents > 0, cells.per_place(seen) / np.maximum(documents, 1), seen @ cells.weight / documents.sum()
+    )
     mean = np.clip(mean, SMALLEST_RATE, 1 - SMALLEST_RATE)
     spread = cells.per_place((seen - mean[cells.place]) ** 2) + TINY
     chance = cells.per_place((mean * (1 - mean))[cells.place] / cells.impressions)
@@ -125,7 +128,8 @@ def _between_extremes(cells: Cells, model: Model, grades: int) -> Model:
     order = np.lexsort((seen, cells.place))
     reached = np.cumsum(cells.weight[order])
     begin = np.cumsum(documents) - documents
-    ends = [seen[order][np.searchsorted(reached, begin + share * documents)] for share in EXTREMES]
+    last = len(order) - 1
+    ends = [seen[order][np.minimum(np.searchsorted(reached, begin + share * documents), last)] for share in EXTREMES]
     low = np.clip(mean + left * (ends[0] - mean), mean / FURTHEST, 0.98 * mean)
     high = np.clip(mean + left * (ends[1] - mean), 1.02 * mean, 1 - (1 - mean) / FURTHEST)
     k, where, often = len(mean), *map(len, model.knots)
