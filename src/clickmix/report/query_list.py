@@ -71,11 +71,11 @@ class QueryList:
         }
 
     def _evidence(self, position: int, impressions: int, clicks: int) -> str:
-        seen = f"position {position:,}: {clicks:,} of {several(impressions, 'time')} ({percent(clicks / impressions)})"
+        seen = f"position {position:,}: {clicks:,} of {impressions:,} ({percent(clicks / impressions)})"
         if position not in self.usual:
             return seen
         low, high = self.usual[position]
-        return f"{seen}; usual there {percent(low)} if not relevant, {percent(high)} if relevant"
+        return f"{seen}; usual {percent(low)}, if relevant {percent(high)}"
 
 
 def json_line(document: Any) -> str:

@@ -149,7 +149,7 @@ def text_lines(rows: Rows, *, width: int) -> list[str]:
     ]
     left_out = [column.heading for i, column in enumerate(rows.columns) if i not in shown]
     if left_out:
-        lines.append(f"No room for {several(len(left_out), 'column')}: {', '.join(left_out)}.")
+        lines.append(f"A wider terminal shows {several(len(left_out), 'more column')}: {', '.join(left_out)}.")
     return lines
 
 

@@ -8,7 +8,7 @@
             impressions, clicks = report.counts.totals()
             return Section("Clicks", [f"{clicks:,} of {impressions:,} impressions were clicked."])
 
-gives the report one more section between those of order 30 and 40. None leaves it out.
+gives the report one more section between those of order 30 and 50. None leaves it out.
 """
 
 from __future__ import annotations
