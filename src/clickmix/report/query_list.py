@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from clickmix.errors import printable, several
+from clickmix.errors import printable
 from clickmix.report.query_numbers import ShownDocument, ShownQuery
 from clickmix.report.words import count_text, cut, label_text, percent
 
