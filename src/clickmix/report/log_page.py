@@ -51,6 +51,12 @@ def log_page(
     personal. The page says how many.
 
     A correction that fits no mixture has fewer sections.
+
+    >>> import clickmix as cm
+    >>> counts = cm.Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> page = log_page(counts, cm.NoCorrection(), sources=["clicks.csv"], correction="none")
+    >>> page.sections[0].title
+    'Queries'
     """
     if min_sessions < 1:
         raise SettingError(f"report_min_sessions {min_sessions}: expected a whole number from 1 on.")

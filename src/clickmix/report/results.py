@@ -151,7 +151,14 @@ def mixture_of(fitted: Any) -> MixtureFit | None:
 
 
 def fit_results(fitted: MixtureFit) -> FitResults:
-    """Turn a fit into plain values, once for every drawer."""
+    """Turn a fit into plain values, once for every drawer.
+
+    >>> import clickmix as cm
+    >>> counts = cm.Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> results = fit_results(cm.MixtureCorrection().fit(counts))
+    >>> results.verdict.name, [row["place"] for row in results.places.json()]
+    ('trustworthy', ['position 1'])
+    """
     return FitResults(
         verdict=verdict_result(judge(fitted)),
         error=fitted.error,

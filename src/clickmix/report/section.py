@@ -32,6 +32,9 @@ class LogReport:
 
     `mixture` and `results` are None where the correction fits no mixture; `changes` where no previous labels were
     given. `sources` are file names without folders. The tables live in the engine.
+
+    >>> def clicks(report: LogReport) -> str:
+    ...     return f"{report.counts.totals()[1]:,} clicks"
     """
 
     counts: Counts
