@@ -277,7 +277,8 @@ def test_click_through_rates_are_drawn_once_on_an_axis_that_shows_them(counts: c
     assert alone.title == "Click-through rate by position"
     (panel,) = alone.panels
     assert panel.y.log
-    assert 0 < panel.y.low < min(rate for line in panel.marks for rate in line.y)
+    lowest = min(rate for line in panel.marks if isinstance(line, Line) for rate in line.y)
+    assert panel.y.low == pytest.approx(lowest / 1.5)
 
 
 def test_a_minimum_of_no_sessions_is_refused(counts: cm.Counts, fit: cm.MixtureFit) -> None:
