@@ -83,7 +83,6 @@ FURTHEST = (
     Column("doc_id", "text", title="document"),
     Column("before", "label", help="The label in the previous file."),
     Column("now", "label", help="The label in this run."),
-    Column("move", "label", help="Now less before."),
 )
 
 
@@ -173,8 +172,7 @@ def fit_results(fitted: MixtureFit) -> FitResults:
 
 def change_results(moved: Moved) -> ChangeResults:
     """Turn a comparison with previous labels into plain values."""
-    rows = tuple((query, doc, before, now, now - before) for query, doc, before, now in moved.furthest)
-    furthest = Rows(FURTHEST, rows, "Labels that moved furthest", cards=True)
+    furthest = Rows(FURTHEST, moved.furthest, "Labels that moved furthest")
     return ChangeResults(moved.both, moved.new, moved.gone, moved.far, moved.mean_move, furthest)
 
 

@@ -9,7 +9,7 @@ from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
 from clickmix.report.words import number_text, percent
 
-MOST_ROWS = 10  # queries come next, and a phone shows a card for each row
+MOST_ROWS = 10  # queries come next
 
 
 @SECTIONS.register("changes", help="What changed since the previous labels.")
