@@ -95,8 +95,8 @@ def ours(log: Path, documents: Floats, clicks: Floats) -> dict[str, dict[str, An
         else:
             assert isinstance(fit, DynamicBayesianFit)
             user = DynamicBayesian(continuation=fit.continuation, trust=trust)
-            by_document[0, lists.doc_id] = fit._reading.attraction
-            by_document[1, lists.doc_id] = satisfaction(fit._reading)
+            by_document[0, lists.doc_id] = fit.reading.attraction
+            by_document[1, lists.doc_id] = satisfaction(fit.reading)
         traits = by_document[:, documents] if name == "dbn" else by_document[0, documents]
         rates = user.click_probabilities(traits, clicks=clicks)
         found[name] = {"seconds": round(seconds, 2), "grouping": round(grouping, 2), "clicks": rates}
