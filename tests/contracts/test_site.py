@@ -82,7 +82,7 @@ def test_examples_are_code_in_the_reference(site: Path) -> None:
     assert examples >= len(cm.__all__)
 
 
-@pytest.mark.parametrize("package", ["clickmix", "clickmix.evaluate", "clickmix.report"])
+@pytest.mark.parametrize("package", ["clickmix", *PACKAGES])
 def test_every_name_has_an_example(package: str) -> None:
     module = importlib.import_module(package)
     names = {name: getattr(module, name) for name in module.__all__}
