@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import re
@@ -79,6 +80,13 @@ def test_examples_are_code_in_the_reference(site: Path) -> None:
         assert "doctest:" not in page
     examples = (site / "api.html").read_text(encoding="utf-8").count('<span class="gp">')
     assert examples >= len(cm.__all__)
+
+
+@pytest.mark.parametrize("package", ["clickmix", *PACKAGES])
+def test_every_name_has_an_example(package: str) -> None:
+    module = importlib.import_module(package)
+    names = {name: getattr(module, name) for name in module.__all__}
+    assert [n for n, value in names.items() if callable(value) and ">>>" not in (inspect.getdoc(value) or "")] == []
 
 
 def test_links_are_called_after_their_page(site: Path) -> None:

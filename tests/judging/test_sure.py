@@ -204,8 +204,8 @@ class TestChecks:
         assert check.seen
         assert not check.found  # every place has rates of its own: labels do not change
         assert check.evidence == (
-            "From position 1 to position 2 the lowest click rate goes from 0.1 to 0.14 and the highest from 0.4 to "
-            "0.5; both change by at least +5.4 standard errors"
+            "From position 1 to position 2, the lowest click rate goes from 10% to 14% and the highest from 40% to "
+            "50%; the smaller rise is 5.4 standard errors"
         )
 
     @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,23 @@ def test_a_document_far_down_is_shown_if_it_is_asked_for() -> None:
     told = cm.explain(many, "q", "d49", correction="none")
     assert [row["doc_id"] for row in told.results.json()][-1] == "d49"
     assert told.notes == ("31 of 50 documents shown.",)
+
+
+def test_documents_shown_often_come_before_those_shown_once_at_the_top() -> None:
+    documents = [*(f"often {k}" for k in range(30)), *(f"once {i}" for i in range(30))]
+    position, shown = [*range(1, 31), *[1] * 30], [1000] * 30 + [1] * 30
+    told = cm.explain(cm.Counts.from_arrays(["q"] * 60, documents, position, shown, [0] * 60), "q", correction="none")
+    assert [row["doc_id"] for row in told.results.json()] == documents[:30]
+
+
+def test_explanations_say_what_expected_clicks_leave_out() -> None:
+    counts = cascade("dcm", clicks=20_000, queries=200, seed=0).counts()
+    fit = cm.MixtureCorrection("binomial").fit(counts)
+    assert fit.model is not None
+    alike = replace(fit, model=replace(fit.model, attention=None, shares=False, appeal=False, numbers=()))
+    differ = replace(fit, model=replace(fit.model, attention="odds", shares=False, appeal=False, numbers=(-1.0,)))
+    told = "Expected clicks are those in a usual query. Labels also allow for how this query differs from others."
+    assert [told in cm.explain(counts, 3, fit=each).notes for each in (alike, differ)] == [False, True]
 
 
 @pytest.mark.parametrize("examination", ["pbm", "dcm"])

@@ -18,7 +18,7 @@ from clickmix import cli
 from clickmix.engines.engine import embedded
 from clickmix.groups.histogram import read_histogram
 from clickmix.judging.changes import Moved
-from clickmix.report import SECTIONS, Line, LogReport, Section, log_page, page_html
+from clickmix.report import SECTIONS, Figure, Line, LogReport, Section, log_page, page_html
 from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_far_labels, read_label_bins, thinned
 from clickmix.report.mixture_figures import chosen_groups, expected_documents, group_figures, label_curve
 from clickmix.report.words import percent
@@ -153,8 +153,8 @@ def test_a_report_has_all_its_parts(counts: cm.Counts, fit: cm.MixtureFit) -> No
     assert [(section.title, section.folded) for section in page.sections] == [
         ("Queries", False),
         ("Positions and rates", False),
-        ("The labels", False),
         ("Checks", False),
+        ("The labels", False),
         ("What was read", True),
         ("Position by position", True),
         ("Labels furthest from click-through rates", True),
@@ -178,7 +178,7 @@ def test_the_banner_has_the_verdict_three_numbers_and_what_to_do_next(counts: cm
     banner = log_page(counts, fit, sources=["log.csv"], correction="mixture").banner
     assert banner is not None
     labels = fit.label(counts).relevance
-    assert banner.verdict == f"Labels of this log are {cm.judge(fit)}."
+    assert banner.verdict == "These labels are trustworthy if the log keeps the assumptions."
     assert banner.tone == "good"
     assert banner.next == "Train a ranker on these labels. Start with the queries that would gain most."
     assert [name for name, _ in banner.facts] == ["expected label error", "sure labels", "mean gain in DCG@10"]
@@ -192,9 +192,8 @@ def test_date_command_and_version_are_shown_and_folders_are_not(counts: cm.Count
         counts, fit, sources=["/srv/secret/log.csv"], correction="mixture", command=command, date="2026-11-16"
     )
     shown = text(page_html(page))
-    assert "Date 2026-11-16 Command clickmix debias log.csv --engine=shop" in shown
+    assert "Date 2026-11-16 Log log.csv Command clickmix debias log.csv --engine=shop" in shown
     assert f"Made by clickmix {cm.__version__}." in shown
-    assert "From log.csv." in shown
     assert not {"secret", "pass@", "host"} & set(re.split(r"[/:\s]", shown))
 
 
@@ -208,11 +207,11 @@ def test_changes_since_the_previous_labels_come_first(counts: cm.Counts, fit: cm
     shown = text(page_html(page))
     assert page.sections[0].title == "What changed since the previous labels"
     assert "4,790 documents had a label before and have one now; on average it moved by 0.012. 0.88% of them" in shown
-    assert "moved by more than 0.1 42 new documents 10 gone documents 7" in shown
-    hint = "To see what changed since last time, give the labels of then: --previous."
+    assert "moved by more than 0.1 42 new documents 10 documents gone 7" in shown
+    hint = "To see what changed since the last labels, name their file with --previous."
     assert hint not in shown
     assert hint in text(page_html(log_page(counts, fit, sources=["log.csv"], correction="mixture")))
-    assert "query document before now move 1 101 0.10 0.90 0.80" in shown
+    assert "query document before now 1 101 0.10 0.90" in shown
 
 
 def test_queries_that_may_not_be_shown_are_nowhere_in_the_page(moved: Moved) -> None:
@@ -227,12 +226,59 @@ def test_queries_that_may_not_be_shown_are_nowhere_in_the_page(moved: Moved) -> 
     assert "common 3" in html
     assert "private" not in html
     assert (
-        "This file holds 20 of 40 queries, of each the documents among the first 10, as shown or by label. 20 are left "
-        "out because their documents were shown fewer than 10 times on average: rare queries can be personal "
-        "(--report-min-sessions)."
+        "This file holds 20 of 40 queries, of each the 10 documents shown most near the top and the first 10 by label. "
+        "20 are left out because their documents were shown fewer than 10 times on average: rare queries can be "
+        "personal (--report-min-sessions)."
     ) in text(html)
     everything = log_page(counts, fitted, sources=[], correction="mixture", changes=changes, min_sessions=9)
     assert "private 3" in page_html(everything)
+
+
+def test_moves_that_may_not_be_shown_are_said_to_be_hidden(counts: cm.Counts, fit: cm.MixtureFit, moved: Moved) -> None:
+    told = "The labels that moved furthest are not shown: their queries are rare (--report-min-sessions)."
+    pages = [
+        text(page_html(log_page(counts, fit, sources=[], correction="mixture", changes=moved, min_sessions=least)))
+        for least in (1, 1_000_000)
+    ]
+    assert [told in page for page in pages] == [False, True]
+
+
+def test_gains_are_doubted_where_labels_are_not_to_be_used(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    far = cm.Check(cm.Violation.CASCADE, 31.0, 3.0, "Clicks fall", moved=0.3, far=0.5)
+    doubted = text(report(counts, replace(fit, checks=(far,))))
+    assert "Do not use these labels." in doubted
+    told = "The verdict says not to use these, so do not rely on the gains either."
+    assert told in doubted
+    assert told not in text(report(counts, fit))
+    assert '<details class="why" open>' in report(counts, replace(fit, checks=(far,)))
+
+
+def test_checks_say_when_they_fail_and_what_was_not_checked(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    quiet = cm.Check(cm.Violation.RISING, 1.0, 3.0, "quiet", 0.0, 0.0)
+    shown = text(report(counts, replace(fit, checks=(quiet,))))
+    assert "a check fails if labels would change by 0.02 or more (root mean square)" in shown
+    assert (
+        "Not checked, because this log has too little to compare: clicks depend on the documents above; a few queries "
+        "are clicked far more than others."
+    ) in shown
+
+
+def test_click_through_rates_are_drawn_once_on_an_axis_that_shows_them(counts: cm.Counts, fit: cm.MixtureFit) -> None:
+    def figures(fitted: Any) -> list[Figure]:
+        page = log_page(counts, fitted, sources=[], correction="mixture")
+        (section,) = (section for section in page.sections if section.title == "Positions and rates")
+        return list(section.figures)
+
+    assert [figure.title for figure in figures(fit)] == [
+        "Click rate of relevant and other documents",
+        "How much the clicks tell",
+    ]
+    (alone,) = figures(cm.NoCorrection())
+    assert alone.title == "Click-through rate by position"
+    (panel,) = alone.panels
+    assert panel.y.log
+    lowest = min(rate for line in panel.marks if isinstance(line, Line) for rate in line.y)
+    assert panel.y.low == pytest.approx(lowest / 1.5)
 
 
 def test_a_minimum_of_no_sessions_is_refused(counts: cm.Counts, fit: cm.MixtureFit) -> None:
@@ -261,7 +307,7 @@ def test_a_section_from_outside_the_package_is_in_the_page_until_it_is_removed(
     finally:
         SECTIONS.remove("toy")
     titles = [section.title for section in page.sections]
-    assert titles[titles.index("A toy") - 1 :][:3] == ["Positions and rates", "A toy", "The labels"]
+    assert titles[titles.index("A toy") - 1 :][:3] == ["Positions and rates", "A toy", "Checks"]
     assert "Read from toy.csv." in text(page_html(page))
     assert "A toy" not in [section.title for section in without.sections]
     assert "toy" not in SECTIONS.names()
@@ -370,7 +416,7 @@ def test_debias_writes_a_report_and_says_so(tmp_path: Path, monkeypatch: pytest.
     write(tmp_path / "log.csv", small_log())
     done = run("debias", "log.csv", "-o", "labels.csv", "--report", "report.html", "--correction", correction)
     assert done.stdout.endswith("Report: report.html (open it in a browser)\n")
-    assert "From log.csv." in text(Path("report.html").read_text(encoding="utf-8"))
+    assert " Log log.csv Command " in text(Path("report.html").read_text(encoding="utf-8"))
 
 
 FAILURES = [

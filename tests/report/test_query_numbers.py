@@ -91,6 +91,13 @@ def test_a_document_moved_from_the_second_place_to_the_first_gains_what_its_labe
     assert [(result.doc_id, result.rank_by_label) for result in query.results] == [("a", 2), ("b", 1)]
 
 
+def test_documents_shown_often_are_listed_before_those_shown_once_at_the_top() -> None:
+    often = [("q", f"often {k}", k, 1000, 0.5) for k in range(1, 11)]
+    once = [("q", f"once {i}", 1, 1, 0.0) for i in range(30)]
+    (query,) = shown(counts_of([*often, *once]), cm.NoCorrection())
+    assert [result.doc_id for result in query.results] == [f"often {k}" for k in range(1, 11)]
+
+
 def test_intervals_say_how_unsure_a_query_is() -> None:
     rng = np.random.default_rng(0)
     position, documents = np.tile([1, 2, 3], 100), np.arange(300)

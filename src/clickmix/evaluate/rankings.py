@@ -20,6 +20,11 @@ class Ranking:
     query_ids, size, grades    one per query (size: its documents), one per query, one per document
     query, position, block     per document: row of `query_ids`, place in its list from 1, number of its tie block
     first, tied                per block: its first document; how many documents are tied in it
+
+    >>> from clickmix.evaluate import rank
+    >>> ranking = rank([3, 1, 1], [0, 1, 0], ["a", "a", "a"])
+    >>> ranking.position.tolist(), ranking.tied.tolist()
+    ([1, 2, 3], [1, 2])
     """
 
     query_ids: Ids

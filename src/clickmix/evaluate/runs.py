@@ -21,6 +21,10 @@ class Run:
     """Scored documents: queries ascending, best score (rank 1) first.
 
     Documents with the same score are in the order trec_eval gives them: their ids, as text, from last to first.
+
+    >>> run = make_run(["q", "q"], ["a", "b"], [0.1, 0.9])
+    >>> run.doc_id.tolist(), run.rank.tolist()
+    (['b', 'a'], [1, 2])
     """
 
     query_id: Ids
@@ -30,7 +34,11 @@ class Run:
 
 
 def make_run(query_ids: ArrayLike, doc_ids: ArrayLike, scores: ArrayLike) -> Run:
-    """Rank the documents of each query by their scores; one query id, document id and score per document."""
+    """Rank the documents of each query by their scores; one query id, document id and score per document.
+
+    >>> make_run(["q", "q"], ["a", "b"], [0.1, 0.9]).doc_id.tolist()
+    ['b', 'a']
+    """
     (queries, query), (documents, document) = distinct_ids(query_ids, "query_ids"), distinct_ids(doc_ids, "doc_ids")
     s = checked_numbers(scores, "scores")
     if not len(query) == len(document) == len(s):
@@ -71,6 +79,13 @@ def write_scores(
     """Write query_id, doc_id, score, rank as Parquet, CSV or NDJSON if the name of the file says so; else a TREC run.
 
     A table holds any id. The columns of a TREC run are separated by blanks, so it cannot hold an id with a blank.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> write_scores(["q", "q"], ["a", "b"], [0.1, 0.9], f"{folder.name}/scores.csv")
+    >>> Path(f"{folder.name}/scores.csv").read_text().splitlines()
+    ['query_id,doc_id,score,rank', 'q,b,0.9,1', 'q,a,0.1,2']
+    >>> folder.cleanup()
     """
     if not Path(path).name.lower().endswith(tuple(OUTPUT_OPTIONS)):
         write_atomically(path, trec_run(query_ids, doc_ids, scores, tag=tag).encode())

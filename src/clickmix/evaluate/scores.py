@@ -29,6 +29,11 @@ class Scores:
 
     `without_relevant` queries had no relevant document; `no_relevant` says what happened to them: not among the
     values ("leave-out"), or counted as 0 ("zero") or 1 ("one").
+
+    >>> from clickmix.evaluate import evaluate
+    >>> scores = evaluate([3, 2, 1], [0, 1, 0], ["a", "a", "a"], measure="mrr")
+    >>> scores.values.tolist(), scores.without_relevant
+    ([0.5], 0)
     """
 
     measure: Measure
@@ -69,7 +74,12 @@ def evaluate(
 
 
 def score(ranking: Ranking, *, measure: Measure | str = "ndcg@10", no_relevant: NoRelevant = "leave-out") -> Scores:
-    """One measure of a ranking; for several measures, `rank` once and call this for each."""
+    """One measure of a ranking; for several measures, `rank` once and call this for each.
+
+    >>> ranking = rank([3, 2, 1], [0, 1, 0], ["a", "a", "a"])
+    >>> score(ranking, measure="mrr").mean, score(ranking, measure="precision@1").mean
+    (0.5, 0.0)
+    """
     measure = Measure.parse(measure) if isinstance(measure, str) else measure
     if no_relevant not in get_args(NoRelevant):
         raise SettingError(f"no_relevant: {no_relevant!r} found, expected one of {', '.join(get_args(NoRelevant))}.")

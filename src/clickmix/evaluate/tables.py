@@ -39,6 +39,12 @@ class Cell:
     """One mean, of `n` queries or runs; with its interval, and its comparison with the baseline if there is one.
 
     Of the scores of queries, `without_relevant` had no relevant document, and `no_relevant` is what happened to them.
+
+    >>> from clickmix.evaluate import evaluate, tabulate
+    >>> scores = evaluate([3, 2, 1], [0, 1, 0], ["a", "a", "a"], measure="mrr")
+    >>> cell = tabulate({"mine": [scores]}).cells[0][0]
+    >>> cell.mean, cell.n
+    (0.5, 1)
     """
 
     mean: float
@@ -57,7 +63,15 @@ class Cell:
 
 @dataclass(frozen=True, repr=False)
 class Table(Drawn):
-    """Means by ranker (rows, the outer tuple of cells) and measure (columns); tests are against the `baseline`."""
+    """Means by ranker (rows, the outer tuple of cells) and measure (columns); tests are against the `baseline`.
+
+    >>> from clickmix.evaluate import tabulate
+    >>> print(tabulate({"old": {"ndcg@10": [0.4, 0.5]}, "new": {"ndcg@10": [0.6, 0.7]}}), end="")
+    ranker  ndcg@10
+    ---------------
+    old     0.4500
+    new     0.6500
+    """
 
     rankers: tuple[str, ...]
     measures: tuple[str, ...]
@@ -150,6 +164,16 @@ def tabulate(
     With a `baseline` (one of the rankers) every other row is tested against it: `paired_t_test` over queries or
     paired runs, `student_t_test` over independent runs. With an `rng`, means get bootstrap intervals. `head` says
     what the rows are if not rankers.
+
+    >>> table = tabulate({"old": {"mrr": [0.4, 0.5, 0.5]}, "new": {"mrr": [0.6, 0.7, 0.8]}}, baseline="old")
+    >>> print(table, end="")
+    ranker      mrr  w/t/l
+    ----------------------
+    old     0.4667
+    new     0.7000†  3/0/0
+    <BLANKLINE>
+    * p < .01, † p < .1: different from old (paired t-test).
+    w/t/l: wins, ties and losses against old.
     """
     if not results:
         raise InputError("No results: expected at least one ranker with its scores.")

@@ -29,6 +29,9 @@ class LeftOut:
     """What is not among the examples: labels whose document has no features, and documents and queries by the rule.
 
     `unmatched` shows ids of both sides where most labels match no document: the join may have failed.
+
+    >>> LeftOut(documents_without_label=3).documents_without_label
+    3
     """
 
     labels_without_document: int = 0
@@ -62,6 +65,12 @@ class Examples:
     """Labelled documents, those of a query together: query i has the rows offsets[i] to offsets[i + 1].
 
     Every query has two documents or more, and labels that differ. A feature that is NaN is missing.
+
+    >>> from clickmix.features import make_examples
+    >>> features = (["q", "q", "q"], ["a", "b", "c"], [[0.1], [0.9], [0.5]])
+    >>> examples = make_examples(features, (["q", "q"], ["a", "b"], [0.0, 1.0]))
+    >>> examples.relevance.tolist(), examples.left_out.documents_without_label
+    ([0.0, 1.0], 1)
     """
 
     query_id: Ids
@@ -96,6 +105,10 @@ def make_examples(features: Any, labels: Any, *, names: Sequence[str] = ()) -> E
     """Join features in any layout that `open_features` takes with labels in any that `read_labels` takes.
 
     `names` are the features to take, in this order: those of the examples that these go with.
+
+    >>> features = (["q", "q"], ["a", "b"], [[0.1], [0.9]])
+    >>> make_examples(features, (["q", "q"], ["a", "b"], [0.0, 1.0])).relevance.tolist()
+    [0.0, 1.0]
     """
     split, columns = open_features(features, names=names), read_labels(labels)
     relevance, used = _joined(split, columns)
@@ -104,7 +117,13 @@ def make_examples(features: Any, labels: Any, *, names: Sequence[str] = ()) -> E
 
 
 def grade_examples(split: Split, *, largest_grade: int) -> Examples:
-    """The split's own grades as labels, relevance = grade / largest_grade; for a comparison with the truth."""
+    """The split's own grades as labels, relevance = grade / largest_grade; for a comparison with the truth.
+
+    >>> from dataclasses import replace
+    >>> split = open_features((["q", "q"], ["a", "b"], [[0.1], [0.9]]))
+    >>> grade_examples(replace(split, grade=np.array([0, 4], dtype=np.int8)), largest_grade=4).relevance.tolist()
+    [0.0, 1.0]
+    """
     if split.grade.max(initial=0) > largest_grade:
         raise InputError(f"grade {split.grade.max()} found, above the largest grade {largest_grade}.")
     return _kept(split, split.grade / float(largest_grade), labels_without_document=0)

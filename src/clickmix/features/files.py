@@ -33,7 +33,17 @@ EXPECTED = "Expected query_id, doc_id and one column per feature"
 
 
 def write_features(split: Split, path: str | Path) -> None:
-    """Write `split` as a Parquet features file, atomically; the same split gives the same bytes."""
+    """Write `split` as a Parquet features file, atomically; the same split gives the same bytes.
+
+    >>> import tempfile
+    >>> from clickmix.features import open_features
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> split = open_features((["q", "q"], ["a", "b"], [[0.1], [0.9]]))
+    >>> write_features(split, f"{folder.name}/features.parquet")
+    >>> read_features(f"{folder.name}/features.parquet").doc_id.tolist()
+    ['a', 'b']
+    >>> folder.cleanup()
+    """
     columns: Columns = {
         "query_id": np.repeat(split.query_id, split.sizes),
         "doc_id": np.asarray(split.doc_id),
@@ -54,6 +64,14 @@ def read_features(path: str | Path, *, graded: bool = True, gaps: bool = False) 
     """Read a features file (Parquet, CSV or NDJSON); the rows of each query must be together.
 
     With `graded=False` the column grade may be missing: all grades are 0 then. With `gaps` values may be missing.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "features.csv")
+    >>> _ = path.write_text("query_id,doc_id,grade,bm25\\nq,a,2,0.5\\n")
+    >>> read_features(path).feature_names
+    ('bm25',)
+    >>> folder.cleanup()
     """
     with closing(DuckDB()) as engine:
         query, doc_id, grade, features, names = read_columns(_file_source(path, engine), engine, graded=graded)

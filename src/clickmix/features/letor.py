@@ -36,6 +36,14 @@ def read_letor(path: str | Path) -> Split:
     A document's id is what a comment `# docid = ID` says, or the first word of the comment where every line has one;
     otherwise its number in the file, from 0. Features that are left out are 0; numbers too large for float32 become its
     largest.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "train.txt")
+    >>> _ = path.write_text("2 qid:1 1:0.5 2:3\\n")
+    >>> read_letor(path).grade.tolist()
+    [2]
+    >>> folder.cleanup()
     """
     path = Path(path)
     pieces, features = _gathered(_read_pieces(path))

@@ -22,6 +22,11 @@ class Split:
 
     `features` (documents × features, float32) may be a read-only memory map; NaN is a missing value. `feature_names`
     are feature_1, feature_2, ... if none are given. Ids are whole numbers or text.
+
+    >>> from clickmix.features import open_features
+    >>> split = open_features((["q", "q"], ["a", "b"], [[0.1], [0.9]]))
+    >>> split.query_id.tolist(), split.doc_id.tolist(), split.feature_names
+    (['q'], ['a', 'b'], ('feature_1',))
     """
 
     query_id: Ids
@@ -76,7 +81,13 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Three splits with the same features; `notes` says what a reader of the numbers should know."""
+    """Three splits with the same features; `notes` says what a reader of the numbers should know.
+
+    >>> from clickmix.features import open_features
+    >>> split = open_features((["q", "q"], ["a", "b"], [[0.1], [0.9]]))
+    >>> Collection("tiny", split, split, split, largest_grade=4).train.doc_id.tolist()
+    ['a', 'b']
+    """
 
     name: str
     train: Split

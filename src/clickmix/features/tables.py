@@ -28,6 +28,9 @@ def open_features(features: Any, *, graded: bool = False, names: Sequence[str] =
 
     `names` are the features that a ranker takes, in its order: they are found by name, and all others are an error.
     LETOR text numbers its features and may leave out those that are 0; arrays have no names, so their order counts.
+
+    >>> open_features((["q", "q"], ["a", "b"], [[0.1], [0.9]])).features.shape
+    (2, 1)
     """
     where = str(features) if isinstance(features, (str, Path)) else ARRAYS
     if isinstance(features, Split):

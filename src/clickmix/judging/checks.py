@@ -239,10 +239,14 @@ def check_rising(groups: tuple[Group, ...], context: tuple[str, ...]) -> Check |
         return None
     statistic, above, below = max(steps, key=lambda step: step[0])
     places = [group.places[0].place.describe(context) for group in (above, below)]
-    ends = [f"{rate:.3g}" for group in (above, below) for rate in (group.mixture.rates[0], group.mixture.rates[-1])]
+    ends = [
+        f"{100 * max(rate, 1e-6):.3g}%"
+        for group in (above, below)
+        for rate in (group.mixture.rates[0], group.mixture.rates[-1])
+    ]
     evidence = (
-        f"From {places[0]} to {places[1]} the lowest click rate goes from {ends[0]} to {ends[2]} and the highest from "
-        f"{ends[1]} to {ends[3]}; both change by at least {statistic:+.1f} standard errors"
+        f"From {places[0]} to {places[1]}, the lowest click rate goes from {ends[0]} to {ends[2]} and the highest from "
+        f"{ends[1]} to {ends[3]}; the smaller rise is {statistic:.1f} standard errors"
     )
     return Check(Violation.RISING, statistic, BEYOND_CHANCE, evidence, 0.0, 0.0)
 

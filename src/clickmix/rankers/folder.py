@@ -70,7 +70,13 @@ class SavedRanker:
 
 
 def check_folder(folder: str | Path) -> None:
-    """Complain now, not after an hour of work, if a ranker cannot be saved there."""
+    """Complain now, not after an hour of work, if a ranker cannot be saved there.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> check_folder(f"{folder.name}/ranker")  # says nothing: a ranker can be saved there
+    >>> folder.cleanup()
+    """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: this is a file. Give the name of a folder for the ranker.")

@@ -18,7 +18,11 @@ MOST_DOCUMENTS = 500  # that each point averages over
 
 @dataclass(frozen=True)
 class Importance:
-    """How much a feature helped in training: its gain, and its share of all gains."""
+    """How much a feature helped in training: its gain, and its share of all gains.
+
+    >>> Importance("bm25", gain=12.0, share=0.6).share
+    0.6
+    """
 
     name: str
     gain: float
@@ -27,7 +31,11 @@ class Importance:
 
 @dataclass(frozen=True)
 class DependencePoint:
-    """The mean score if a feature had this value in every document; the value NaN is a missing one."""
+    """The mean score if a feature had this value in every document; the value NaN is a missing one.
+
+    >>> DependencePoint("bm25", value=float("nan"), score=0.2).missing
+    True
+    """
 
     name: str
     value: float

@@ -54,6 +54,14 @@ class LambdaMART:
     weighting       how much a query weighs (see `clickmix.rankers.weighting`)
     patience        with validation labels: stop after so many trees in a row without improvement
     threads         for training and scoring; another number adds in another order and can give other trees
+
+    >>> import numpy as np
+    >>> from clickmix.features import make_examples
+    >>> ids = [f"q{i // 5}" for i in range(100)], [f"d{i}" for i in range(100)]
+    >>> relevance = np.tile([0.0, 0.2, 0.5, 0.7, 1.0], 20)
+    >>> fitted = LambdaMART(trees=5, leaves=4).fit(make_examples((*ids, relevance[:, None]), (*ids, relevance)))
+    >>> bool(np.all(np.diff(fitted.score(np.array([[0.0], [1.0]], dtype=np.float32))) > 0))
+    True
     """
 
     trees: int = 300
@@ -188,6 +196,14 @@ class FittedLambdaMART:
     `ndcg` is the nDCG@10 of the validation labels after each tree, without weights; empty without validation. `missing`
     are the features with missing values in training: NaN goes the way that each split has learned. LightGBM's text
     numbers the features from Column_0 on; `feature_names` has their names in this order.
+
+    >>> import numpy as np
+    >>> from clickmix.features import make_examples
+    >>> ids = [f"q{i // 5}" for i in range(100)], [f"d{i}" for i in range(100)]
+    >>> relevance = np.tile([0.0, 0.2, 0.5, 0.7, 1.0], 20)
+    >>> fitted = LambdaMART(trees=5, leaves=4).fit(make_examples((*ids, relevance[:, None]), (*ids, relevance)))
+    >>> fitted.trees, [each.name for each in fitted.importance()]
+    (5, ['feature_1'])
     """
 
     settings: LambdaMART

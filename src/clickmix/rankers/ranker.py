@@ -20,7 +20,11 @@ from clickmix.types import Progress
 
 
 class Ranker(Protocol):
-    """A trained ranker of any kind."""
+    """A trained ranker of any kind.
+
+    >>> def best(ranker: Ranker, features: Floats) -> int:
+    ...     return int(ranker.score(features).argmax())
+    """
 
     @property
     def features(self) -> int:
@@ -51,7 +55,11 @@ class Ranker(Protocol):
 
 
 class RankerSettings(Protocol):
-    """The settings of a kind of ranker, from which it is trained."""
+    """The settings of a kind of ranker, from which it is trained.
+
+    >>> def trained(settings: RankerSettings, examples: Examples) -> Ranker:
+    ...     return settings.fit(examples, seed=0)
+    """
 
     def fit(
         self, examples: Examples, *, vali: Examples | None = None, seed: int = 0, progress: Progress | None = None
@@ -66,7 +74,21 @@ RANKERS: Family[RankerSettings] = Family("ranker", "clickmix.rankers", first="la
 
 
 def load_ranker(folder: str | Path) -> Ranker:
-    """The ranker in a folder, of whatever kind it is."""
+    """The ranker in a folder, of whatever kind it is.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from clickmix.features import make_examples
+    >>> from clickmix.rankers import LambdaMART
+    >>> ids = [f"q{i // 5}" for i in range(100)], [f"d{i}" for i in range(100)]
+    >>> relevance = np.tile([0.0, 0.2, 0.5, 0.7, 1.0], 20)
+    >>> examples = make_examples((*ids, relevance[:, None]), (*ids, relevance))
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> LambdaMART(trees=5, leaves=4).fit(examples).save(f"{folder.name}/ranker")
+    >>> load_ranker(f"{folder.name}/ranker").feature_names
+    ('feature_1',)
+    >>> folder.cleanup()
+    """
     saved = read_folder(folder)
     if saved.ranker not in RANKERS.names():
         raise FormatError(

@@ -20,10 +20,11 @@ from clickmix.errors import InputError, printable, several
 from clickmix.log.open import unreadable
 from clickmix.log.source import Source
 from clickmix.report.evidence import SeenCell, read_cells
+from clickmix.report.results import mixture_of
 from clickmix.report.rows import Column, Interval, Rows, Value, text_lines
 from clickmix.report.words import cut, label_text
 
-MOST_DOCUMENTS = 30  # of a query, by mean position
+MOST_DOCUMENTS = 30  # of a query, those shown most near the top
 MOST_TEXTS = 20_000  # looked through for near spellings, those shown most first
 MOST_NEAR = 3
 MOST_NAMED = 3  # positions in a sentence
@@ -124,10 +125,11 @@ def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: obje
     kept = engine.keep(f"SELECT * FROM ({labels.sql}) AS labels WHERE {of_query(query_id)}")
     try:
         means = (
-            "SELECT doc_id, CAST(sum(CAST(position AS DOUBLE) * impressions) AS DOUBLE) / sum(impressions) AS shown_at "
+            "SELECT doc_id, CAST(sum(CAST(position AS DOUBLE) * impressions) AS DOUBLE) / sum(impressions) AS shown_at"
+            ", CAST(sum(CAST(impressions AS DOUBLE) / position) AS DECIMAL(38, 6)) AS seen "
             f"FROM {counts.table} WHERE {of_query(query_id)} GROUP BY doc_id"
         )
-        table = f"(SELECT l.*, shown_at FROM {kept} AS l JOIN ({means}) AS m ON l.doc_id = m.doc_id) AS listed"
+        table = f"(SELECT l.*, shown_at, seen FROM {kept} AS l JOIN ({means}) AS m ON l.doc_id = m.doc_id) AS listed"
         documents, sums = _read(engine, table, set(engine.types(kept)) | {"shown_at"}, doc_id)
     finally:
         engine.forget(kept)
@@ -140,14 +142,14 @@ def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: obje
         by_document.setdefault(cell.doc_id, []).append(cell)
     rows = tuple(_row(document, _expected(by_document[document.doc_id])) for document in documents)
     results = _without_blanks(Rows(RESULTS, rows))
+    notes = (*_more(sums[0], len(documents)), *_on_differences(fitted))
     if doc_id is None:
-        return Explanation(str(query_id), None, *sums, results, notes=_more(sums[0], len(documents)))
+        return Explanation(str(query_id), None, *sums, results, notes=notes)
     chosen = next(document for document in documents if document.doc_id == str(doc_id))
     own = by_document[chosen.doc_id]
     seen = Rows(CELLS, tuple(_cell_row(cell, counts.context) for cell in own))
     sentences = (_label_sentence(chosen), _shown_sentence(chosen, own), *_expected_sentences(chosen, own))
-    more = _more(sums[0], len(documents))
-    return Explanation(str(query_id), str(doc_id), *sums, results, _without_blanks(seen), sentences, more)
+    return Explanation(str(query_id), str(doc_id), *sums, results, _without_blanks(seen), sentences, notes)
 
 
 def explain_labels(labels: Source, engine: Engine, query_id: object, doc_id: object = None) -> Explanation:
@@ -183,26 +185,28 @@ def _explained_labels(labels: Source, engine: Engine, query_id: object, doc_id: 
 def _read(
     engine: Engine, table: str, columns: set[str], doc_id: object
 ) -> tuple[list[_Document], tuple[int, int, int]]:
-    """The first documents in the order shown, or else by label, and the one asked for; then how many, and the sums."""
+    """The documents shown most near the top, or else first by label, and the one asked for; how many, and the sums."""
     label = "round(CAST(relevance AS DECIMAL(38, 12)), 9)"
     low, high, n, c, mean = (
         name if name in columns else "NULL" for name in ("low", "high", "impressions", "clicks", "shown_at")
     )
     asked = "FALSE" if doc_id is None else f"doc = {literal(str(doc_id))}"
     order = "round(CAST(shown_at AS DECIMAL(38, 12)), 6), doc_id" if mean != "NULL" else f"{label} DESC, doc_id"
+    chosen = f"seen DESC, {order}" if mean != "NULL" else order  # shown once at the top is not shown much
     rows = engine.rows(
         "SELECT * FROM (SELECT CAST(doc_id AS VARCHAR) AS doc, CAST(relevance AS DOUBLE) AS relevance, "
         f"{low} AS low, {high} AS high, {n} AS n, {c} AS c, "
         f"row_number() OVER (ORDER BY {label} DESC, doc_id) AS by_label, {mean} AS mean_position, "
-        f"row_number() OVER (ORDER BY {order}) AS place, count(*) OVER () AS documents, "
+        f"row_number() OVER (ORDER BY {order}) AS place, row_number() OVER (ORDER BY {chosen}) AS most, "
+        "count(*) OVER () AS documents, "
         f"sum({n}) OVER () AS all_n, sum({c}) OVER () AS all_c FROM {table}) AS ranked "
-        f"WHERE place <= {MOST_DOCUMENTS} OR {asked} ORDER BY place"
+        f"WHERE most <= {MOST_DOCUMENTS} OR {asked} ORDER BY place"
     )
     documents = [
         _Document(doc, float(label), _float(low), _float(high), int(n or 0), int(c or 0), int(by), _float(at))
         for doc, label, low, high, n, c, by, at, *_ in rows
     ]
-    sums = (int(rows[0][9]), int(rows[0][10] or 0), int(rows[0][11] or 0)) if rows else (0, 0, 0)
+    sums = (int(rows[0][10]), int(rows[0][11] or 0), int(rows[0][12] or 0)) if rows else (0, 0, 0)
     return documents, sums
 
 
@@ -299,6 +303,14 @@ def _about(clicks: float) -> str:
 
 def _more(documents: int, shown: int) -> tuple[str, ...]:
     return (f"{shown:,} of {documents:,} documents shown.",) if shown < documents else ()
+
+
+def _on_differences(fitted: Fitted) -> tuple[str, ...]:
+    """What expected clicks leave out: those are of a usual query, and labels know this one."""
+    fit = mixture_of(fitted)
+    if fit is None or fit.model is None or not fit.model.effects.numbers:
+        return ()
+    return ("Expected clicks are those in a usual query. Labels also allow for how this query differs from others.",)
 
 
 def _check_document(

@@ -24,6 +24,9 @@ class Axis:
     """An axis: what it shows, in words; from where to where, by default as far as the data go.
 
     `whole` for axes of positions and the like, which have ticks at whole numbers only.
+
+    >>> Axis("clicks in the log", log=True).log
+    True
     """
 
     label: str
@@ -36,7 +39,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """Points joined by a line; with `low` and `high` each has an interval. A point that is NaN breaks the line."""
+    """Points joined by a line; with `low` and `high` each has an interval. A point that is NaN breaks the line.
+
+    >>> Line("labels", [1, 2, 3], [0.1, 0.4, 0.9]).name
+    'labels'
+    """
 
     name: str
     x: Numbers
@@ -56,7 +63,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Bars:
-    """A histogram: heights between neighbouring edges, one more edge than heights."""
+    """A histogram: heights between neighbouring edges, one more edge than heights.
+
+    >>> Bars("documents", [0, 0.5, 1], [7, 3]).name
+    'documents'
+    """
 
     name: str
     edges: Numbers
@@ -74,7 +85,11 @@ Mark = Line | Bars
 
 @dataclass(frozen=True)
 class Panel:
-    """What shares a vertical axis."""
+    """What shares a vertical axis.
+
+    >>> Panel(Axis("nDCG@10", 0, 1), [Line("mine", [1, 2], [0.4, 0.5])]).y.high
+    1
+    """
 
     y: Axis
     marks: Sequence[Mark]
@@ -86,7 +101,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """One panel, or several below each other that share the horizontal axis; `note` explains it in plain sentences."""
+    """One panel, or several below each other that share the horizontal axis; `note` explains it in plain sentences.
+
+    >>> panel = Panel(Axis("nDCG@10", 0, 1), [Line("mine", [1, 2], [0.4, 0.5])])
+    >>> Figure("nDCG@10 by position", Axis("position", whole=True), [panel]).title
+    'nDCG@10 by position'
+    """
 
     title: str
     x: Axis

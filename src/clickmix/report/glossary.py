@@ -23,6 +23,6 @@ GLOSSARY: Mapping[str, str] = {
     "separation": "The share of the uncertainty about relevance that clicks remove: 0% none, 100% all.",
     "sure label": "A label below 0.1 or from 0.9 on.",
     "trust bias": "People click what is at the top even if it is not relevant, because they trust the engine.",
-    "unsure": "Of a query: the mean width of its labels' intervals, from 0% to 100%.",
+    "unsure": "Of a label: between 0.1 and 0.9. Of a query: the mean width of its labels' intervals, from 0% to 100%.",
     "verdict": "How far to trust the labels of this log, or of one place.",
 }

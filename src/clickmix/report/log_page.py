@@ -15,7 +15,7 @@ from clickmix.report.pages import Banner, Page
 from clickmix.report.query_numbers import queries_at_hand
 from clickmix.report.results import change_results, fit_results, mixture_of
 from clickmix.report.section import LogReport, log_sections
-from clickmix.report.words import command_text, file_name, label_text, number_text, percent
+from clickmix.report.words import command_text, cut, file_name, label_text, number_text, percent
 
 PROBLEM = (
     "People click what is at the top: they look there, and they trust the engine. So a click-through rate says as "
@@ -27,6 +27,7 @@ REMEDY = (
     "A ranker trained on labels does not learn to repeat the old order."
 )
 MIN_SESSIONS = 10
+MOST_FILES = 5  # named
 
 
 def log_page(
@@ -50,6 +51,12 @@ def log_page(
     personal. The page says how many.
 
     A correction that fits no mixture has fewer sections.
+
+    >>> import clickmix as cm
+    >>> counts = cm.Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> page = log_page(counts, cm.NoCorrection(), sources=["clicks.csv"], correction="none")
+    >>> page.sections[0].title
+    'Queries'
     """
     if min_sessions < 1:
         raise SettingError(f"report_min_sessions {min_sessions}: expected a whole number from 1 on.")
@@ -74,7 +81,9 @@ def log_page(
             date=date,
         )
         sections = log_sections(report)
-    made = [(name, text) for name, text in (("Date", date), ("Command", report.command)) if text]
+    more = len(report.sources) - MOST_FILES
+    log = ", ".join(map(cut, report.sources[:MOST_FILES])) + (f" and {more:,} more" if more > 0 else "")
+    made = [(name, text) for name, text in (("Date", date), ("Log", log), ("Command", report.command)) if text]
     prose = [f"{PROBLEM} {REMEDY}" if mixture else PROBLEM]
     return Page("Clicks and relevance", prose, sections, _banner(report), made, GLOSSARY)
 

@@ -233,5 +233,5 @@ def separation_figure(fitted: MixtureFit) -> Figure:
         Axis("position", whole=True),
         [Panel(Axis("uncertainty removed by clicks", 0, 1, percent=True), lines)],
         note="At 100% the clicks at a position settle which documents are relevant; at 0% they say nothing, and "
-        "labels there are only the share of relevant documents. More data moves this line up.",
+        "labels there are only the share of relevant documents. Labels also use a document's other positions.",
     )

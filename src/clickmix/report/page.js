@@ -29,9 +29,8 @@
 
   const evidence = ([position, shown, clicks], usual) => {
     const rates = usual[position];
-    const times = shown === 1 ? "1 time" : `${count(shown)} times`;
-    const seen = `position ${count(position)}: ${count(clicks)} of ${times} (${percent(clicks / shown)})`;
-    return rates ? `${seen}; usual there ${percent(rates[0])} if not relevant, ${percent(rates[1])} if relevant` : seen;
+    const seen = `position ${count(position)}: ${count(clicks)} of ${count(shown)} (${percent(clicks / shown)})`;
+    return rates ? `${seen}; usual ${percent(rates[0])}, if relevant ${percent(rates[1])}` : seen;
   };
 
   const labelCell = (value, low, high) => {

@@ -33,6 +33,9 @@ class Listing:
     """A table of ready texts under a head; columns of numbers, given by their index, are aligned right; notes go below.
 
     For results use `Rows`, which keep their values. On a phone a row is a card where `cards` says so.
+
+    >>> Listing(["query", "clicks"], [["red shoes", "12"]], numbers=frozenset({1})).rows
+    [['red shoes', '12']]
     """
 
     head: Sequence[str]
@@ -49,6 +52,9 @@ class Section:
 
     `rows` are tables of results, `tables` ready ones. `folded` shows the title only, until the reader opens it.
     `terms` are (word, meaning).
+
+    >>> Section("Clicks", ["People clicked 12 of 100 results."]).title
+    'Clicks'
     """
 
     title: str
@@ -65,7 +71,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Banner:
-    """What the top of a page says at a glance: a verdict with its colour, a few numbers, what to do next."""
+    """What the top of a page says at a glance: a verdict with its colour, a few numbers, what to do next.
+
+    >>> Banner("These labels are trustworthy.", "good", [("sure labels", "98%")]).tone
+    'good'
+    """
 
     verdict: str
     tone: Tone
@@ -76,7 +86,12 @@ class Banner:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report: a title, what it is about, its sections; a banner, how it was made, and words explained in it."""
+    """A whole report: a title, what it is about, its sections; a banner, how it was made, and words explained in it.
+
+    >>> page = Page("Results", ["What this is."], [Section("Clicks", ["12 of 100."])])
+    >>> [section.title for section in page.sections]
+    ['Clicks']
+    """
 
     title: str
     prose: Sequence[str] = ()
@@ -98,7 +113,11 @@ class _Drawn:
 
 
 def page_html(page: Page) -> str:
-    """The page as HTML: every text escaped and without control characters; the same page is always the same text."""
+    """The page as HTML: every text escaped and without control characters; the same page is always the same text.
+
+    >>> "<h1>Results</h1>" in page_html(Page("Results"))
+    True
+    """
     import jinja2  # late: a tenth of a second that no other command needs
 
     environment = jinja2.Environment(
@@ -132,7 +151,15 @@ def page_html(page: Page) -> str:
 
 
 def write_page(page: Page, path: str | Path) -> None:
-    """Write a page as one HTML file, whole or not at all."""
+    """Write a page as one HTML file, whole or not at all.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> write_page(Page("Results"), f"{folder.name}/results.html")
+    >>> Path(f"{folder.name}/results.html").read_text()[:15]
+    '<!doctype html>'
+    >>> folder.cleanup()
+    """
     write_atomically(path, page_html(page).encode())
 
 

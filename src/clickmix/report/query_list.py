@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from clickmix.errors import printable, several
+from clickmix.errors import printable
 from clickmix.report.query_numbers import ShownDocument, ShownQuery
 from clickmix.report.words import count_text, cut, label_text, percent
 
@@ -71,11 +71,11 @@ class QueryList:
         }
 
     def _evidence(self, position: int, impressions: int, clicks: int) -> str:
-        seen = f"position {position:,}: {clicks:,} of {several(impressions, 'time')} ({percent(clicks / impressions)})"
+        seen = f"position {position:,}: {clicks:,} of {impressions:,} ({percent(clicks / impressions)})"
         if position not in self.usual:
             return seen
         low, high = self.usual[position]
-        return f"{seen}; usual there {percent(low)} if not relevant, {percent(high)} if relevant"
+        return f"{seen}; usual {percent(low)}, if relevant {percent(high)}"
 
 
 def json_line(document: Any) -> str:

@@ -197,20 +197,25 @@ def _chosen_query(table: QueryTable, most_bytes: int) -> str:
 
 
 def _results_query(table: QueryTable, chosen: str) -> str:
-    """The documents of the chosen queries that stand among the first, as shown or by label."""
+    """The documents of the chosen queries that were shown most near the top, or stand among the first by label.
+
+    Sorted by mean position alone, a document shown once at the top would stand above one shown there a thousand times.
+    """
     label = "round(CAST(relevance AS DECIMAL(38, 12)), 9)"
     ends = "low, high" if table.labels.intervals else "CAST(NULL AS DOUBLE) AS low, CAST(NULL AS DOUBLE) AS high"
     mean = f"{_exact_sum('CAST(position AS DOUBLE) * impressions')} / sum(impressions)"
     mean = f"CAST(round(CAST({mean} AS DECIMAL(38, 12)), 6) AS DOUBLE)"
+    seen = _exact_sum(f"impressions * {_discount('position')}")
     return (
-        f"WITH means AS (SELECT query_id, doc_id, {mean} AS mean_position FROM {table.counts.table} "
+        f"WITH means AS (SELECT query_id, doc_id, {mean} AS mean_position, {seen} AS seen FROM {table.counts.table} "
         f"WHERE query_id IN (SELECT query_id FROM {chosen}) GROUP BY query_id, doc_id), "
         f"documents AS (SELECT query_id, doc_id, relevance, {ends}, impressions, clicks FROM {table.labels.name}), "
         "ranked AS (SELECT number, query_id, doc_id, relevance, low, high, documents.impressions, documents.clicks, "
         "mean_position, row_number() OVER (PARTITION BY query_id ORDER BY mean_position, doc_id) AS shown_at, "
+        "row_number() OVER (PARTITION BY query_id ORDER BY seen DESC, mean_position, doc_id) AS by_seen, "
         f"row_number() OVER (PARTITION BY query_id ORDER BY {label} DESC, doc_id) AS by_label "
         f"FROM means JOIN documents USING (query_id, doc_id) JOIN (SELECT query_id, number FROM {chosen}) AS numbers "
-        f"USING (query_id)) SELECT * FROM ranked WHERE shown_at <= {DEPTH} OR by_label <= {DEPTH}"
+        f"USING (query_id)) SELECT * FROM ranked WHERE by_seen <= {DEPTH} OR by_label <= {DEPTH}"
     )
 
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from clickmix.corrections.check import Check
+from scipy.special import expit, logit
+
+from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
-from clickmix.corrections.mixture_based.model_file import FITTED
 from clickmix.errors import several
 from clickmix.judging.changes import Moved
 from clickmix.judging.judgement import Judgement
@@ -23,6 +24,7 @@ from clickmix.mixtures.impressions_needed import TARGET, impressions_for
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.report.rows import Column, Estimate, Rows, Value, json_value
+from clickmix.report.words import percent
 
 Tone = Literal["good", "note", "bad"]
 MEANING: Mapping[Verdict, str] = {
@@ -42,13 +44,17 @@ NEXT: Mapping[str, tuple[Tone, str]] = {
         "note",
         "Collect more clicks before you train on these labels, or use only documents with a narrow interval.",
     ),
-    "do not use": ("bad", "Do not train on these labels. The evidence says why, and what would help."),
+    "do not use": (
+        "bad",
+        "Do not train on these labels. If a check failed, follow its advice. Otherwise get human judgments for some "
+        "queries, and run clickmix compare to see which labels agree with them.",
+    ),
 }
 ABOVE = (
     "above: the labels of the documents above, topmost first, in quarters (0 to 4). rare: patterns too rare to fit "
     "alone, joined with others of about the same click rate."
 )
-NEEDED = f"needed: impressions of a document that bring the error of its label down to {TARGET:g} at that place."
+NEEDED = f"Impressions of a document that bring the error of its label down to {TARGET:g} at that place."
 PLACES = (
     Column("place", "text", help="A position, in its context where there is one."),
     Column("documents", "count", help="Documents seen there.", rank=6),
@@ -59,7 +65,7 @@ PLACES = (
     Column("prior", "share", help="Mean relevance of the documents there, before any click.", rank=8),
     Column("separation", "share", help="Share of the uncertainty about relevance that clicks remove.", rank=2),
     Column("error", "number", help="Expected error of a label from clicks there (RMSE).", rank=5),
-    Column("needed", "count", help=NEEDED.removeprefix("needed: ").capitalize(), rank=4),
+    Column("needed", "count", help=NEEDED, rank=4),
     Column("group", "count", help="Places with the same number were fitted together.", rank=9),
     Column("verdict", "text", help="What the fit can say there."),
 )
@@ -77,7 +83,6 @@ FURTHEST = (
     Column("doc_id", "text", title="document"),
     Column("before", "label", help="The label in the previous file."),
     Column("now", "label", help="The label in this run."),
-    Column("move", "label", help="Now less before."),
 )
 
 
@@ -103,6 +108,7 @@ class FitResults:
     grades: int
     places: Rows
     checks: Rows
+    not_checked: tuple[str, ...]
     notes: tuple[str, ...]
 
     def json(self) -> dict[str, Any]:
@@ -117,6 +123,7 @@ class FitResults:
             "grades": self.grades,
             "places": self.places.json(),
             "checks": self.checks.json(),
+            "not_checked": list(self.not_checked),
         }
 
 
@@ -143,7 +150,14 @@ def mixture_of(fitted: Any) -> MixtureFit | None:
 
 
 def fit_results(fitted: MixtureFit) -> FitResults:
-    """Turn a fit into plain values, once for every drawer."""
+    """Turn a fit into plain values, once for every drawer.
+
+    >>> import clickmix as cm
+    >>> counts = cm.Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
+    >>> results = fit_results(cm.MixtureCorrection().fit(counts))
+    >>> results.verdict.name, [row["place"] for row in results.places.json()]
+    ('trustworthy', ['position 1'])
+    """
     return FitResults(
         verdict=verdict_result(judge(fitted)),
         error=fitted.error,
@@ -151,22 +165,22 @@ def fit_results(fitted: MixtureFit) -> FitResults:
         grades=fitted.grades,
         places=Rows(PLACES, tuple(_place_rows(fitted))),
         checks=Rows(CHECKS, tuple(map(_check_row, fitted.checks)), cards=True),
+        not_checked=tuple(map(str, _not_checked(fitted))),
         notes=tuple(fit_sentences(fitted)),
     )
 
 
 def change_results(moved: Moved) -> ChangeResults:
     """Turn a comparison with previous labels into plain values."""
-    rows = tuple((query, doc, before, now, now - before) for query, doc, before, now in moved.furthest)
-    furthest = Rows(FURTHEST, rows, "Labels that moved furthest", cards=True)
+    furthest = Rows(FURTHEST, moved.furthest, "Labels that moved furthest")
     return ChangeResults(moved.both, moved.new, moved.gone, moved.far, moved.mean_move, furthest)
 
 
 def verdict_result(judged: LogVerdict) -> VerdictResult:
     """Turn a verdict into plain values."""
     tone, todo = NEXT.get(str(judged.judgement), ("note", "Read the checks before you use these labels."))
-    subject = {Judgement.NEEDS_MORE: "This log ", Judgement.DO_NOT_USE: "Labels of this log: "}
-    sentence = f"{subject.get(judged.judgement, 'Labels of this log are ')}{judged}."
+    sentences = {Judgement.NEEDS_MORE: f"This log {judged}.", Judgement.DO_NOT_USE: "Do not use these labels."}
+    sentence = sentences.get(judged.judgement, f"These labels are {judged}.")
     return VerdictResult(judged.judgement.machine_name, sentence, tone, todo, judged.times, tuple(judged.sentences))
 
 
@@ -188,10 +202,19 @@ def _mixture_values(group: Group) -> tuple[Value, ...]:
         return Estimate(mixture.rates[0]), None, group.prior_relevance, None, None, None
     errors = mixture.standard_errors or (None, None)
     low, high = (
-        Estimate(rate, None if error is None else 1.96 * error * rate * (1 - rate))
+        Estimate(rate, None if error is None else _half_interval(rate, error))
         for rate, error in zip((mixture.rates[0], mixture.rates[-1]), errors, strict=True)
     )
     return low, high, group.prior_relevance, mixture.separation, mixture.error, _needed(mixture)
+
+
+def _half_interval(rate: float, error: float) -> float:
+    """Half the width of the 95 % interval of a rate, given its standard error on the logit scale.
+
+    Of a rate near 0 or 1 that nothing pins down, the interval on the logit scale is wide although its slope is 0.
+    """
+    low, high = expit(logit(rate) - 1.96 * error), expit(logit(rate) + 1.96 * error)
+    return float(high - low) / 2
 
 
 def _needed(mixture: Mixture) -> float | None:
@@ -205,6 +228,16 @@ def _check_row(check: Check) -> tuple[Value, ...]:
     return outcome, str(check.violation), check.moved, check.far, check.statistic, check.limit, check.evidence
 
 
+def _not_checked(fitted: MixtureFit) -> list[Violation]:
+    """What would have been looked for in a log with more queries."""
+    if not fitted.checks:
+        return []
+    looked = {check.violation for check in fitted.checks}
+    return [
+        violation for violation in (Violation.CASCADE, Violation.OUTLIERS, Violation.RISING) if violation not in looked
+    ]
+
+
 def fit_sentences(fitted: MixtureFit) -> list[str]:
     """Say how the fit was made, and what the verdicts on its places mean."""
     verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
@@ -212,19 +245,21 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
         _how_fitted(fitted),
         *([] if fitted.examination == "pbm" else [ABOVE]),
         *_choice(fitted),
-        f"Clicks at one place remove {fitted.separation:.0%} of the uncertainty about relevance, on average.",
         *(
             f"{verdict}: {places:,} of {verdicts.total():,} places; {MEANING[verdict]}."
             for verdict, places in verdicts.items()
         ),
-        NEEDED,
     ]
 
 
 def _how_fitted(fitted: MixtureFit) -> str:
-    moving = f"{fitted.moving:.0%} of documents were seen at several places"
-    shared = ", neighbouring positions learning from each other" if fitted.shared else ""
-    return f"Fitted {FITTED[fitted.jointly]} ({moving}){shared}, {fitted.mixture} mixture, {fitted.prior} prior."
+    how = "One model of all places" if fitted.jointly else "Every group of places fitted by itself"
+    moving = f"{percent(fitted.moving)} of documents were seen at several places" if fitted.moving else ""
+    asked = [
+        *([f"{fitted.mixture} mixture"] if fitted.mixture != "auto" else []),
+        *([f"{fitted.prior} prior"] if fitted.prior != "position" else []),
+    ]
+    return ". ".join(filter(None, [", ".join([how, *asked]), moving])) + "."
 
 
 def _choice(fitted: MixtureFit) -> list[str]:
@@ -252,6 +287,6 @@ def _on_model(model: LogModel) -> str:
     ]
     differ = f" Queries differ in {' and in '.join(found)}." if found else ""
     appeal = " Documents of a grade differ in appeal." if model.appeal else ""
-    part = "" if model.share == 1 else f" Fitted to {model.share:.1%} of the queries."
+    part = "" if model.share == 1 else f" It was fitted to {percent(model.share)} of the queries."
     chosen = f" Held-out clicks chose this among {several(len(model.looked), 'model')}."
     return f"{several(model.grades, 'grade')} of relevance.{differ}{appeal}{chosen}{part}"

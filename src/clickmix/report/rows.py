@@ -53,6 +53,9 @@ class Column:
     """A column: its name in JSON, the kind of its values, its title for people, and what it means.
 
     `rank` says how soon a drawer without room drops the column: the highest rank goes first, rank 0 stays.
+
+    >>> Column("clicks", "count").text(12345), Column("lowest_rate", "rate").heading
+    ('12,345', 'lowest rate')
     """
 
     name: str
@@ -83,7 +86,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Rows:
-    """A table of results: columns, and rows of raw values in the same order. `cards`: on a phone a row is a card."""
+    """A table of results: columns, and rows of raw values in the same order. `cards`: on a phone a row is a card.
+
+    >>> rows = Rows((Column("place", "text"), Column("clicks", "count")), (("position 1", 12345),))
+    >>> rows.texts(), rows.json()
+    ([['position 1', '12,345']], [{'place': 'position 1', 'clicks': 12345}])
+    """
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
@@ -149,7 +157,7 @@ def text_lines(rows: Rows, *, width: int) -> list[str]:
     ]
     left_out = [column.heading for i, column in enumerate(rows.columns) if i not in shown]
     if left_out:
-        lines.append(f"No room for {several(len(left_out), 'column')}: {', '.join(left_out)}.")
+        lines.append(f"A wider terminal shows {several(len(left_out), 'more column')}: {', '.join(left_out)}.")
     return lines
 
 

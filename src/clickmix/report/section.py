@@ -8,7 +8,7 @@
             impressions, clicks = report.counts.totals()
             return Section("Clicks", [f"{clicks:,} of {impressions:,} impressions were clicked."])
 
-gives the report one more section between those of order 30 and 40. None leaves it out.
+gives the report one more section between those of order 30 and 50. None leaves it out.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class LogReport:
 
     `mixture` and `results` are None where the correction fits no mixture; `changes` where no previous labels were
     given. `sources` are file names without folders. The tables live in the engine.
+
+    >>> def clicks(report: LogReport) -> str:
+    ...     return f"{report.counts.totals()[1]:,} clicks"
     """
 
     counts: Counts

@@ -25,7 +25,13 @@ BAR = "bar"  # instead of dashes
 
 
 def figure_svg(figure: Figure, *, standalone: bool = False) -> str:
-    """The figure as an SVG element; `standalone` as a file of its own, with the style sheet inside."""
+    """The figure as an SVG element; `standalone` as a file of its own, with the style sheet inside.
+
+    >>> from clickmix.report import Axis, Line, Panel
+    >>> panel = Panel(Axis("nDCG@10", 0, 1), [Line("mine", [1, 2], [0.4, 0.5])])
+    >>> figure_svg(Figure("A figure", Axis("position"), [panel]), standalone=True)[:4]
+    '<svg'
+    """
     keys, legend, top = _keys(figure), [], 4.0
     for row in _legend_rows(list(keys)):
         legend.append(_legend_row(row, keys, top))

@@ -47,9 +47,9 @@ def count_text(count: float) -> str:
     """Write a count with separators; an infinite one is above a million.
 
     >>> count_text(12345), count_text(math.inf)
-    ('12,345', 'over 1,000,000')
+    ('12,345', '>1,000,000')
     """
-    return f"over {MOST_COUNTED:,}" if count == math.inf else f"{count:,.0f}"
+    return f">{MOST_COUNTED:,}" if count == math.inf else f"{count:,.0f}"
 
 
 def number_text(value: float) -> str:

@@ -32,7 +32,7 @@ from clickmix.types import Progress
 
 FORMAT = 1
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-# Who is interrupted leaves at once, and what workers shared is cleaned up after him: no reason to warn.
+# An interrupted run leaves at once, and what workers shared is cleaned up afterwards: no reason to warn.
 NO_WARNING = "ignore:resource_tracker"
 FIRST = ("lists", "estimate")  # others wait for them
 Line = dict[str, Any]

@@ -29,6 +29,9 @@ class Cascade(User):
     """People examine results from the top, one after the other, and stop at their first click.
 
     A session has one click or none; a second click has probability 0.
+
+    >>> Cascade(trust=Trust.perfect(2)).click_probabilities([[1.0, 1.0]]).tolist()
+    [[1.0, 0.0]]
     """
 
     examination_of_mixtures = "dcm"  # of people who never go on after a click

@@ -40,6 +40,10 @@ class DynamicBayesian(User):
 
     `relevance` may also be an array (2, lists, positions): how relevant a result looks, which draws the click, and how
     relevant it is, which satisfies.
+
+    >>> user = DynamicBayesian(continuation=0.5, trust=Trust.perfect(2))
+    >>> user.click_probabilities([[0.0, 1.0]]).tolist()
+    [[0.0, 0.5]]
     """
 
     continuation: float

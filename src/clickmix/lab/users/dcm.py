@@ -29,6 +29,10 @@ class DependentClick(User):
 
     After a click at position k they go on to k + 1 with probability `going_on`[k]; without one always. There is one
     entry for each position but the last, below which there is nothing to see.
+
+    >>> user = DependentClick(going_on=[0.5], trust=Trust.perfect(2))
+    >>> user.click_probabilities([[1.0, 1.0]]).tolist()
+    [[1.0, 0.5]]
     """
 
     going_on: Floats

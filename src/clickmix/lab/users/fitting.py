@@ -17,7 +17,11 @@ SCORED_TOGETHER = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """How well held-out clicks were predicted, each given the clicks above it, by position."""
+    """How well held-out clicks were predicted, each given the clicks above it, by position.
+
+    >>> Score(log_likelihoods=np.array([-2.0, -1.0]), impressions=np.array([4, 4])).log_likelihood
+    -3.0
+    """
 
     log_likelihoods: Floats
     impressions: Ints
@@ -55,6 +59,12 @@ class Fit:
 
     Of models in which a clicked document satisfies or not, `satisfaction` has one entry per document code (NaN: no
     click tells), and `clicked` says how many clicks each rests on.
+
+    >>> from clickmix.lab.users import Cascade, Trust
+    >>> relevance, rng = np.random.default_rng(0).random((20, 3)), np.random.default_rng(0)
+    >>> fit = Cascade.fit(Cascade(trust=Trust.perfect(3)).simulate(relevance, sessions=500, rng=rng))
+    >>> fit.attraction.shape, bool(fit.log_likelihoods[-1] >= fit.log_likelihoods[0])
+    ((60,), True)
     """
 
     user: User

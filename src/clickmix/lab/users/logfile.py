@@ -38,6 +38,13 @@ def write_sessions(
     """Write session_id, query_id, doc_id, position, clicked; says how many rows.
 
     `query_id` (lists,) and `doc_id` (lists, positions) are the ids of the lists that the sessions saw.
+
+    >>> import tempfile
+    >>> log = sessions_from_columns(["q", "q"], ["a", "b"], [1, 2], [0, 1], [7, 7])
+    >>> folder, ids = tempfile.TemporaryDirectory(), {"query_id": np.array(["q"]), "doc_id": np.array([["a", "b"]])}
+    >>> write_sessions([log.sessions], f"{folder.name}/log.parquet", **ids)
+    2
+    >>> folder.cleanup()
     """
     engine = DuckDB(threads=1)  # unfolding by several threads would shuffle blocks of rows from run to run
     engine.run("SET preserve_insertion_order = true")
@@ -55,7 +62,16 @@ def write_sessions(
 
 
 def read_sessions(log: object, *, columns: Mapping[str, str] | None = None) -> SessionLog:
-    """The sessions of a click log with a session_id column (files or a frame), in memory; bad rows are refused."""
+    """The sessions of a click log with a session_id column (files or a frame), in memory; bad rows are refused.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "log.csv")
+    >>> _ = path.write_text("session_id,query_id,doc_id,position,clicked\\n1,q,a,1,1\\n")
+    >>> read_sessions(path).sessions.clicks.tolist()
+    [[True]]
+    >>> folder.cleanup()
+    """
     engine = embedded(choose_engine(log=log), of="reading sessions")
     count(log, columns=columns, engine=engine)  # refuses bad rows
     opened = open_log(log, engine=engine, columns=columns)

@@ -31,6 +31,10 @@ class PositionBased(User):
 
     P(click at k) = alpha_k * relevance + beta_k, where alpha_k = examination_k (e1_k - e0_k), beta_k =
     examination_k e0_k, and e1, e0 are the trust in relevant and irrelevant results. Clicks do not depend on each other.
+
+    >>> user = PositionBased(examination=[1.0, 0.5], trust=Trust.perfect(2))
+    >>> user.click_probabilities([[1.0, 1.0]]).tolist()
+    [[1.0, 0.5]]
     """
 
     examination: Floats

@@ -18,7 +18,12 @@ from clickmix.lab.users.user import TOP
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SimplifiedDynamicBayesian(DynamicBayesian):
-    """People examine results from the top, one after the other, until a result they clicked satisfies them."""
+    """People examine results from the top, one after the other, until a result they clicked satisfies them.
+
+    >>> user = SimplifiedDynamicBayesian(trust=Trust.perfect(2))
+    >>> user.click_probabilities([[0.0, 1.0]]).tolist()
+    [[0.0, 1.0]]
+    """
 
     continuation: float = field(default=1.0, init=False)
 

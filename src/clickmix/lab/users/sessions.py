@@ -26,6 +26,11 @@ class Sessions:
     `lists` (lists, positions) holds document codes, one code per query and document, -1 past the end of a shorter
     list; `seen` (sessions,) is the row of `lists` that each session saw; `clicks` (sessions, positions) is True where
     the document was clicked. Many sessions see the same list, so this stays small.
+
+    >>> from clickmix.lab.users import PositionBased
+    >>> user = PositionBased.with_eta(1, positions=2)
+    >>> user.simulate([[1.0, 0.0]], sessions=5, rng=np.random.default_rng(0)).clicks.shape
+    (5, 2)
     """
 
     lists: Ints
@@ -90,7 +95,12 @@ class Sessions:
 
 @dataclass(frozen=True, eq=False)
 class ListCounts:
-    """`impressions` (lists,): how often each list was seen; `clicks` (lists, positions): clicks on each position."""
+    """`impressions` (lists,): how often each list was seen; `clicks` (lists, positions): clicks on each position.
+
+    >>> one = ListCounts(impressions=np.array([3]), clicks=np.array([[2, 1]]))
+    >>> (one + one).clicks.tolist()
+    [[4, 2]]
+    """
 
     impressions: Ints
     clicks: Ints
@@ -106,6 +116,10 @@ class SessionLog:
 
     `query_id` and `doc_id` hold one entry per document code, `session_id` one per session. `clicks_elsewhere` counts
     the clicks on documents that their session had not been shown; those are left out of `sessions`.
+
+    >>> log = sessions_from_columns(["q", "q"], ["a", "b"], [1, 2], [0, 1], [7, 7])
+    >>> log.doc_id.tolist(), log.clicks_elsewhere
+    (['a', 'b'], 0)
     """
 
     sessions: Sessions
@@ -147,6 +161,10 @@ def sessions_from_columns(
 
     A session is one result list: the rows with the same `session_id` and the same `query_id`. Its positions must be
     1, 2, 3 ... without a hole. Sessions come out ordered by `session_id` and `query_id`.
+
+    >>> log = sessions_from_columns(["q", "q"], ["a", "b"], [1, 2], [0, 1], [7, 7])
+    >>> log.sessions.clicks.tolist()
+    [[False, True]]
     """
     columns = [np.asarray(column) for column in (query_id, doc_id, position, clicked, session_id)]
     _check_columns(columns)

@@ -17,6 +17,9 @@ class Trust:
     """P(click | examined, relevant, k) and P(click | examined, not relevant, k), one entry per position k.
 
     People trust the ranking: high up they also click on results that are not relevant.
+
+    >>> Trust(relevant=[1.0, 1.0], irrelevant=[0.5, 0.1]).irrelevant.tolist()
+    [0.5, 0.1]
     """
 
     relevant: Floats

@@ -43,6 +43,10 @@ class UserBrowsing(User):
     P(click at k | clicks above) = examination[k, j] * attraction, with j the position of the last click above k, 0
     for none. `examination` (positions, positions) has a row for each k and a column for each j = 0 ... k-1; what
     stands right of them is ignored (NaN). The click's own result is judged by itself.
+
+    >>> user = UserBrowsing(examination=[[1.0, 0.0], [0.5, 0.8]], trust=Trust.perfect(2))
+    >>> user.click_probabilities([[1.0, 1.0]]).tolist()
+    [[1.0, 0.8]]
     """
 
     examination: Floats

@@ -29,6 +29,10 @@ class User(ABC):
     """Someone who looks at ranked results and clicks.
 
     `relevance` is always an array (lists, positions) of numbers from 0 to 1, NaN past the end of a shorter list.
+
+    >>> from clickmix.lab.users import preset
+    >>> preset("ubm").click_probabilities([[1.0, 0.0]]).shape
+    (1, 2)
     """
 
     trust: Trust

@@ -29,6 +29,14 @@ def read_yandex(path: str | Path) -> SessionLog:
 
     A click belongs to the last page of its session above it that showed the url, at the url's first position there;
     clicking twice counts once. Clicks on urls that no such page showed are counted in `clicks_elsewhere`.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "log.tsv")
+    >>> _ = path.write_text("0\\t0\\tQ\\t5\\t1\\t11\\t12\\n0\\t3\\tC\\t12\\n")
+    >>> read_yandex(path).sessions.clicks.tolist()
+    [[False, True]]
+    >>> folder.cleanup()
     """
     with duckdb.connect() as connection:
         _read_lines(connection, Path(path))

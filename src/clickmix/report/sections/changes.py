@@ -9,7 +9,7 @@ from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
 from clickmix.report.words import number_text, percent
 
-MOST_ROWS = 10  # queries come next, and a phone shows a card for each row
+MOST_ROWS = 10  # queries come next
 
 
 @SECTIONS.register("changes", help="What changed since the previous labels.")
@@ -23,8 +23,9 @@ class Changes:
         changes = report.changes
         if changes is None:
             return None
-        shown = report.queries.may_show([str(row[0]) for row in changes.furthest.rows])
-        rows = tuple(row for row in changes.furthest.rows if str(row[0]) in shown)[:MOST_ROWS]
+        furthest = changes.furthest.rows
+        shown = report.queries.may_show([str(row[0]) for row in furthest])
+        rows = tuple(row for row in furthest if str(row[0]) in shown)[:MOST_ROWS]
         table = replace(changes.furthest, rows=rows)
         prose = (
             f"{several(changes.both, 'document')} had a label before and have one now; on average it moved by "
@@ -34,6 +35,8 @@ class Changes:
         facts = [
             ("moved by more than 0.1", f"{changes.far:,}"),
             ("new documents", f"{changes.new:,}"),
-            ("gone documents", f"{changes.gone:,}"),
+            ("documents gone", f"{changes.gone:,}"),
         ]
-        return Section("What changed since the previous labels", [prose], facts, rows=[table] if rows else [])
+        hidden = ["The labels that moved furthest are not shown: their queries are rare (--report-min-sessions)."]
+        reason = hidden if furthest and not rows else []
+        return Section("What changed since the previous labels", [prose, *reason], facts, rows=[table] if rows else [])

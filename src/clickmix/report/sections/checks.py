@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from clickmix.corrections.check import NOTE_BELOW
 from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
 
@@ -18,14 +19,15 @@ class Checks:
         """None where the correction makes no such assumptions."""
         if report.results is None:
             return None
-        checks = report.results.checks
+        checks, left_out = report.results.checks, report.results.not_checked
         if not checks.rows:
             return Section("Checks", ["The assumptions of the model were not checked on this log."])
         outcomes = Counter(str(row[0]) for row in checks.rows)
         summary = ", ".join(f"{outcomes[name]} {name}" for name in ("fail", "note", "pass") if outcomes[name])
         prose = (
-            f"What would make the labels wrong, looked for in this log: {summary}. A check fails when the size of the "
-            "sign is above the limit, which logs that keep the assumptions stay below; it is a note from half the "
-            "limit on."
+            f"What would make the labels wrong, looked for in this log: {summary}. A log that keeps the assumptions "
+            "stays below the limit. Above it, a check fails if labels would change by "
+            f"{NOTE_BELOW:g} or more (root mean square), and is a note if they would change less."
         )
-        return Section("Checks", [prose], rows=[checks])
+        missing = [f"Not checked, because this log has too little to compare: {'; '.join(left_out)}."]
+        return Section("Checks", [prose, *(missing if left_out else [])], rows=[checks])

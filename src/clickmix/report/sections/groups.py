@@ -26,9 +26,16 @@ class Groups:
             if fit.grades == 2
             else f"Documents of {fit.grades} grades make humps that overlap; the lines show what the fit expects."
         )
+        effects = fit.model.effects.numbers if fit.model else ()
+        alike = (
+            " The lines are those of a usual query and a usual document of each grade. In this log they differ, so "
+            "bars can spread further than the lines."
+            if effects
+            else ""
+        )
         prose = (
             f"Above, in grey: how many documents had which click-through rate. {humps} Below: the label that a "
             "document with such a rate gets. Where humps stand apart, the label jumps between them; where they "
-            "overlap, it rises slowly, and many labels are unsure." + some
+            f"overlap, it rises slowly, and many labels are unsure.{alike}{some}"
         )
         return Section("Position by position", [prose], figures=group_figures(fit, report.histogram), folded=True)

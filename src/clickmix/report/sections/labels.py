@@ -16,7 +16,7 @@ from clickmix.report.words import percent
 class LabelDistribution:
     """A histogram of labels beside the click-through rates they replace."""
 
-    order = 40
+    order = 55
 
     def section(self, report: LogReport) -> Section:
         """Shares of sure labels, the mean label, the mean interval, and the histogram."""
@@ -33,7 +33,7 @@ class LabelDistribution:
                 else []
             ),
             *(
-                ["To see what changed since last time, give the labels of then: --previous."]
+                ["To see what changed since the last labels, name their file with --previous."]
                 if not report.changes
                 else []
             ),

@@ -23,7 +23,9 @@ class Positions:
     def section(self, report: LogReport) -> Section:
         """Figures by position."""
         prose = ["How often people click depends on where a document is shown, not only on how good it is."]
-        figures, fit = [_position_figure(report.histogram)], report.mixture
+        fit, one = report.mixture, len({place.context for place in report.histogram.places}) == 1
+        # With one context, the line of all documents among the fitted rates is the same.
+        figures = [] if fit is not None and one else [_position_figure(report.histogram)]
         if fit is not None:
             prose.append(
                 "So two things were estimated at every position, from the clicks alone: how often relevant documents "
@@ -45,11 +47,12 @@ def _position_figure(histogram: Histogram) -> Figure:
     contexts = sorted({place.context for place in histogram.places}, key=lambda c: (-impressions(c), c))
     lines = [_position_line(histogram, context, shown, clicked) for context in contexts[:MOST_CONTEXTS]]
     left = len(contexts) - MOST_CONTEXTS
+    lowest = min((rate for line in lines for rate in line.y if rate > 0), default=1.0)
     some = f" Shown are the {MOST_CONTEXTS} contexts with the most impressions; {left:,} are left out."
     return Figure(
         "Click-through rate by position",
         Axis("position", whole=True),
-        [Panel(Axis("clicks per impression", low=0, percent=True), lines)],
+        [Panel(Axis("click-through rate, logarithmic scale", lowest / 1.5, 1, log=True, percent=True), lines)],
         note="How often people click what is at a position. It falls with the position even where documents are "
         "equally good, so it cannot be read as relevance." + (some if left > 0 else ""),
     )

@@ -9,6 +9,8 @@ from clickmix.report.query_list import QueryList
 from clickmix.report.query_numbers import DEPTH, MOST_BYTES, read_queries
 from clickmix.report.section import SECTIONS, LogReport
 
+DOUBT = "Gains are computed from the labels. The verdict says not to use these, so do not rely on the gains either."
+
 
 @SECTIONS.register("queries", help="Queries that would gain most, with their result lists.")
 class Queries:
@@ -26,10 +28,11 @@ class Queries:
             "Where the order people saw and the order of the labels differ most: the gain in DCG@10 if results were "
             "sorted by label, the largest first. Open a query to see its results in the order shown, what label each "
             "got, and where it was shown and clicked.",
-            f"This file holds {held:,} of {several(table.queries, 'query', 'queries')}, of each the documents "
-            f"among the first {DEPTH}, as shown or by label."
+            f"This file holds {held:,} of {several(table.queries, 'query', 'queries')}, of each the "
+            f"{DEPTH} documents shown most near the top and the first {DEPTH} by label."
             + (f" {left:,} with smaller gains did not fit." if left else "")
             + (f" {_left_out(table.hidden, table.min_sessions)}" if table.hidden else ""),
+            *([DOUBT] if report.results and report.results.verdict.tone == "bad" else []),
         ]
         return Section("Queries", prose, queries=shown if held else None)
 

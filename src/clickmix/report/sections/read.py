@@ -7,9 +7,8 @@ from dataclasses import replace
 from clickmix.report.pages import Section
 from clickmix.report.rows import Column, Rows
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import count_text, cut, file_name, percent
+from clickmix.report.words import count_text, file_name, percent
 
-MOST_FILES = 5
 REFUSED = (
     Column("reason", "sentence", title="why refused"),
     Column("rows", "count"),
@@ -37,13 +36,10 @@ class WhatWasRead:
         }
         facts = [(name, count_text(count)) for name, count in numbers.items()]
         facts.insert(2, ("click-through rate", percent(clicks / impressions)))
-        more = len(report.sources) - MOST_FILES
-        read = ", ".join(map(cut, report.sources[:MOST_FILES])) + (f" and {more:,} more" if more > 0 else "")
         examples = [
             str(replace(kind.examples[0], where=file_name(kind.examples[0].where))) if kind.examples else None
             for kind in counts.refused
         ]
         rows = tuple((kind.reason, kind.rows, text) for kind, text in zip(counts.refused, examples, strict=True))
         table = Rows(REFUSED, rows, "Rows that were left out", cards=True)
-        prose = [f"From {read}."] if read else []
-        return Section("What was read", prose, facts, rows=[table] if rows else [], folded=True)
+        return Section("What was read", facts=facts, rows=[table] if rows else [], folded=True)
