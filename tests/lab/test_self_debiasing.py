@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from clickmix.errors import InputError
 from clickmix.lab.self_debiasing import SELF_DEBIASING, learn_from_clicks
-from clickmix.lab.self_debiasing.clicked import ClickedLists, session_rows
+from clickmix.lab.self_debiasing.clicked import ClickedLists
 from clickmix.lab.self_debiasing.dla import DualLearner
-from clickmix.types import Floats
+from clickmix.lab.self_debiasing.trees import Boosted
+from clickmix.types import Floats, Ints
 
 
 def counted(seed: int = 0) -> ClickedLists:
@@ -36,31 +38,86 @@ def biased(*, lists: int = 250, seed: int = 0) -> tuple[ClickedLists, Floats]:
     return ClickedLists(features, rows, impressions, clicks), examination
 
 
+def single_sessions(lists: ClickedLists, *, seed: int = 0) -> tuple[Ints, Ints, Floats, Ints]:
+    """As the libraries take them: rows of features, positions from 0, clicked or not; and rows by session."""
+    kinds = lists.sessions(rng=np.random.default_rng(seed))
+    rows, clicks = (np.repeat(each, kinds.number, axis=0) for each in (lists.rows[kinds.list], kinds.clicks))
+    shown = rows >= 0
+    position = np.broadcast_to(np.arange(rows.shape[1]), rows.shape)
+    return rows[shown], position[shown], clicks[shown].astype(np.float64), shown.sum(axis=1)
+
+
+def coarse(lists: ClickedLists) -> ClickedLists:
+    """Features of few values, so that the libraries' bins are the same for sessions and documents; a short list."""
+    rows, clicks = lists.rows.copy(), lists.clicks.copy()
+    rows[0, -1], clicks[0, -1] = -1, 0
+    return replace(lists, features=np.round(lists.features * [10, 2]).astype(np.float32), rows=rows, clicks=clicks)
+
+
 def test_all_sessions_add_up_to_the_counts() -> None:
     lists = counted()
-    seen, clicks = lists.sessions(10, rng=np.random.default_rng(1))
+    kinds = lists.sessions(rng=np.random.default_rng(1))
     found = np.zeros_like(lists.clicks)
-    np.add.at(found, seen, clicks)
+    np.add.at(found, kinds.list, kinds.clicks * kinds.number[:, None])
     assert found.tolist() == lists.clicks.tolist()
-    assert clicks.any(axis=1).all()
+    assert kinds.clicks.any(axis=1).all()
 
 
-def test_a_part_of_the_sessions_has_the_share_of_clicks() -> None:
-    """Of 4 sessions with 2 clicks each, one session holds half a click in the mean."""
-    lists = ClickedLists(
-        np.zeros((1, 1), np.float32), np.zeros((5000, 1), int), np.full(5000, 4), np.full((5000, 1), 2)
-    )
-    seen, _ = lists.sessions(1, rng=np.random.default_rng(0))
-    assert abs(len(seen) / 5000 - 0.5) < 5 * (0.25 / 5000) ** 0.5
+def test_no_kind_of_session_is_there_twice() -> None:
+    kinds = biased()[0].sessions(rng=np.random.default_rng(0))
+    assert len(np.unique(np.column_stack([kinds.list, kinds.clicks]), axis=0)) == len(kinds.list)
+    assert (kinds.number > 1).any()
 
 
-def test_rows_of_sessions_keep_their_positions() -> None:
-    lists = counted()
-    row, position, clicked, sizes = session_rows(lists, np.array([1, 0]), np.array([[1, 0, 0], [0, 0, 1]], dtype=bool))
-    assert row.tolist() == [3, 4, 0, 1, 2]
-    assert position.tolist() == [0, 1, 0, 1, 2]
-    assert clicked.tolist() == [1, 0, 0, 0, 1]
-    assert sizes.tolist() == [2, 3]
+def test_sessions_of_nobody_are_none() -> None:
+    lists = replace(counted(), impressions=np.zeros(3, int), clicks=np.zeros((3, 3), int))
+    assert len(lists.sessions(rng=np.random.default_rng(0)).list) == 0
+
+
+def test_trees_are_those_of_lightgbm_on_single_sessions() -> None:
+    """The first trees agree as far as LightGBM's table of the sigmoid does; later a tie can fall otherwise."""
+    lightgbm = pytest.importorskip("lightgbm")
+    lists = coarse(biased()[0])
+    row, position, clicked, sizes = single_sessions(lists)
+    parameters = {
+        "objective": "lambdarank",
+        "learning_rate": 0.05,
+        "label_gain": [0, 1],
+        "min_data_in_leaf": 1,
+        "verbosity": -1,
+        "num_threads": 1,
+    }
+    data = lightgbm.Dataset(lists.features[row], clicked, group=sizes, position=position)
+    expected = lightgbm.train(parameters, data, num_boost_round=8).predict(lists.features)
+    ranker = learn_from_clicks("lightgbm-position", lists, seed=0)
+    assert isinstance(ranker, Boosted)
+    found = ranker.booster.predict(lists.features, num_iteration=8)
+    assert found == pytest.approx(expected, abs=1e-4 * expected.std())
+
+
+def test_trees_are_those_of_xgboost_on_single_sessions() -> None:
+    """The first trees agree as far as XGBoost's single precision goes."""
+    xgboost = pytest.importorskip("xgboost")
+    lists = coarse(biased()[0])
+    row, _, clicked, sizes = single_sessions(lists)
+    parameters = {
+        "objective": "rank:ndcg",
+        "lambdarank_unbiased": True,
+        "lambdarank_num_pair_per_sample": 30,
+        "grow_policy": "lossguide",
+        "max_depth": 0,
+        "max_leaves": 31,
+        "eta": 0.05,
+        "base_score": 0.0,
+        "nthread": 1,
+    }
+    data = xgboost.QuantileDMatrix(lists.features[row], clicked)
+    data.set_group(sizes)
+    expected = xgboost.train(parameters, data, num_boost_round=8).predict(xgboost.DMatrix(lists.features))
+    ranker = learn_from_clicks("xgboost-unbiased", lists, seed=0)
+    assert isinstance(ranker, Boosted)
+    found = ranker.booster.predict(xgboost.DMatrix(lists.features), iteration_range=(0, 8))
+    assert found == pytest.approx(expected, abs=1e-4 * expected.std())
 
 
 @pytest.mark.parametrize("name", SELF_DEBIASING)

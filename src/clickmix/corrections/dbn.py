@@ -40,7 +40,7 @@ class DynamicBayesianNetwork:
     needs_lists: ClassVar[Literal["clicks"]] = "clicks"
     title: ClassVar[str] = "dynamic Bayesian network"
 
-    tolerance: float = 1e-8
+    tolerance: float = 1e-7
     max_steps: int = 2000
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> DynamicBayesianFit:

@@ -39,7 +39,7 @@ class DependentClickModel:
     needs_lists: ClassVar[Literal["clicks"]] = "clicks"
     title: ClassVar[str] = "dependent click model"
 
-    tolerance: float = 1e-8
+    tolerance: float = 1e-7
     max_steps: int = 2000
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> DependentClickFit:

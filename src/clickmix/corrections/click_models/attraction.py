@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from clickmix.corrections.affine_em import Cells
 from clickmix.corrections.parameters import LEAST_ALPHA
-from clickmix.types import Floats
+from clickmix.types import Floats, Ints
 
 MOST_CERTAIN = 1 - 1e-12  # no click probability is nearer to 1, where the likelihood of a skip ends
-PRECISION, MOST_STEPS = 1e-10, 60  # of attraction: Newton's next step would be its square; halvings get anywhere
+PRECISION, MOST_STEPS = 1e-8, 60  # of attraction: Newton's next step would be its square; halvings get anywhere
 FLAT, NEARLY_FLAT, TINY = 1e-11, 1e-6, 1e-4  # slopes per impression, and steps, that are nearly 0
 MOST_LOOKS, LEAST_DAMPING, LONGEST, ROUNDING = 200, 1e-9, 2.0, 1e-13  # of Newton's steps
 MANY_CELLS = 500_000
@@ -150,31 +150,24 @@ def most_likely_attraction(cells: Cells, examination: Floats, *, start: Floats |
     it is above 0 at a = 1, the answer is 1. A document that nobody clicked has attraction 0. Most documents are done
     after two or three steps, and only the cells of the others are looked at again.
     """
-    g, d, skips = examination[cells.position], cells.document, cells.impressions - cells.clicks
-    clicks = cells.by_document(cells.clicks)
-    at_one = np.minimum(g, MOST_CERTAIN)
-    always = clicks - cells.by_document(skips * at_one / (1 - at_one)) >= 0
-    a = np.full(cells.documents, 0.5) if start is None else np.clip(start, LEAST_ALPHA, 1 - LEAST_ALPHA)
+    shown = _Shown.of(cells, examination)
+    clicks, always = shown.clicks, shown.slopes(np.ones(cells.documents))[0] >= 0
+    a = np.clip(shown.few_clicks() if start is None else start, LEAST_ALPHA, 1 - LEAST_ALPHA)
     low, high = np.zeros(cells.documents), np.ones(cells.documents)
-    searched = np.flatnonzero((clicks > 0) & ~always)
-    for _ in range(MOST_STEPS):
-        code = np.full(cells.documents, -1)
-        code[searched] = np.arange(len(searched))
-        kept = code[d] >= 0
-        d, g, skips = d[kept], g[kept], skips[kept]
-        row, now = code[d], a[searched]
-        p = np.minimum(now[row] * g, MOST_CERTAIN)
-        odds = skips * p / (1 - p)
-        excess = clicks[searched] - np.bincount(row, odds, len(searched))
-        slope = np.bincount(row, odds / (1 - p), len(searched))
+    left = (clicks > 0) & ~always
+    searched, shown = np.flatnonzero(left), shown.part(left)
+    for _ in range(MOST_STEPS if len(searched) else 0):
+        now = a[searched]
+        excess, slope = shown.slopes(now)
         low[searched] = np.where(excess > 0, now, low[searched])
         high[searched] = np.where(excess > 0, high[searched], now)
         after = now * np.exp(np.clip(excess / np.maximum(slope, LEAST_ALPHA**2), -5, 5))
-        inside = (after > low[searched]) & (after < high[searched])
+        inside = (after >= low[searched]) & (after <= high[searched])
         a[searched] = np.where(inside, after, (low[searched] + high[searched]) / 2)
-        searched = searched[np.abs(a[searched] - now) > PRECISION * now]
-        if not len(searched):
+        left = np.abs(a[searched] - now) > PRECISION * now
+        if not left.any():
             break
+        searched, shown = searched[left], shown.part(left)
     return np.where(clicks == 0, 0.0, np.where(always, 1.0, a))
 
 
@@ -183,24 +176,71 @@ def attraction_interval(cells: Cells, examination: Floats, attraction: Floats) -
 
     By the likelihood ratio this is a 95 % interval, given the examination. Found by halving.
     """
-    d, skips = cells.document, cells.impressions - cells.clicks
-    g = examination[cells.position]
-    clicks = cells.by_document(cells.clicks)
-
-    def log_likelihood(a: Floats) -> Floats:
-        unclicked = cells.by_document(skips * np.log1p(-np.minimum(a[d] * g, MOST_CERTAIN)))
-        return np.asarray(clicks * np.log(np.maximum(a, LEAST_ALPHA**2)) + unclicked)
-
-    least = log_likelihood(attraction) - LIKELY
+    shown = _Shown.of(cells, examination)
+    least = shown.log_likelihood(attraction) - LIKELY
     found = {}
     for name, far in (("low", 0.0), ("high", 1.0)):
         inside, outside = attraction.copy(), np.full(cells.documents, far)
         for _ in range(HALVINGS):
             middle = (inside + outside) / 2
-            likely = log_likelihood(middle) >= least
+            likely = shown.log_likelihood(middle) >= least
             inside, outside = np.where(likely, middle, inside), np.where(likely, outside, middle)
-        found[name] = np.where(log_likelihood(np.full_like(attraction, far)) >= least, far, inside)
+        found[name] = np.where(shown.log_likelihood(np.full_like(attraction, far)) >= least, far, inside)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """The document of each cell, its examination g and skips; clicks and the sum of n g by document."""
+
+    document: Ints
+    examination: Floats
+    skips: Floats
+    clicks: Floats
+    examined: Floats
+
+    @classmethod
+    def of(cls, cells: Cells, examination: Floats) -> _Shown:
+        """All cells."""
+        g = examination[cells.position]
+        clicks, examined = cells.by_document(cells.clicks), cells.by_document(cells.impressions * g)
+        return cls(cells.document, g, cells.impressions - cells.clicks, clicks, examined)
+
+    def part(self, kept: NDArray[np.bool_]) -> _Shown:
+        """The cells of some documents."""
+        rows, codes = kept[self.document], np.cumsum(kept) - 1
+        of_cells = codes[self.document[rows]], self.examination[rows], self.skips[rows]
+        return _Shown(*of_cells, self.clicks[kept], self.examined[kept])
+
+    def few_clicks(self) -> Floats:
+        """The most likely attraction if click rates were small: clicks / examined impressions."""
+        return np.divide(self.clicks, self.examined, out=np.ones_like(self.clicks), where=self.examined > 0)
+
+    def slopes(self, attraction: Floats) -> tuple[Floats, Floats]:
+        """By document, in log a: the slope of the log-likelihood, and minus its second derivative."""
+        p = self._rates(attraction)
+        rest = 1 - p
+        odds = p
+        odds *= self.skips
+        odds /= rest
+        slope = self.clicks - self._sum(odds)
+        odds /= rest
+        return slope, self._sum(odds)
+
+    def log_likelihood(self, attraction: Floats) -> Floats:
+        """By document."""
+        p = self._rates(attraction)
+        unclicked = np.log1p(np.negative(p, out=p), out=p)
+        unclicked *= self.skips
+        return self.clicks * np.log(np.maximum(attraction, LEAST_ALPHA**2)) + self._sum(unclicked)
+
+    def _rates(self, attraction: Floats) -> Floats:
+        p = attraction[self.document]
+        p *= self.examination
+        return np.minimum(p, MOST_CERTAIN, out=p)
+
+    def _sum(self, values: Floats) -> Floats:
+        return np.bincount(self.document, values, len(self.clicks))
 
 
 def expected_shares(row: NDArray[np.int64], factor: Floats, happened: Floats, possible: Floats, *, size: int) -> Floats:

@@ -138,35 +138,44 @@ def read_clicked_lists(counts: Counts, *, correction: str) -> ClickedLists:
         f"FROM {counts.by_list} JOIN {lists} USING (query_id, list) JOIN {documents} USING (query_id, doc_id)"
     )
     numbered = keep(
-        "SELECT row_number() OVER () AS page, query_id, pages.list, number, sessions "
+        "SELECT row_number() OVER () - 1 AS page, query_id, pages.list, number, sessions "
         f"FROM {pages} AS pages JOIN {lists} USING (query_id, sum_0, sum_1)"
-    )
-    clicks = keep(
-        f"SELECT page, number, sessions, place FROM {counts.by_list} JOIN {numbered} USING (query_id, list) "
-        f"JOIN {documents} USING (query_id, doc_id) JOIN {results} USING (number, document, position) WHERE clicks > 0"
-    )
-    ends = (
-        f"SELECT number, sessions, coalesce(last, 0) AS start, {END} AS stop FROM {numbered} LEFT JOIN "
-        f"(SELECT page, max(place) AS last FROM {clicks} GROUP BY page) USING (page)"
-    )
-    steps = (
-        "SELECT number, sessions, lag(place, 1, 0) OVER (PARTITION BY page ORDER BY place) AS start, place AS stop "
-        f"FROM {clicks} UNION ALL {ends}"
     )
     named = engine.fetch(f"SELECT query_id, doc_id FROM {documents} ORDER BY document")
     rows = engine.fetch(f"SELECT number, document, position FROM {results} ORDER BY number, place")
-    taken = engine.fetch(
-        f"SELECT number, start, stop, CAST(sum(sessions) AS BIGINT) AS sessions FROM ({steps}) "
-        "GROUP BY number, start, stop ORDER BY number, start, stop"
+    seen = engine.fetch(f"SELECT page, number, sessions FROM {numbered}")
+    clicked = engine.fetch(
+        f"SELECT page, place FROM {counts.by_list} JOIN {numbered} USING (query_id, list) "
+        f"JOIN {documents} USING (query_id, doc_id) JOIN {results} USING (number, document, position) WHERE clicks > 0"
     )
     for table in tables:
         engine.forget(table)
     number, document, position = (rows[column].astype(np.int64) for column in ("number", "document", "position"))
-    step_list, start, stop = (taken[column].astype(np.int64) for column in ("number", "start", "stop"))
-    sessions = taken["sessions"].astype(np.float64)
-    return ClickedLists(
-        named["query_id"], named["doc_id"], number, document, position, step_list, start, stop, sessions
-    )
+    of_page = np.empty((2, len(seen["page"])), dtype=np.int64)  # list and sessions; pages come in any order
+    of_page[:, seen["page"]] = seen["number"], seen["sessions"]
+    steps = _steps(of_page[0], of_page[1], clicked["page"].astype(np.int64), clicked["place"].astype(np.int64))
+    return ClickedLists(named["query_id"], named["doc_id"], number, document, position, *steps)
+
+
+def _steps(list: Ints, sessions: Ints, page: Ints, place: Ints) -> tuple[Ints, Ints, Ints, Floats]:
+    """The columns of steps, in order, from the list and sessions of pages, and the page and place of clicks."""
+    from scipy.sparse import coo_array  # late: the family is loaded to list its names
+
+    span = int(place.max(initial=0)) + 1
+    page, place = np.divmod(np.sort(page * span + place), span)
+    first = np.ones(len(page), dtype=np.bool_)
+    first[1:] = page[1:] != page[:-1]
+    start = np.where(first, 0, np.concatenate(([0], place))[:-1])
+    last = np.zeros(len(list), dtype=np.int64)
+    last[page] = place  # of several, the lowest stays
+    of_list = np.concatenate([list[page], list])
+    step = np.concatenate([start * (span + 1) + place + 1, last * (span + 1)])  # stops from END
+    # Sums of sessions are exact.
+    taken = coo_array((np.concatenate([sessions[page], sessions]).astype(np.float64), (of_list, step))).tocsr()
+    taken.sort_indices()
+    step_list = np.repeat(np.arange(taken.shape[0]), np.diff(taken.indptr))
+    start, stop = np.divmod(taken.indices.astype(np.int64), span + 1)
+    return step_list, start, stop + END, taken.data
 
 
 def _check_by_clicks(counts: Counts, *, correction: str) -> None:

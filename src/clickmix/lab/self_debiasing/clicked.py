@@ -1,4 +1,4 @@
-"""Result lists with their clicks, and single sessions drawn from them.   counts by list -> sessions"""
+"""Result lists with their clicks, and the sessions behind them.   counts by list -> sessions"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.types import Floats, Ints
+from clickmix.types import Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,31 +23,34 @@ class ClickedLists:
     impressions: Ints
     clicks: Ints
 
-    def sessions(self, most: int, *, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
-        """At most so many sessions of each list: the list of each, and its clicks (sessions, positions).
+    def sessions(self, *, rng: np.random.Generator) -> Sessions:
+        """All sessions with a click, those that clicked the same counted together.
 
         Under the position-based model clicks at different positions are independent. So sessions are drawn from the
         counts, one after the other and without replacement. Those without a click are left out: a ranker learns
         nothing from them.
         """
         left, clicks_left = self.impressions.copy(), self.clicks.copy()
-        lists, clicks = [], []
-        for _ in range(most):
+        found = []
+        for _ in range(int(left.max(initial=0))):
             some = np.flatnonzero(left > 0)
-            if not len(some):
-                break
             clicked = rng.random((len(some), self.rows.shape[1])) * left[some, None] < clicks_left[some]
             clicks_left[some] -= clicked
             left[some] -= 1
             kept = clicked.any(axis=1)
-            lists.append(some[kept])
-            clicks.append(clicked[kept])
-        return np.concatenate(lists), np.concatenate(clicks)
+            found.append(np.column_stack([some[kept], np.packbits(clicked[kept], axis=1)]))
+        packed = np.concatenate(found) if found else np.empty((0, 2), dtype=np.int64)
+        order = np.lexsort(packed.T[::-1])
+        packed = packed[order]
+        first = np.flatnonzero(np.r_[True, (packed[1:] != packed[:-1]).any(axis=1)] if len(packed) else [])
+        clicks = np.unpackbits(packed[first, 1:].astype(np.uint8), axis=1, count=self.rows.shape[1])
+        return Sessions(packed[first, 0], clicks.astype(np.bool_), np.diff(np.r_[first, len(packed)]))
 
 
-def session_rows(lists: ClickedLists, seen: Ints, clicks: NDArray[np.bool_]) -> tuple[Ints, Ints, Floats, Ints]:
-    """Sessions as rows: of the features, the position from 0, clicked or not; and how many rows each session has."""
-    rows = lists.rows[seen]
-    shown = rows >= 0
-    position = np.broadcast_to(np.arange(rows.shape[1]), rows.shape)
-    return rows[shown], position[shown], clicks[shown].astype(np.float64), shown.sum(axis=1)
+@dataclass(frozen=True, eq=False)
+class Sessions:
+    """Kinds of sessions: the `list` seen, the `clicks` in it (kinds, positions), and how many sessions were so."""
+
+    list: Ints
+    clicks: NDArray[np.bool_]
+    number: Ints

@@ -1,22 +1,29 @@
 """Trees that estimate position bias while they grow: LightGBM with `position`, XGBoost with `lambdarank_unbiased`.
 
-Both learn from single sessions. With all of them, a forest would take hours, so each list gives at most `SESSIONS`.
+Both libraries learn from single sessions: all of them would be tens of millions of rows, and hours. Their gradients are
+sums over sessions, so they are computed for all sessions of a list at once (`pairs.py`) and the library grows its trees
+on documents. The trees are the library's own on single sessions, up to rounding.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from clickmix.errors import InputError
-from clickmix.lab.self_debiasing.clicked import ClickedLists, session_rows
+from clickmix.lab.self_debiasing.clicked import ClickedLists
+from clickmix.lab.self_debiasing.pairs import Pairs
 from clickmix.rankers.lambdamart import LambdaMART, lightgbm_module
-from clickmix.rankers.weighting import TRUNCATION
-from clickmix.types import Floats
+from clickmix.types import Floats, Ints
 
-SESSIONS = 16
+LEAST_HESSIAN = 0.001  # in LightGBM's step of a position's bias
+LEAST_RATIO = 1e-16  # XGBoost leaves pairs as they are where a position's ratio is smaller
+REGULARIZER = 0.5  # XGBoost's 1 / (1 + lambdarank_bias_norm)
+
+Gradients = Callable[[Floats], tuple[Floats, Floats]]  # scores (lists, positions) -> gradients, second derivatives
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,44 +39,104 @@ class Boosted:
 
 
 def lightgbm_position(train: ClickedLists, *, seed: int) -> Boosted:
-    """LambdaMART of LightGBM, which is told the positions; as many trees as the other rankers have."""
+    """LambdaMART of LightGBM with `position`; as many trees as the other rankers have."""
     lightgbm, settings = lightgbm_module(), LambdaMART()
-    row, position, clicked, sizes = session_rows(train, *train.sessions(SESSIONS, rng=np.random.default_rng(seed)))
+    pairs = Pairs(train, train.sessions(rng=np.random.default_rng(seed)))
+    shown, code = _shown(train)
     parameters = {
-        "objective": "lambdarank",
+        "objective": _of_rows(_position_gradients(pairs, rate=settings.rate), pairs, code),
         "num_leaves": settings.leaves,
         "learning_rate": settings.rate,
-        "lambdarank_truncation_level": TRUNCATION,
-        "label_gain": [0, 1],
+        "min_data_in_leaf": 0,  # a document stands for many rows
+        "min_data_in_bin": 1,
         "seed": seed,
         "verbosity": -1,
         "deterministic": True,
         "force_row_wise": True,
         "num_threads": settings.threads,
     }
-    data = lightgbm.Dataset(train.features[row], clicked, group=sizes, position=position)
+    data = lightgbm.Dataset(train.features[shown])
     return Boosted(lightgbm.train(parameters, data, num_boost_round=settings.trees))
 
 
+def _position_gradients(pairs: Pairs, *, rate: float) -> Gradients:
+    """LightGBM's: scores plus a bias of each position, which takes a Newton step with every tree."""
+    bias = np.zeros(pairs.shown.shape[1])
+
+    def gradients(scores: Floats) -> tuple[Floats, Floats]:
+        gap, apart = pairs.ranks(scores + bias)
+        p = 1 / (1 + np.exp(apart))
+        forces = p * gap
+        W = pairs.weights(forces)
+        g, h = _both_ends(W * forces, W * forces * (1 - p))
+        bias[:] -= rate * g.sum(axis=0) / (h.sum(axis=0) + LEAST_HESSIAN)
+        return g, h
+
+    return gradients
+
+
 def xgboost_unbiased(train: ClickedLists, *, seed: int) -> Boosted:
-    """rank:ndcg of XGBoost with unbiased LambdaMART; rows are in the order of positions, by which it tells them."""
+    """rank:ndcg of XGBoost with unbiased LambdaMART, on the same sessions."""
     xgboost, settings = xgboost_module(), LambdaMART()
-    row, _, clicked, sizes = session_rows(train, *train.sessions(SESSIONS, rng=np.random.default_rng(seed)))
+    pairs = Pairs(train, train.sessions(rng=np.random.default_rng(seed)))
+    shown, code = _shown(train)
     parameters = {
-        "objective": "rank:ndcg",
-        "lambdarank_unbiased": True,
-        "lambdarank_num_pair_per_sample": TRUNCATION,
         "tree_method": "hist",
         "grow_policy": "lossguide",
         "max_depth": 0,
         "max_leaves": settings.leaves,
         "eta": settings.rate,
+        "base_score": 0.0,
         "seed": seed,
         "nthread": settings.threads,
     }
-    data = xgboost.QuantileDMatrix(train.features[row], clicked)
-    data.set_group(sizes)
-    return Boosted(xgboost.train(parameters, data, num_boost_round=settings.trees), xgboost.DMatrix)
+    data = xgboost.QuantileDMatrix(train.features[shown], np.zeros(len(shown)))
+    objective = _of_rows(_unbiased_gradients(pairs), pairs, code)
+    return Boosted(xgboost.train(parameters, data, num_boost_round=settings.trees, obj=objective), xgboost.DMatrix)
+
+
+def _unbiased_gradients(pairs: Pairs) -> Gradients:
+    """XGBoost's: pairs are divided by a ratio of the clicked position and one of the skipped position."""
+    clicked, skipped = np.ones(pairs.shown.shape[1]), np.ones(pairs.shown.shape[1])
+
+    def gradients(scores: Floats) -> tuple[Floats, Floats]:
+        gap, apart = pairs.ranks(scores)
+        p = 1 / (1 + np.exp(apart))
+        by_clicked, by_skipped = (np.where(t >= LEAST_RATIO, t, 1.0) for t in (clicked, skipped))
+        forces = p * gap / (by_clicked[:, None] * by_skipped)
+        W = pairs.weights(forces)
+        cost = -np.einsum("lij,lij,lij->ij", pairs.plain_weights, np.log(p), gap)
+        for ratio, lost in (
+            (clicked, (cost / by_skipped).sum(axis=1)),
+            (skipped, (cost / by_clicked[:, None]).sum(axis=0)),
+        ):
+            if lost[0] >= LEAST_RATIO:
+                ratio[:] = (lost / lost[0]) ** REGULARIZER
+        return _both_ends(W * forces, 2 * W * forces * (1 - p))
+
+    return gradients
+
+
+def _both_ends(force: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Gradients and second derivatives by result: a pair pulls its clicked result up and pushes the other down."""
+    return force.sum(axis=1) - force.sum(axis=2), second.sum(axis=1) + second.sum(axis=2)
+
+
+def _shown(train: ClickedLists) -> tuple[Ints, Ints]:
+    """The rows of features that were shown, and their codes, result by result of all lists."""
+    return np.unique(train.rows[train.rows >= 0], return_inverse=True)
+
+
+def _of_rows(gradients: Gradients, pairs: Pairs, code: Ints) -> Callable[[Floats, Any], tuple[Floats, Floats]]:
+    """As the libraries ask for it: by row of the features."""
+
+    def objective(scores: Floats, _: Any) -> tuple[Floats, Floats]:
+        by_list = np.zeros(pairs.shown.shape)
+        by_list[pairs.shown] = scores[code]
+        g, h = (np.bincount(code, part[pairs.shown], len(scores)) for part in gradients(by_list))
+        return g, h
+
+    return objective
 
 
 def xgboost_module() -> Any:
