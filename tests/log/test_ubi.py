@@ -162,7 +162,8 @@ ODD = [
         "two user queries, one of which showed the document",
         [event("impression", "1", "b", 1), query("1", "red case", ["a", "b"]), query("1", "red mcase", ["x", "y"])],
         [("red case", "b", 2, 1, 0)],
-        "1 query ids have several user queries (1 with several result lists): the one whose results were shown is used.",
+        "1 query ids have several user queries (1 with several result lists): the one whose results were shown is "
+        "used.",
     ),
     (
         "two user queries that showed as much, one of which was clicked",
@@ -173,7 +174,8 @@ ODD = [
             query("1", "rucksack", ["x", "y"]),
         ],
         [("rucksack", doc, at, 1, int(doc == "x")) for doc, at in (("a", 1), ("b", 1), ("x", 1), ("y", 2))],
-        "1 query ids have several user queries (1 with several result lists): the one whose results were shown is used.",
+        "1 query ids have several user queries (1 with several result lists): the one whose results were shown is "
+        "used.",
     ),
     (
         "two user queries whose lists fit alike",
