@@ -316,9 +316,10 @@ TIMES = {
 def test_times_are_read_in_every_writing(tmp_path: Path, time: Any) -> None:
     log = ndjson(tmp_path / "log.ndjson", [event("impression", "1", "a", 1, user_query="q", timestamp=time)])
     assert cells(cm.count(log, start="2026-11-02", end="2026-11-03")) == [("q", "a", 1, 1, 0)]
-    for around in ({"end": "2026-11-02"}, {"start": "2026-11-03"}):
-        with pytest.raises(cm.InputError):
-            cm.count(log, **around)
+    with pytest.raises(cm.InputError):
+        cm.count(log, end="2026-11-02")
+    with pytest.raises(cm.InputError):
+        cm.count(log, start="2026-11-03")
     assert cells(cm.count(log, start="2026-11-02T14:00:00+02:00")) == [("q", "a", 1, 1, 0)]
 
 
