@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +89,17 @@ def test_a_ranker_is_refused_where_labels_are_expected(tmp_path: Path) -> None:
     (tmp_path / "ranker" / "ranker.json").write_text("{}")
     with pytest.raises(InputError, match=r"ranker: this is a ranker, and quepid takes labels\. Give a labels file\."):
         export(tmp_path / "ranker", to="quepid", output=tmp_path / "out")
+
+
+@pytest.mark.parametrize("target", ["opensearch", "rank-eval"])
+def test_requests_are_for_a_shell_whatever_files_are_called(target: str, labels: Path, tmp_path: Path) -> None:
+    options = {"index": "my shop"} if target == "rank-eval" else {}
+    output = tmp_path / "it's here"
+    done = export(labels, to=target, output=output, **options)
+    called = "curl() { printf '%s\\n' \"$@\"; }; "
+    sent = subprocess.run(["bash", "-c", called + done.requests[0]], capture_output=True, text=True, check=True).stdout
+    wanted = output / "judgments-1.json" if target == "opensearch" else output
+    assert f"@{wanted}" in sent.splitlines()
 
 
 def test_the_output_may_not_be_the_input(labels: Path) -> None:

@@ -34,6 +34,25 @@ LISTS: Table = {
     "clicked": [[1, 0, 1], [0, 0, 0], [0, 0, 1], [1], [0, 1]],
     "device": ["m", "d", "m", "m", "d"],
 }
+# The other ways to say what was clicked, and documents inside objects.
+CLICKED_IDS: Table = {
+    "query_id": LISTS["query_id"],
+    "doc_ids": LISTS["doc_ids"],
+    "clicked_ids": [["a", "c"], [], ["e", "z"], None, ["g"]],
+}
+CLICKED_PLACES: Table = {
+    "query_id": LISTS["query_id"],
+    "doc_ids": LISTS["doc_ids"],
+    "positions": [[1, 2, 3], [1, 2, 5], [4, 5, 6], [1], [2, 1]],
+    "clicked_positions": [[1, 3], [], [6], [1], [1]],
+}
+NESTED: Table = {
+    "term": LISTS["query_id"],
+    "search": [
+        {"results": [{"doc": {"sku": doc}, "hit": hit} for doc, hit in zip(docs, hits, strict=True)]}
+        for docs, hits in zip(LISTS["doc_ids"], LISTS["clicked"], strict=True)
+    ],
+}
 HISTOGRAM: Table = {
     "position": [1, 1, 1, 2, 2, 2],
     "impressions": [5, 5, 20, 7, 7, 30],
@@ -63,6 +82,7 @@ def make_seeds(folder: Path) -> None:
         "counts in/rows.parquet -o in/lists-counts.parquet --lists",
         "debias in/rows.csv -o in/labels.parquet --model in/model.json",
         "debias in/rows.csv -o in/labels.csv --correction none",
+        "debias in/rows.csv -o in/labels.ndjson",
         "fit in/rows.csv -o in/device-model.json --context device",
         "fit in/rows.csv -o in/gaussian-model.json --mixture gaussian",
         "counts in/rows.parquet -o in/clicked-counts.parquet --lists-by-clicks",
@@ -87,6 +107,9 @@ def _logs(seeds: Path) -> None:
         write(seeds / name, counted(other))
     for name in ("lists.ndjson", "lists.parquet"):
         write(seeds / name, LISTS)
+    for name, table in (("ids", CLICKED_IDS), ("places", CLICKED_PLACES), ("nested", NESTED)):
+        write(seeds / f"lists-{name}.ndjson", table)
+        write(seeds / f"lists-{name}.parquet", table)
     in_text = {key: [json.dumps(v) if isinstance(v, list) else v for v in values] for key, values in LISTS.items()}
     write(seeds / "lists.csv", in_text)
     for name, events in (("ubi", [*_ubi_queries(), *_ubi_events()]), ("ga4", _ga4_events())):
@@ -95,6 +118,7 @@ def _logs(seeds: Path) -> None:
     pq.write_table(pa.Table.from_pylist(_ubi_events()), seeds / "ubi-events.parquet")
     pq.write_table(pa.Table.from_pylist(_ga4_events()), seeds / "ga4.parquet")
     (seeds / "yandex.tsv").write_text(YANDEX)
+    (seeds / "yandex.tsv.gz").write_bytes(gzip.compress(YANDEX.encode(), mtime=0))
     for name in ("histogram.csv", "histogram.parquet"):
         write(seeds / name, HISTOGRAM)
     actions = ({"index": {"_index": "ubi"}} if i % 2 == 0 else event for event in _ubi_events() for i in range(2))

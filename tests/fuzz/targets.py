@@ -33,6 +33,9 @@ FITTED = (
     "label {} --model in/model.json -o out/labels.parquet --bad-rows skip",
     "inspect {}",
 )
+NESTED = tuple(
+    f"{words} --columns query_id=term,doc_ids=search.results[].doc.sku,clicked=search.results[].hit" for words in LOG
+)
 BY_LIST = ("counts {} -o out/counts.parquet --lists --bad-rows skip",)
 LABELS = (
     f"{NONE.format('in/rows.csv')} --previous {{}}",
@@ -42,6 +45,7 @@ LABELS = (
     "export {} --to ltr -o out/ltr.txt",
     "export {} --to quepid-book -o out/book.csv",
     "export {} --to rre -o out/ratings.json --index shop",
+    "export {} --to opensearch -o out/judgments",
     "explain {} --query 'query 1'",
     f"{COMPARED} --labels {{}}",
     "inspect {}",
@@ -50,6 +54,7 @@ FEATURES = (
     "score --ranker in/ranker --features {} -o out/scores.csv",
     "score --ranker in/ranker --features {} -o out/scores.parquet",
     "evaluate --ranker in/ranker --features {}",
+    "evaluate --ranker in/ranker --features {} --labels in/feature-labels.csv",
     "train --features {} --labels in/feature-labels.csv -o out/ranker",
     "inspect {}",
 )
@@ -137,6 +142,12 @@ TARGETS = [
     Target("lists.csv", CSV, LOG, 40),
     Target("lists.ndjson", NDJSON, LOG, 60),
     Target("lists.parquet", PARQUET, LOG, 60),
+    Target("lists-ids.ndjson", NDJSON, LOG, 30),
+    Target("lists-ids.parquet", PARQUET, LOG, 20),
+    Target("lists-places.ndjson", NDJSON, LOG, 30),
+    Target("lists-places.parquet", PARQUET, LOG, 20),
+    Target("lists-nested.ndjson", NDJSON, NESTED, 30),
+    Target("lists-nested.parquet", PARQUET, NESTED, 20),
     Target(
         "clicked-counts.parquet", PARQUET, ("counts {} -o out/counts.parquet --lists-by-clicks --bad-rows skip",), 20
     ),
@@ -150,6 +161,7 @@ TARGETS = [
     Target("ga4.ndjson", NDJSON, LOG, 70),
     Target("ga4.parquet", PARQUET, LOG, 40),
     Target("yandex.tsv", CSV, tuple(f"{words} --format yandex" for words in LOG), 60),
+    Target("yandex.tsv.gz", (packed(lines), raw), tuple(f"{words} --format yandex" for words in LOG), 20),
     Target("histogram.csv", CSV, ("fit {} -o out/model.json", "inspect {}"), 40),
     Target("histogram.parquet", PARQUET, ("fit {} -o out/model.json", "inspect {}"), 30),
     Target("model.json", (document, numbers, raw), MODEL, 120),
@@ -162,6 +174,7 @@ TARGETS = [
     Target("theta.json", (json_file, raw), (f"{NONE.format('in/rows.csv')[:-4]}ips --parameters {{}}",), 20),
     Target("labels.csv", CSV, LABELS, 70),
     Target("labels.parquet", PARQUET, LABELS, 70),
+    Target("labels.ndjson", NDJSON, LABELS, 30),
     Target("feature-labels.csv", CSV, ("train --features in/features.csv --labels {} -o out/ranker",), 30),
     Target("features.csv", CSV, FEATURES, 50),
     Target("features.ndjson", NDJSON, FEATURES, 40),

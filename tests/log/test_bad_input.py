@@ -186,6 +186,30 @@ HEADERS = [
         "MARCO), clickmix cannot use them: they do not say what was shown and not clicked. Give a log of impressions.",
     ),
     (
+        "judgments",
+        b"query_id,doc_id,grade\nq,d,1\n",
+        "log.csv: missing 'position' and 'clicked' (or 'impressions' and 'clicks', if it is counted already). Found "
+        "query_id, doc_id, grade. If these are pairs that were clicked (as in ORCAS or MS MARCO), clickmix cannot use "
+        "them: they do not say what was shown and not clicked. Give a log of impressions.",
+    ),
+    (
+        "pairs without a header",
+        b"10103699,red shoes,D1265,http://a\n10103699,red shoes,D1266,http://b\n",
+        "log.csv: missing 'query_id', 'doc_id', 'position' and 'clicked' (or 'impressions' and 'clicks', if it is "
+        "counted already). Found 10103699, red shoes, D1265, http://a. If these are pairs that were clicked (as in "
+        "ORCAS or MS MARCO), clickmix cannot use them: they do not say what was shown and not clicked. Give a log of "
+        "impressions.",
+    ),
+    (
+        "names that nobody knows",
+        b"Suchbegriff;Artikel-Nr;Platz;Geklickt\nrote Schuhe;s1;1;ja\n",
+        "log.csv: missing 'query_id', 'doc_id', 'position' and 'clicked' (or 'impressions' and 'clicks', if it is "
+        "counted already). Found Suchbegriff, Artikel-Nr, Platz, Geklickt. `Suchbegriff` looks like query_id. If so, "
+        "use --columns query_id=Suchbegriff,doc_id=YOUR_COLUMN,position=YOUR_COLUMN,clicked=YOUR_COLUMN (in Python "
+        "columns={'query_id': 'Suchbegriff', 'doc_id': 'YOUR_COLUMN', 'position': 'YOUR_COLUMN', 'clicked': "
+        "'YOUR_COLUMN'}).",
+    ),
+    (
         "twice",
         b"query_id,doc_id,position,clicked,clicked\nq,d,1,1,1\n",
         "log.csv: the header has the column 'clicked' twice. Rename one of them.",
@@ -252,9 +276,10 @@ def test_clicked_that_is_neither_0_nor_1(folder: Path, text: str) -> None:
     assert message("log.csv") == (f"log.csv, row 2, column 'clicked': {shown(text)}: clicked is neither 0 nor 1.{HINT}")
 
 
-@pytest.mark.parametrize("text", ["yes", "WAHR", "oui", "нет", "x"])
+@pytest.mark.parametrize("text", ["yes", "WAHR", "oui", "нет", "x", "tak", "PRAWDA", "waar", "はい", "ИСТИНА", '"1,0"'])
 def test_clicked_as_spreadsheets_write_it_gets_a_hint(folder: Path, text: str) -> None:
     (folder / "log.csv").write_text(RAW + f"q,d,1,1\nq,d,1,{text}\n")
+    text = text.strip('"')
     assert message("log.csv") == (
         f"log.csv, row 2, column 'clicked': {text!r}: clicked is neither 0 nor 1. {text!r} may mean yes or no: write 1 "
         f"for a click and 0 for none, or true and false.{HINT}"

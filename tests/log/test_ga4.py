@@ -15,23 +15,38 @@ from commands import run
 from logs import cells, write
 
 
-def item(id: str | None, index: int | None = None, list: str | None = "search") -> dict[str, Any]:
-    return {"item_id": id, "item_list_id": list, "item_list_index": None if index is None else str(index)}
+def item(
+    id: str | None, index: int | None = None, list: str | None = "search", name: str | None = None
+) -> dict[str, Any]:
+    index_text = None if index is None else str(index)
+    return {"item_id": id, "item_list_id": list, "item_list_name": name, "item_list_index": index_text}
 
 
-def event(name: str, ts: int, items: list[Any], *, term: str | None = None, user: str | None = "u") -> dict[str, Any]:
-    params = [
-        {"key": "ga_session_id", "value": {"int_value": 1, "string_value": None}},
-        {"key": "page_location", "value": {"int_value": None, "string_value": "https://shop/s"}},
-        *([{"key": "search_term", "value": {"int_value": None, "string_value": term}}] if term else []),
-    ]
+def param(key: str, value: str | float) -> dict[str, Any]:
+    """A parameter as the export writes it: in the field of its own type."""
+    own = {str: "string_value", int: "int_value", float: "double_value"}[type(value)]
+    return {"key": key, "value": {"string_value": None, "int_value": None, "double_value": None} | {own: value}}
+
+
+def event(
+    name: str,
+    ts: int,
+    items: list[Any],
+    *,
+    term: str | float | None = None,
+    user: str | None = "u",
+    page: str = "https://shop/s",
+    batch: int = 0,
+) -> dict[str, Any]:
+    params = [param("ga_session_id", 1), param("page_location", page)]
     return {
         "event_name": name,
         "event_timestamp": ts,
         "user_pseudo_id": user,
-        "event_params": params,
+        "event_params": [*params, *([param("search_term", term)] if term else [])],
         "items": items,
         "device": {"category": "mobile"},
+        "batch_event_index": batch,
     }
 
 
@@ -117,6 +132,72 @@ ODD = [
         [("q", "a", 1, 1, 0)],
         "1 clicks have no view of the item in that list and session before them: left out.",
     ),
+    (
+        "a term in the address alone",
+        [
+            event("view_item_list", 2, [item("a", 0)], page="https://shop/s?page=1&q=Red+shoes%C3%A9%21#top"),
+            event("view_item_list", 3, [item("a", 0)], page="https://shop/s?faq=1"),
+        ],
+        [("Red shoesé!", "a", 1, 1, 0)],
+        "1 items shown have no search term: skipped.",
+    ),
+    (
+        "a term that is a number",
+        [
+            event("view_item_list", 2, [item("a", 0)], term=501),
+            event("view_item_list", 3, [item("a", 0)], term=1.5),
+            event("view_item_list", 4, [item("a", 0)], page="none"),
+        ],
+        [("1.5", "a", 1, 1, 0), ("501", "a", 1, 1, 0)],
+        "1 items shown have no search term: skipped.",
+    ),
+    (
+        "events of one batch share their time",
+        [
+            event("select_item", 2, [item("b", 1)], batch=10),
+            event("view_item_list", 2, [item("a", 0), item("b", 1)], term="q", batch=9),
+            event("select_item", 2, [item("a", 0)], batch=2),
+        ],
+        [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)],
+        "1 clicks have no view of the item in that list and session before them: left out.",
+    ),
+    (
+        "a click at the time of its view, and no batches",
+        [
+            event("view_item_list", 2, [item("b", 0)], term="q"),
+            event("select_item", 2, [item("b", 0)]),
+            event("select_item", 1, [item("b", 0)]),
+        ],
+        [("q", "b", 1, 1, 1)],
+        "1 clicks have no view of the item in that list and session before them: left out.",
+    ),
+    (
+        "a click that names no list, by name, or another one",
+        [
+            event("view_item_list", 2, [item("a", 0, "s", "Search"), item("b", 1, "s", "Search")], term="q"),
+            event("view_item_list", 3, [item("c", 2, "s", "Search"), item("d", 3, "s", "Search")], term="q"),
+            event("select_item", 4, [item("a", None, None, "Search")]),
+            event("select_item", 4, [item("b", None, None)]),
+            event("select_item", 4, [item("c", None, None, "Slider")]),
+        ],
+        [("q", "a", 1, 1, 1), ("q", "b", 2, 1, 1), ("q", "c", 3, 1, 0), ("q", "d", 4, 1, 0)],
+        "1 clicks have no view of the item in that list and session before them: left out.",
+    ),
+    (
+        "an item twice in a list",
+        [
+            event("view_item_list", 2, [item("a", 0), item("a", 1)], term="q"),
+            *[event("select_item", ts, [item("a")]) for ts in (3, 4)],
+        ],
+        [("q", "a", 1, 1, 1), ("q", "a", 2, 1, 0)],
+        "1 clicks repeat a click on the same view: counted once.",
+    ),
+    (
+        "an index from 1",
+        [event("view_item_list", 2, [item("a", 1), item("b", 2), item("c")], term="q")],
+        [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 0), ("q", "c", 3, 1, 0)],
+        "1 items shown have no index: their place in the event is used.",
+    ),
 ]
 
 
@@ -139,11 +220,48 @@ def test_one_list_of_a_page_and_a_context(tmp_path: Path) -> None:
     assert cells(counts) == [("q", "a", 1, "mobile", 1, 0)]
 
 
+@pytest.mark.parametrize("list_name", ["s", "Search"])
+def test_a_list_is_chosen_by_its_id_or_name(tmp_path: Path, list_name: str) -> None:
+    views = [item("a", 0, "s", "Search"), item("b", 0, "r", "Slider")]
+    events = [
+        *[event("view_item_list", 2, views, term="q"), event("view_item_list", 3, views[1:], term="q")],
+        *[event("select_item", 4, [item("a", None, None)]), event("select_item", 4, [item("b", None, "r")])],
+    ]
+    counts = cm.count(ndjson(tmp_path / "e.ndjson", events), list_name=list_name)
+    assert cells(counts) == [("q", "a", 1, 1, 1)]
+    assert not counts.notes
+
+
+def test_a_list_that_is_not_there(tmp_path: Path) -> None:
+    views = [item("a", 0, "s", "Search"), item("b", 0, "r", "Slider")]
+    log = ndjson(tmp_path / "e.ndjson", [event("view_item_list", 2, views, term="q")])
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(log, list_name="find")
+    assert str(caught.value) == f"{log}: no item list has the id or name 'find'. Found r, s."
+
+
+def test_a_log_of_which_nothing_is_left_says_why(tmp_path: Path) -> None:
+    log = ndjson(tmp_path / "e.ndjson", [event("view_item_list", 2, [item("a", 0), item("b", 1)])])
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(log)
+    assert str(caught.value) == (
+        f"{log}: the log is empty. 2 items shown have no search term: skipped. Expected one row per impression."
+    )
+
+
 def test_events_without_views(tmp_path: Path) -> None:
     log = ndjson(tmp_path / "e.ndjson", [SEARCH])
     with pytest.raises(cm.InputError) as caught:
         cm.count(log)
     assert str(caught.value) == f"{log}: no view_item_list event with items, so nobody can say what was shown."
+
+
+def test_options_that_the_statement_has_no_use_for() -> None:
+    with pytest.raises(cm.SettingError) as caught:
+        run("sql", "ga4", "--dialect", "bigquery", "--columns", "query_id=term")
+    assert str(caught.value) == (
+        "ga4 knows the columns of Google Analytics' events. Leave --columns and --context out."
+    )
 
 
 def test_the_statement_for_bigquery_is_bigquerys_sql() -> None:
@@ -170,9 +288,11 @@ def in_bigquery(events: list[Any]) -> list[tuple[Any, ...]]:
     translated = sqlglot.transpile(statement, read="bigquery", write="duckdb")[0].replace(
         "o AS place", "o - 1 AS place"
     )
-    named = [{**each, "items": [{**shown, "item_list_name": None} for shown in each["items"]]} for each in events]
-    table = pa.Table.from_pylist([{**each, "batch_event_index": 0} for each in named])
+    texts = pa.struct([(f"item_{each}", pa.string()) for each in ("id", "list_id", "list_name", "list_index")])
+    given = pa.Table.from_pylist(events)
+    table = given.set_column(given.column_names.index("items"), "items", given["items"].cast(pa.list_(texts)))
     with duckdb.connect() as connection:
+        connection.execute("CREATE MACRO safe_convert_bytes_to_string(bytes) AS decode(bytes)")
         connection.register("events", table)
         return connection.execute(f"SELECT query_id, doc_id, position, clicked FROM ({translated})").fetchall()
 

@@ -102,6 +102,10 @@ def test_labels_a_histogram_and_features(folder: Path) -> None:
     assert run("inspect", "own.csv").output == (
         "own.csv: 2 features of documents, and grades (bm25_title, price), for clickmix train, score and evaluate.\n"
     )
+    write(folder / "judgments.csv", {"query_id": ["q"], "doc_id": ["d"], "grade": [2]})
+    assert run("inspect", "judgments.csv").output == (
+        "judgments.csv: judgments: a grade per query and document, for clickmix compare --judgments.\n"
+    )
     (folder / "scores.csv").write_text("query_id,doc_id,score,rank\nq,d,0.5,1\n")
     assert run("inspect", "scores.csv").output.startswith("scores.csv: scores and ranks of documents")
     (folder / "train.txt").write_text("2 qid:1 1:0.5 2:0.1\n")

@@ -274,3 +274,25 @@ def test_objects_without_a_field_get_a_hint(tmp_path: Path) -> None:
         cm.count(tmp_path / "log.ndjson", columns={"doc_ids": "results"})
     assert "name the field of the document: --columns 'doc_ids=results[].sku'." in str(caught.value)
     assert cm.count(tmp_path / "log.ndjson", columns={"doc_ids": "results[].sku"}).totals() == (1, 1)
+
+
+def test_a_list_inside_an_object_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "log.ndjson").write_text('{"term": "q", "search": {"results": [{"sku": "a", "hit": 1}]}}\n')
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(tmp_path / "log.ndjson")
+    assert str(caught.value).endswith(
+        " Fields inside objects have paths: doc_ids=results[].id, doc_ids=search.results[].id."
+    )
+
+
+def test_arrays_of_text_in_a_frame_are_told_of() -> None:
+    import numpy as np
+    import pandas as pd
+
+    frame = pd.DataFrame({"query_id": ["q"], "doc_ids": [np.array(["a", "b"])], "clicked": [[1, 0]]})
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(frame)
+    assert str(caught.value) == (
+        "the frame: cannot be read: Data type '<U1' not recognized. Give columns of numbers or text, or of lists of "
+        "them; for arrays of text, lists."
+    )

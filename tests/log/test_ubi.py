@@ -76,8 +76,9 @@ def test_events_and_queries_become_impressions(log: list[Path], format: str) -> 
     assert notes(counts) == [
         "1 events have actions that are not used: search (1).",
         "5 impressions with 2 clicks in 3 lists were found.",
+        "1 lists begin at ordinal 0 and 2 at 1: each counts from there.",
+        "1 lists have ordinals from 0 and others from 1, by their result list.",
         "1 ordinals differ from the place in the result list: the place is used.",
-        "1 lists count ordinals from 0 and 1 from 1: each is read as it counts.",
     ]
 
 
@@ -131,7 +132,13 @@ ODD = [
         "repeated clicks and impressions",
         [*[event("impression", "1", "a", 1)] * 3, *[event("click", "1", "a", 1)] * 4, query("1", "q")],
         [("q", "a", 1, 1, 1)],
-        "3 clicks repeat a click on the same document of the same list: counted once.",
+        "1 documents of a list were clicked again (3 times): counted once.",
+    ),
+    (
+        "impressions at two ordinals",
+        [event("impression", "1", "a", 2), event("impression", "1", "a", 1), query("1", "q")],
+        [("q", "a", 1, 1, 0)],
+        "1 impressions were sent again with another ordinal: the smallest counts.",
     ),
     (
         "a click without an impression",
@@ -149,13 +156,35 @@ ODD = [
         "searches for facets under the same id",
         [event("impression", "1", "b", 9), query("1", "q"), query("1", "q", ["a", "b"]), query("1", "q")],
         [("q", "b", 2, 1, 0)],
-        "2 query rows repeat a query_id: the result list that fits the events best is used.",
+        "1 query ids have several query rows (2 more): the result list that fits the events best is used.",
     ),
     (
         "two user queries, one of which showed the document",
         [event("impression", "1", "b", 1), query("1", "red case", ["a", "b"]), query("1", "red mcase", ["x", "y"])],
         [("red case", "b", 2, 1, 0)],
-        "1 query ids have several user queries: the one whose results were shown is used.",
+        "1 query ids have several user queries (1 with several result lists): the one whose results were shown is "
+        "used.",
+    ),
+    (
+        "two user queries that showed as much, one of which was clicked",
+        [
+            *[event("impression", "1", doc, 1) for doc in ("a", "b", "x", "y")],
+            event("click", "1", "x", 1),
+            query("1", "earbudsrucksack", ["a", "b", "c"]),
+            query("1", "rucksack", ["x", "y"]),
+        ],
+        [("rucksack", doc, at, 1, int(doc == "x")) for doc, at in (("a", 1), ("b", 1), ("x", 1), ("y", 2))],
+        "1 query ids have several user queries (1 with several result lists): the one whose results were shown is "
+        "used.",
+    ),
+    (
+        "two user queries whose lists fit alike",
+        [
+            *[event("impression", "1", "b", 1), query("1", "r", ["a", "b", "c"]), query("1", "s", ["b"])],
+            *[event("impression", "2", "b", 1), query("2", "q")],
+        ],
+        [("q", "b", 1, 1, 0)],
+        "1 query ids have several user queries and no result list that tells which: skipped.",
     ),
     (
         "two user queries that nothing tells apart",
@@ -170,13 +199,32 @@ ODD = [
         "another text in the event",
         [event("impression", "1", "a", 1, user_query="shoo"), query("1", "shoes")],
         [("shoes", "a", 1, 1, 0)],
-        "1 impressions have another user_query than their query row: the query row's is used.",
+        "1 impressions and clicks have another user_query than their query row: the query row's is used.",
     ),
     (
         "no query row",
         [event("impression", "1", "a", 1, user_query="shoes")],
         [("shoes", "a", 1, 1, 0)],
         "1 impressions have a query_id without a query row: the event's user_query is used, if any.",
+    ),
+    (
+        "clicks without a query row",
+        [event("impression", "1", "a", 1, user_query="shoes"), *[event("click", "1", "a", 1)] * 2],
+        [("shoes", "a", 1, 1, 1)],
+        "1 impressions and 2 clicks have a query_id without a query row: the event's user_query is used, if any.",
+    ),
+    (
+        "hit ids that are Lucene's document numbers beside impressions",
+        [event("impression", "1", "a", 1), query("1", "shoes", ["12", "7"])],
+        [("shoes", "a", 1, 1, 0)],
+        "1 result lists hold Lucene's document numbers (12, 7), which no event names: ignored. Set "
+        "ext.ubi.object_id_field in the search request.",
+    ),
+    (
+        "many actions",
+        [event("impression", "1", "a", 1, user_query="q"), *(event(f"do_{i}", "1", "a") for i in range(14))],
+        [("q", "a", 1, 1, 0)],
+        f"14 events have actions that are not used: {', '.join(sorted(f'do_{i} (1)' for i in range(14)))}.",
     ),
     (
         "no text anywhere",
@@ -200,7 +248,7 @@ ODD = [
         "times as numbers",
         [event("impression", "1", "a", 1, timestamp=1717527762025), query("1", "q")],
         [("q", "a", 1, 1, 0)],
-        "1 events have their time in milliseconds, others as text.",
+        "1 events have their time in milliseconds.",
     ),
 ]
 
@@ -246,12 +294,54 @@ def test_filters_by_application_time_and_action(tmp_path: Path) -> None:
         event("impression", "1", "a", 1, user_query="q", application="shop"),
         event("item_click", "1", "a", 1, application="shop"),
         event("impression", "1", "b", 2, application="typeahead"),
-        event("impression", "1", "c", 3, application="shop", timestamp="2026-12-01T00:00:00Z"),
+        event("impression", "2", "c", 3, user_query="q", application="shop", timestamp="2026-12-01T00:00:00Z"),
     ]
     log = ndjson(tmp_path / "log.ndjson", rows)
     options = ["--application", "shop", "--end", "2026-12-01", "--click-actions", "click,item_click"]
     done = run("counts", str(log), "-o", str(tmp_path / "c.csv"), "--format", "ubi", *options)
     assert done.output.startswith("Read 1 impression and 1 click.\n")
+
+
+TIMES = {
+    "text": "2026-11-02T23:59:59.999Z",
+    "offset": "2026-11-03T00:30:00+02:00",
+    "blank": "2026-11-02 12:00:00",
+    "milliseconds": 1793620800000,
+    "seconds": 1793620800,
+    "milliseconds as text": "1793620800000",
+}
+
+
+@pytest.mark.parametrize("time", TIMES.values(), ids=TIMES)
+def test_times_are_read_in_every_writing(tmp_path: Path, time: Any) -> None:
+    log = ndjson(tmp_path / "log.ndjson", [event("impression", "1", "a", 1, user_query="q", timestamp=time)])
+    assert cells(cm.count(log, start="2026-11-02", end="2026-11-03")) == [("q", "a", 1, 1, 0)]
+    with pytest.raises(cm.InputError):
+        cm.count(log, end="2026-11-02")
+    with pytest.raises(cm.InputError):
+        cm.count(log, start="2026-11-03")
+    assert cells(cm.count(log, start="2026-11-02T14:00:00+02:00")) == [("q", "a", 1, 1, 0)]
+
+
+def test_a_list_belongs_to_the_time_it_began(tmp_path: Path) -> None:
+    rows = [
+        query("1", "q", ["a", "b"], timestamp="2026-11-01T23:59:58Z"),
+        event("impression", "1", "a", 1, timestamp="2026-11-01T23:59:59Z"),
+        event("impression", "1", "b", 2, timestamp="2026-11-02T00:00:01Z"),
+        event("click", "1", "b", 2, timestamp="2026-11-02T00:00:09Z"),
+        event("impression", "2", "a", 1, user_query="r", timestamp="2026-11-02T00:00:01Z"),
+        event("impression", "3", "a", 1, user_query="s", timestamp="soon"),
+    ]
+    log = ndjson(tmp_path / "log.ndjson", rows)
+    first, second = cm.count(log, end="2026-11-02"), cm.count(log, start="2026-11-02")
+    assert cells(first) == [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)]
+    assert cells(second) == [("r", "a", 1, 1, 0)]
+    assert "1 lists have no time that can be read: left out." in notes(second)
+
+
+def test_query_rows_of_no_application_serve_every_application(tmp_path: Path) -> None:
+    rows = [event("impression", "1", "a", 1, application="shop"), query("1", "q")]
+    assert cells(cm.count(ndjson(tmp_path / "log.ndjson", rows), application="shop")) == [("q", "a", 1, 1, 0)]
 
 
 def test_options_of_ubi_need_its_format(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a file is: a log, counts, a histogram, a model, labels, a ranker or features. Asked by `clickmix inspect`."""
+"""What a file is, asked by `clickmix inspect`: a log, counts, a histogram, a model, labels, judgments, a ranker, ..."""
 
 from __future__ import annotations
 
@@ -121,6 +121,8 @@ def _scores_or_features(sources: tuple[Source, ...], engine: Any) -> tuple[dict[
         return None
     if all({"score", "rank"} <= found for found in names):
         return {"kind": "scores"}, "scores and ranks of documents, as clickmix score writes them."
+    if all(found == {"query_id", "doc_id", "grade"} for found in names):
+        return {"kind": "judgments"}, "judgments: a grade per query and document, for clickmix compare --judgments."
     features = [column for column in sources[0].types if column not in ("query_id", "doc_id", "grade")]
     # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
     texts = (f"concat({name(column)}, '')" for column in features)

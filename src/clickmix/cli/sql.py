@@ -39,6 +39,8 @@ def sql(
         raise SettingError(
             f"--columns: {made} made from counts, whose columns have clickmix's own names. Leave it out."
         )
+    if statement == "ga4" and (columns or context):
+        raise SettingError("ga4 knows the columns of Google Analytics' events. Leave --columns and --context out.")
     if context and statement == "labels":
         raise SettingError("--context: labels use the context of the model. Leave it out.")
     if context and statement == "refused":

@@ -113,7 +113,8 @@ def count_opened(
     notes = (*log.notes, *(Note(kind.reason, kind.rows) for kind in found if kind.decided))
     if not seen.impressions:
         every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
-        raise InputError(f"{log}: the log is empty.{every} Expected one row per impression.")
+        odd = "".join(f" {note}" for note in notes)
+        raise InputError(f"{log}: the log is empty.{every}{odd} Expected one row per impression.")
     if seen.impressions > LARGEST_TOTAL:  # no later sum can overflow: clicks are never more
         raise InputError(
             f"{log}: the impressions add up to {seen.impressions}, more than "

@@ -68,7 +68,8 @@ def beside(output: Path, end: str) -> Path:
 
 def upload(method: str, path: str, file: Path) -> str:
     """The request that sends a file to an engine on this machine."""
-    return f"curl -X {method} {path} -H 'Content-Type: application/json' --data-binary @{shlex.quote(str(file))}"
+    address, body = shlex.quote(path), shlex.quote(f"@{file}")
+    return f"curl -X {method} {address} -H 'Content-Type: application/json' --data-binary {body}"
 
 
 def json_bytes(value: Any) -> bytes:

@@ -54,7 +54,7 @@ class OpenSearch(JudgmentTarget):
         return Exported(
             tuple(output / file for file in files),
             self._notes(parts),
-            (f"for list in {shlex.quote(str(output))}/*.json; do {SEND} -d @$list; done",),
+            (f'for list in {shlex.quote(str(output))}/*.json; do {SEND} --data-binary "@$list"; done',),
         )
 
     def _notes(self, parts: int) -> tuple[str, ...]:

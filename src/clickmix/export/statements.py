@@ -15,7 +15,7 @@ from clickmix.groups.histogram import histogram_query
 from clickmix.log.bad_rows import reasons_query
 from clickmix.log.columns import checked_columns, checked_context
 from clickmix.log.layout import Part, Roles, counting_query
-from clickmix.log.layouts.ga4 import BIGQUERY
+from clickmix.log.layouts.ga4 import BIGQUERY, IN_ADDRESS
 from clickmix.log.layouts.rows import Rows
 from clickmix.log.open import table_source
 
@@ -40,13 +40,13 @@ def refused_statement(dialect: str, *, table: str = "clicks", columns: Mapping[s
     return printed(reasons_query(_assumed(table, columns or {}, ())), dialect, quoted=_quoted_parts(table))
 
 
-def ga4_statement(dialect: str, *, table: str, base: int = 0) -> str:
+def ga4_statement(dialect: str, *, table: str) -> str:
     """Impressions from the events of Google Analytics 4, with the columns of a raw log; BigQuery is where they are."""
     if dialect != "bigquery":
         raise SettingError(f"dialect {dialect!r}: Google Analytics exports to BigQuery. Use --dialect bigquery.")
     if "`" in table:
         raise SettingError(f"table {table!r}: give the name without backticks, as project.analytics_1.events_*.")
-    return BIGQUERY.format(table=f"`{table}`", base=base)
+    return BIGQUERY.format(table=f"`{table}`", in_address=IN_ADDRESS)
 
 
 def histogram_statement(dialect: str, *, table: str = "counts", context: Sequence[str] = ()) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,8 +61,8 @@ class Vespa(ModelTarget):
             {"profile": _profile(title, functions, output.name).encode()},
             tuple(notes),
             (
-                f"cp {output} APPLICATION/models/",
-                f"cp {profile_file} APPLICATION/schemas/SCHEMA/{title}.profile",
+                f"cp {shlex.quote(str(output))} APPLICATION/models/",
+                f"cp {shlex.quote(str(profile_file))} APPLICATION/schemas/SCHEMA/{title}.profile",
                 "vespa deploy APPLICATION",
             ),
         )

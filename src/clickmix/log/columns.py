@@ -118,14 +118,14 @@ def check_present(part: Part, wanted: Sequence[str]) -> None:
     also = part.layout.instead if "clicked" in missing else ""
     raise MissingColumnError(
         f"{source}: missing {_enumerated(named)}{also}. Found {_some(source.types)}.",
-        _advice(missing, likely),
+        _advice(source, missing, likely),
         role=missing[0],
         column=part.column(missing[0]),
     )
 
 
-def _advice(missing: Sequence[str], likely: Mapping[str, str]) -> str:
-    if {"position", "clicked"} <= set(missing) and not {"position", "clicked"} & set(likely):
+def _advice(source: Source, missing: Sequence[str], likely: Mapping[str, str]) -> str:
+    if {"position", "clicked"} <= set(missing) and not {"position", "clicked"} & set(likely) and _pairs(source):
         return (
             "If these are pairs that were clicked (as in ORCAS or MS MARCO), clickmix cannot use them: they do not say "
             "what was shown and not clicked. Give a log of impressions."
@@ -134,7 +134,17 @@ def _advice(missing: Sequence[str], likely: Mapping[str, str]) -> str:
     looks = [f"`{column}` looks like {role}" for role, column in likely.items()]
     told = f"{', '.join(looks)}. If so, use " if looks else "Say which columns are meant: "
     option = shlex.quote(",".join(f"{role}={column}" for role, column in pairs.items()))
-    return f"{told}--columns {option} (in Python columns={pairs!r})."
+    objects = any(type.startswith(("JSON", "STRUCT")) for type in source.types.values())
+    paths = " Fields inside objects have paths: doc_ids=results[].id, doc_ids=search.results[].id." if objects else ""
+    return f"{told}--columns {option} (in Python columns={pairs!r}).{paths}"
+
+
+def _pairs(source: Source) -> bool:
+    """Whether a source may hold pairs of queries and documents: nothing much besides, or no header."""
+    known = {role: {plain_name(role), *SYNONYMS[role]} for role in KEYS[:2]}
+    plain = {plain_name(column) for column in source.types}
+    others = plain - set().union(*known.values())
+    return any(map(str.isdigit, plain)) or (all(plain & names for names in known.values()) and len(others) < 2)
 
 
 def looks_like_lists(source: Source, roles: Roles) -> bool:

@@ -226,7 +226,11 @@ def frame_source(frame: object, engine: DuckDB) -> Source:
         engine.register(name, readable)
         return Frame(engine.types(name), registered=name)
     except duckdb.Error as error:
-        raise unreadable("the frame", error) from None
+        reason = str(error).splitlines()[0].split("Error: ", 1)[-1].rstrip(".")
+        raise InputError(
+            f"the frame: cannot be read: {reason}. Give columns of numbers or text, or of lists of them; for arrays of "
+            "text, lists."
+        ) from None
 
 
 MOST_NAMED = 5  # of the files in a folder that are not read

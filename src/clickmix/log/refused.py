@@ -10,9 +10,34 @@ from clickmix.errors import InputError
 
 EXAMPLES_PER_REASON = 3
 LONGEST_EXAMPLE = 200
-# Words for yes and no that spreadsheets write in other languages.
-FOREIGN_FLAGS = ("ja", "nein", "oui", "non", "si", "sí", "no", "yes", "y", "n", "wahr", "falsch", "vrai", "faux",
-                 "vero", "falso", "verdadero", "да", "нет", "x", "t", "f", "sim", "não")  # fmt: skip
+# Yes and no, true and false, 1 and 0 as spreadsheets write them in other languages.
+FOREIGN_FLAGS = frozenset(
+    {
+        *("yes", "no", "y", "n", "t", "f", "x", "ja", "nein", "oui", "non", "si", "sí", "sim", "não", "nee", "nej"),
+        *("tak", "nie", "ano", "áno", "ne", "igen", "nem", "da", "nu", "joo", "kyllä", "ei", "jah", "evet", "hayir"),
+        *(
+            "да",
+            "нет",
+            "так",
+            "ні",
+            "はい",
+            "いいえ",
+            "是",
+            "否",
+            "예",
+            "아니요",
+            "نعم",
+            "لا",
+            "כן",
+            "לא",
+            "1,0",
+            "0,0",
+        ),
+        *("wahr", "falsch", "vrai", "faux", "vero", "falso", "verdadero", "verdadeiro", "waar", "onwaar", "sann"),
+        *("falskt", "sand", "falsk", "tosi", "epätosi", "igaz", "hamis", "prawda", "fałsz", "pravda", "nepravda"),
+        *("истина", "ложь", "doğru", "真", "假", "참", "거짓"),
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from clickmix.engines.engine import Engine
 
 BASES = ("auto", "0", "1")
-MOST_ACTIONS = 5
+MOST_ACTIONS = 20
 # What query rows have besides the text.
 OF_QUERIES = {"timestamp", "client_id", "query_attributes", "query_response_id", "query_response_hit_ids"}
 POSITION_BASE = Option("position_base", "UBI, GA4: what the first position is called; auto finds out.", choices=BASES)
@@ -36,12 +36,18 @@ OPTIONS = (
     Option("click_actions", "UBI: actions that are clicks, for instance click,item_click."),
     Option("page_size", "UBI without impression events: how many results people were shown.", type=int),
     Option("application", "UBI: read the events of one application only."),
-    Option("start", "UBI: leave out events before this time, for instance 2026-11-01."),
-    Option("end", "UBI: leave out events from this time on."),
+    Option("start", "UBI: leave out lists that began before this time (UTC), for instance 2026-11-01."),
+    Option("end", "UBI: leave out lists that began at this time or later."),
 )
+# SQL for the time of a text, in UTC: DuckDB's cast passes over offsets such as +02:00. Numbers are milliseconds, or
+# seconds if they are too small for that.
+OFFSET = r"[T ].*([+-])(\d\d):?(\d\d)?$"
 TIME = (
-    "CASE WHEN regexp_full_match({0}, '[0-9]+') THEN epoch_ms(TRY_CAST({0} AS BIGINT)) "
-    "ELSE TRY_CAST({0} AS TIMESTAMP) END"
+    "CASE WHEN regexp_full_match({0}, '[0-9]+') THEN epoch_ms(CASE WHEN length({0}) > 11 THEN 1 ELSE 1000 END * "
+    "TRY_CAST({0} AS BIGINT)) ELSE TRY_CAST({0} AS TIMESTAMP) - coalesce(to_minutes(TRY_CAST(concat("
+    f"regexp_extract({{0}}, '{OFFSET}', 1), 60 * TRY_CAST(regexp_extract({{0}}, '{OFFSET}', 2) AS INTEGER) + "
+    f"coalesce(TRY_CAST(nullif(regexp_extract({{0}}, '{OFFSET}', 3), '') AS INTEGER), 0)) AS INTEGER)), "
+    "INTERVAL 0 MINUTE) END"
 )
 
 
@@ -89,6 +95,7 @@ class _Tables:
         unwrapped = f"(SELECT coalesce(json -> '$._source', json) AS j FROM {objects} WHERE json IS NOT NULL)"
         self.events = engine.keep(self._events(unwrapped))
         self.queries = engine.keep(self._queries(unwrapped))
+        self.timeless = self._keep_span() if settings.start or settings.end else 0
 
     def _events(self, objects: str) -> str:
         """Events with their fields; some tools write event_attributes as JSON text."""
@@ -104,7 +111,8 @@ class _Tables:
             "ordinal": f"coalesce(TRY_CAST({ordinal} AS BIGINT), TRY_CAST(e ->> '$.position.ordinal.index' AS BIGINT))",
             "nested": "json_type(e, '$.position.ordinal') = 'OBJECT'",
             "text": "nullif(j ->> '$.user_query', '')",
-            "number_time": "json_type(j, '$.timestamp') <> 'VARCHAR'",
+            "number_time": "json_type(j, '$.timestamp') NOT IN ('VARCHAR', 'NULL')",
+            "time": TIME.format("(j ->> '$.timestamp')"),
             **self._context_fields(),
         }
         as_text = "TRY_CAST(j ->> '$.event_attributes' AS JSON)"
@@ -112,7 +120,7 @@ class _Tables:
         selected = listed(f"{sql} AS {alias}" for alias, sql in fields.items())
         return (
             f"SELECT {selected} FROM (SELECT j, {parsed} AS e FROM {objects}) "
-            f"WHERE j ->> '$.action_name' IS NOT NULL{self._filters()}"
+            f"WHERE j ->> '$.action_name' IS NOT NULL{self._of_application('FALSE')}"
         )
 
     def _queries(self, objects: str) -> str:
@@ -122,27 +130,39 @@ class _Tables:
             "id": "nullif(j ->> '$.query_id', '')",
             "text": "nullif(j ->> '$.user_query', '')",
             "hits": f"coalesce(TRY_CAST({hits} AS VARCHAR[]), [])",
+            "time": TIME.format("(j ->> '$.timestamp')"),
             **self._context_fields(),
         }
         selected = listed(f"{sql} AS {alias}" for alias, sql in fields.items())
         is_query = "j ->> '$.action_name' IS NULL AND j ->> '$.query_id' IS NOT NULL"
-        return f"SELECT {selected} FROM {objects} WHERE {is_query}{self._filters()}"
+        return f"SELECT {selected} FROM {objects} WHERE {is_query}{self._of_application('TRUE')}"
 
     def _context_fields(self) -> dict[str, str]:
         return {
             f"context_{i}": f"json_extract_string(j, {literal('$.' + column)})" for i, column in enumerate(self.context)
         }
 
-    def _filters(self) -> str:
-        """SQL that keeps one application and a span of time."""
-        settings, time = self.settings, TIME.format("(j ->> '$.timestamp')")
-        kept = [f"j ->> '$.application' = {literal(settings.application)}"] if settings.application else []
-        for sign, bound in ((">=", settings.start), ("<", settings.end)):
+    def _of_application(self, unnamed: str) -> str:
+        """SQL that keeps one application; old schemas do not name it in query rows."""
+        wanted = self.settings.application
+        return f" AND coalesce(j ->> '$.application' = {literal(wanted)}, {unnamed})" if wanted else ""
+
+    def _keep_span(self) -> int:
+        """Keep the lists that began in a span of time, whole; returns how many have no time that can be read."""
+        kept = []
+        for sign, bound in ((">=", self.settings.start), ("<", self.settings.end)):
             if bound:
-                if not self.engine.rows(f"SELECT TRY_CAST({literal(bound)} AS TIMESTAMP) IS NOT NULL")[0][0]:
+                time = TIME.format(literal(bound))
+                if self.engine.rows(f"SELECT ({time}) IS NULL")[0][0]:
                     raise SettingError(f"{bound!r} is not a time. Write it as 2026-11-01 or 2026-11-01T12:00:00.")
-                kept.append(f"{time} {sign} CAST({literal(bound)} AS TIMESTAMP)")
-        return "".join(f" AND {condition}" for condition in kept)
+                kept.append(f"began {sign} {time}")
+        both = f"SELECT id, time FROM {self.events} UNION ALL SELECT id, time FROM {self.queries}"
+        began = self.engine.keep(f"SELECT id, min(time) AS began FROM ({both}) GROUP BY id")
+        for table in ("events", "queries"):
+            within = f"SELECT t.* FROM {getattr(self, table)} AS t JOIN {began} USING (id) WHERE {' AND '.join(kept)}"
+            setattr(self, table, self.engine.keep(within))
+        ((timeless,),) = self.engine.rows(f"SELECT count(*) FROM {began} WHERE began IS NULL AND id IS NOT NULL")
+        return int(timeless)
 
     def impressions(self) -> tuple[str, list[Note]]:
         """The table of impressions, and what was odd."""
@@ -167,7 +187,7 @@ class _Tables:
         contexts = [f"context_{i}" for i in range(len(self.context))]
         selected = zip(["text", "doc", "position", "clicked", "id", *contexts], names, strict=True)
         table = engine.keep(f"SELECT {listed(f'{a} AS {b}' for a, b in selected)} FROM {placed} WHERE {good}")
-        return table, [*self._event_notes(bool(shown)), *self._query_notes(chosen), *self._place_notes(placed)]
+        return table, [*self._event_notes(bool(shown)), *self._query_notes(chosen, numbers), *self._place_notes(placed)]
 
     def _lucene_numbers(self) -> str:
         """Examples of result ids that look like Lucene's document numbers: small integers that no event names."""
@@ -182,23 +202,29 @@ class _Tables:
     def _chosen(self, *, ignore: bool) -> str:
         """One row per query id: the text and result list that fit best to what was shown and clicked.
 
-        Several rows per id are usual: searches for facets have an empty list. If an id has two texts and no result list
-        tells which one was shown, it has no text.
+        Several rows per id are usual: searches for facets have an empty list. The result list with more of the clicked
+        documents fits better, then the one with more of those shown. If an id has two texts and none fits best, it has
+        no text.
         """
-        seen = f"SELECT DISTINCT id, doc FROM {self.events} WHERE kind IS NOT NULL"
+        seen = (
+            f"SELECT id, doc, bool_or(kind = 'click') AS clicked FROM {self.events} WHERE kind IS NOT NULL GROUP BY ALL"
+        )
         hits = "CAST([] AS VARCHAR[])" if ignore else "hits"
         contexts = "".join(f", min(context_{i}) AS context_{i}" for i in range(len(self.context)))
         return (
-            f"WITH seen AS (SELECT id, list(doc) AS docs FROM ({seen}) GROUP BY id), "
-            f"fitting AS (SELECT q.*, len(list_intersect(hits, coalesce(docs, []))) AS fit FROM {self.queries} AS q "
+            "WITH seen AS (SELECT id, list(doc) AS docs, list(doc) FILTER (clicked) AS clicked_docs "
+            f"FROM ({seen}) GROUP BY id), "
+            "fitting AS (SELECT q.*, [len(list_intersect(hits, coalesce(clicked_docs, []))), "
+            f"len(list_intersect(hits, coalesce(docs, [])))] AS fit FROM {self.queries} AS q "
             "LEFT JOIN seen USING (id)), "
-            "best AS (SELECT * FROM fitting QUALIFY row_number() OVER "
-            "(PARTITION BY id ORDER BY fit DESC, len(hits) DESC, text NULLS LAST, hits) = 1), "
-            "told AS (SELECT id, count(*) AS rows, count(DISTINCT text) AS texts, min(text) AS only_text"
-            f"{contexts} FROM {self.queries} GROUP BY id) "
-            "SELECT told.*, fit, "
-            "CASE WHEN texts > 1 AND fit = 0 THEN NULL ELSE coalesce(best.text, only_text) END AS text, "
-            f"{hits} AS hits FROM told JOIN best USING (id)"
+            "ranked AS (SELECT *, fit > [0, 0] AND fit = max(fit) OVER (PARTITION BY id) AS fits, row_number() OVER "
+            "(PARTITION BY id ORDER BY fit DESC, len(hits) DESC, text NULLS LAST, hits) AS nth FROM fitting), "
+            "told AS (SELECT id, count(*) AS rows, count(DISTINCT text) AS texts, "
+            "count(DISTINCT hits) FILTER (len(hits) > 0) AS lists, any_value(hits) FILTER (nth = 1) AS hits, "
+            "CASE WHEN count(DISTINCT text) = 1 THEN min(text) "
+            "WHEN count(DISTINCT text) FILTER (fits) = 1 THEN min(text) FILTER (fits) END AS text"
+            f"{contexts} FROM ranked GROUP BY id) "
+            f"SELECT * REPLACE ({hits} AS hits) FROM told"
         )
 
     def _pairs(self, chosen: str, *, with_events: bool) -> str:
@@ -246,58 +272,89 @@ class _Tables:
         )
         named = ", ".join(f"{action} ({times:,})" for action, times in unused[:MOST_ACTIONS])
         more = f" and {len(unused) - MOST_ACTIONS} more" if len(unused) > MOST_ACTIONS else ""
-        per = "SELECT kind, id, doc, count(*) AS times FROM {} WHERE kind IS NOT NULL GROUP BY kind, id, doc"
-        ((no_id, nested, number_time, again, clicks_again),) = self.engine.rows(
-            f"SELECT (SELECT count(*) FROM {self.events} WHERE kind IS NOT NULL AND (id IS NULL OR doc IS NULL)), "
-            f"(SELECT count(*) FROM {self.events} WHERE kind IS NOT NULL AND nested), "
-            f"(SELECT count(*) FROM {self.events} WHERE number_time), "
-            f"(SELECT coalesce(sum(times - 1), 0)::BIGINT FROM ({per.format(self.events)}) WHERE kind = 'impression'), "
-            f"(SELECT coalesce(sum(times - 1), 0)::BIGINT FROM ({per.format(self.events)}) WHERE kind = 'click')"
+        ((no_id, nested, number_time),) = self.engine.rows(
+            "SELECT count(*) FILTER (kind IS NOT NULL AND (id IS NULL OR doc IS NULL)), "
+            f"count(*) FILTER (kind IS NOT NULL AND nested), count(*) FILTER (number_time) FROM {self.events}"
+        )
+        per = (
+            f"SELECT kind, max(n) AS again, sum(n) AS times, count(*) AS ordinals FROM (SELECT kind, id, doc, ordinal, "
+            f"count(*) AS n FROM {self.events} WHERE kind IS NOT NULL GROUP BY ALL) GROUP BY kind, id, doc"
+        )
+        ((again, moving, clicked_again, clicks_again),) = self.engine.rows(
+            "SELECT count(*) FILTER (kind = 'impression' AND again > 1), "
+            "count(*) FILTER (kind = 'impression' AND ordinals > 1), count(*) FILTER (kind = 'click' AND times > 1), "
+            f"coalesce(sum(times - 1) FILTER (kind = 'click'), 0)::BIGINT FROM ({per})"
         )
         source = "" if with_events else "there are no impression events: whole result lists count as shown"
         lists = self.engine.rows(f"SELECT count(*) FROM {self.queries} WHERE len(hits) > 0")[0][0] if source else 0
         return [
             Note(f"events have actions that are not used: {named}{more}", sum(times for _, times in unused)),
+            Note("lists have no time that can be read: left out", self.timeless),
             Note("impressions and clicks have no query_id or object_id: skipped", no_id),
             Note("impressions were sent again: counted once", again),
-            Note("clicks repeat a click on the same document of the same list: counted once", clicks_again),
+            Note("impressions were sent again with another ordinal: the smallest counts", moving),
+            Note(f"documents of a list were clicked again ({clicks_again:,} times): counted once", clicked_again),
             Note("ordinals are written as ordinal.index", nested),
-            Note("events have their time in milliseconds, others as text", number_time),
+            Note("events have their time in milliseconds", number_time),
             Note(f"result lists, and {source}", lists),
         ]
 
-    def _query_notes(self, chosen: str) -> list[Note]:
-        ((again, ambiguous, unclear),) = self.engine.rows(
-            "SELECT coalesce(sum(rows - 1), 0)::BIGINT, count(*) FILTER (texts > 1), "
+    def _query_notes(self, chosen: str, ignored: str) -> list[Note]:
+        ((again, rows, ambiguous, lists, unclear),) = self.engine.rows(
+            "SELECT count(*) FILTER (rows > 1), coalesce(sum(rows - 1), 0)::BIGINT, "
+            "count(*) FILTER (texts > 1 AND text IS NOT NULL), "
+            "count(*) FILTER (texts > 1 AND text IS NOT NULL AND lists > 1), "
             f"count(*) FILTER (texts > 1 AND text IS NULL) FROM {chosen}"
         )
+        ((other, shown, clicked),) = self.engine.rows(
+            "SELECT count(*) FILTER (e.text <> q.text), count(*) FILTER (q.id IS NULL AND kind = 'impression'), "
+            f"count(*) FILTER (q.id IS NULL AND kind = 'click') FROM {self.events} AS e LEFT JOIN {chosen} AS q "
+            "USING (id) WHERE kind IS NOT NULL AND e.id IS NOT NULL"
+        )
+        several = f"several user queries ({lists:,} with several result lists)" if lists else "several user queries"
+        of_clicks = f" and {clicked:,} clicks" if clicked else ""
+        numbers = self.engine.rows(f"SELECT count(*) FROM {self.queries} WHERE len(hits) > 0")[0][0] if ignored else 0
         return [
-            Note("query rows repeat a query_id: the result list that fits the events best is used", again),
-            Note("query ids have several user queries: the one whose results were shown is used", ambiguous - unclear),
+            Note(
+                f"query ids have several query rows ({rows:,} more): the result list that fits the events best is used",
+                again,
+            ),
+            Note(f"query ids have {several}: the one whose results were shown is used", ambiguous),
             Note("query ids have several user queries and no result list that tells which: skipped", unclear),
+            Note("impressions and clicks have another user_query than their query row: the query row's is used", other),
+            Note(
+                f"impressions{of_clicks} have a query_id without a query row: the event's user_query is used, if any",
+                shown,
+            ),
+            Note(
+                f"result lists hold Lucene's document numbers ({ignored}), which no event names: ignored. Set "
+                "ext.ubi.object_id_field in the search request",
+                numbers,
+            ),
         ]
 
     def _place_notes(self, placed: str) -> list[Note]:
-        ((pairs, clicks, lists),) = self.engine.rows(
-            f"SELECT count(*), count(*) FILTER (clicked), count(DISTINCT id) FROM {placed}"
-        )
-        ((other, no_row, unshown, moved, zero, one, shared, textless, placeless),) = self.engine.rows(
-            "SELECT count(*) FILTER (event_text <> row_text), count(*) FILTER (no_row), count(*) FILTER (unshown), "
-            "count(*) FILTER (place <> ordinal - base + 1), "
-            "count(DISTINCT id) FILTER (base = 0 AND place IS NULL), "
-            "count(DISTINCT id) FILTER (base = 1 AND place IS NULL), "
-            f"(SELECT coalesce(sum(n - 1), 0)::BIGINT FROM (SELECT count(*) AS n FROM {placed} "
-            "WHERE position IS NOT NULL GROUP BY id, position)), count(*) FILTER (text IS NULL), "
+        ((pairs, clicks, unshown, moved, textless, placeless),) = self.engine.rows(
+            "SELECT count(*), count(*) FILTER (clicked), count(*) FILTER (unshown), "
+            "count(*) FILTER (place <> ordinal - base + 1), count(*) FILTER (text IS NULL), "
             f"count(*) FILTER (text IS NOT NULL AND coalesce(position, 0) < 1) FROM {placed}"
+        )
+        per_list = (
+            "SELECT min(ordinal) FILTER (NOT unshown) AS first, "
+            "bool_or(ordinal = place) AND bool_or(ordinal = place - 1) AS two_bases, "
+            f"count(position) - count(DISTINCT position) AS shared FROM {placed} GROUP BY id"
+        )
+        ((lists, zero, one, both, shared),) = self.engine.rows(
+            "SELECT count(*), count(*) FILTER (first = 0), count(*) FILTER (first = 1), "
+            f"count(*) FILTER (two_bases), coalesce(sum(shared), 0)::BIGINT FROM ({per_list})"
         )
         mixed = zero and one and self.settings.position_base == "auto"
         return [
             Note(f"impressions with {clicks:,} clicks in {lists:,} lists were found", pairs),
-            Note("impressions have another user_query than their query row: the query row's is used", other),
-            Note("impressions have a query_id without a query row: the event's user_query is used, if any", no_row),
             Note("clicks have no impression: counted as shown", unshown),
+            Note(f"lists begin at ordinal 0 and {one:,} at 1: each counts from there", zero if mixed else 0),
+            Note("lists have ordinals from 0 and others from 1, by their result list", both),
             Note("ordinals differ from the place in the result list: the place is used", moved),
-            Note(f"lists count ordinals from 0 and {one:,} from 1: each is read as it counts", zero if mixed else 0),
             Note("documents share a position with another document of their list: kept", shared),
             Note("impressions have no query text: skipped", textless),
             Note("impressions have no position from 1 on: skipped", placeless),
