@@ -1,4 +1,4 @@
-"""The road of `clickmix debias` through the code stays short, and leads forwards."""
+"""The road of `clickmix debias` through the code leads forwards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 WALK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "walk.py"))
 
 
-def test_debias_visits_few_files_and_seldom_steps_backwards() -> None:
-    calls = WALK["walked_debias"]()
-    assert len({file for file, _ in calls}) < 49
-    assert sum(backwards for *_, backwards in WALK["stages_changed"](calls)) < 234
+def test_debias_seldom_steps_backwards() -> None:
+    steps = WALK["stages_changed"](WALK["walked_debias"]())
+    assert sum(backwards for *_, backwards in steps) < 234
