@@ -19,6 +19,7 @@ import duckdb
 import clickmix
 from clickmix import cli
 
+Call = tuple[str, str]  # file and function
 SOURCE = Path(clickmix.__file__).parent
 # Stages in the order of the walk; folders of one stage share a number. Other folders serve them all.
 STAGES = {
@@ -34,9 +35,9 @@ STAGES = {
 }
 
 
-def walked(words: list[str]) -> list[tuple[str, str]]:
+def walked(words: list[str]) -> list[Call]:
     """The calls of a command, in order: file and function."""
-    calls: list[tuple[str, str]] = []
+    calls: list[Call] = []
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
         path = Path(frame.f_code.co_filename)
@@ -51,8 +52,8 @@ def walked(words: list[str]) -> list[tuple[str, str]]:
     return calls
 
 
-def main() -> None:
-    """Simulate a small log, label it, and print what was visited; with --verbose, where the road turns back."""
+def walked_debias() -> list[Call]:
+    """The calls of `clickmix debias` on a small log."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.parquet"
         duckdb.execute(
@@ -62,17 +63,27 @@ def main() -> None:
         )
         words = ["debias", str(log), "-o", str(Path(folder) / "labels.parquet")]
         cli.app(words, standalone_mode=False)  # loads every module, which is not part of the walk
-        calls = walked(words)
+        return walked(words)
+
+
+def stages_changed(calls: list[Call]) -> list[tuple[Call, Call, bool]]:
+    """Every change of stage: the call before, the call after, and whether that is a step backwards."""
     staged = [(STAGES[top], call) for call in calls if (top := call[0].split("/")[0]) in STAGES]
-    steps = [(before, after) for before, after in itertools.pairwise(staged) if before[0] != after[0]]
-    backwards = [(before, after) for before, after in steps if after[0] < before[0]]
+    pairs = [pair for pair in itertools.pairwise(staged) if pair[0][0] != pair[1][0]]
+    return [(before, after, later < earlier) for (earlier, before), (later, after) in pairs]
+
+
+def main() -> None:
+    """Label a small log, and print what was visited; with --verbose, where the road turns back."""
+    calls = walked_debias()
+    steps = stages_changed(calls)
     files = Counter(file for file, _ in calls)
+    turns = Counter((before, after) for before, after, backwards in steps if backwards)
     print(f"{len(files)} files, {len(set(calls))} functions, ", end="")
-    print(f"{len(steps)} changes of stage, {len(backwards)} of them backwards")
+    print(f"{len(steps)} changes of stage, {turns.total()} of them backwards")
     if "--verbose" in sys.argv:
         for top, of_folder in itertools.groupby(sorted(files), key=lambda file: file.split("/")[0]):
             print(f"{top}:", *(f"{file} ({files[file]})" for file in of_folder), sep="\n  ")
-        turns = Counter((before[1], after[1]) for before, after in backwards)
         for (before, after), times in turns.most_common():
             print(f"{times:4} times from {':'.join(before)} back to {':'.join(after)}")
 

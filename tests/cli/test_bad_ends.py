@@ -37,7 +37,7 @@ def shell(line: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def damaged(data: bytes, seed: int) -> bytes:
-    """A file's bytes with a few of them drawn anew, or cut off."""
+    """A file's bytes with a few of them changed at random, or cut off."""
     rng = random.Random(seed)
     start, length = rng.randrange(len(data)), rng.randrange(1, 12)
     return data[:start] + (rng.randbytes(length) + data[start + length :] if seed % 4 else b"")

@@ -83,7 +83,7 @@ def counts_table(counts: cm.Counts) -> Table:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_statements_are_those_on_file(folder: Path, dialect: str) -> None:
-    """A change of any printed statement shows here; `python tests/test_sql.py` writes the files anew."""
+    """A change of any printed statement shows here; `python tests/export/test_sql.py` writes the files again."""
     FIT.write("model.json")
     assert statements(dialect) == (GOLDEN / f"{dialect}.sql").read_text(encoding="utf-8")
 

@@ -107,7 +107,7 @@ def test_more_grades_end_as_high_as_from_the_truth(monkeypatch: pytest.MonkeyPat
     )
     logits = np.hstack([np.log(prior[:, 1:] / prior[:, :1]).T, np.zeros((4, len(found.knots[1]) - 1))])
     start = Model(**{**vars(found), "x": np.concatenate([logit(np.concatenate(ends)), logits.ravel()]), "trace": ()})
-    # A climb stops where a round brings less than .3; the walk is estimated anew in each.
+    # A climb stops where a round brings less than .3; the walk is estimated again in each.
     assert found.trace[-1] > climb(cells, start)[0].trace[-1] - 3
     assert world.error(label(found, cells).relevance[entry]) < 1.05 * world.error(world.limit)
 

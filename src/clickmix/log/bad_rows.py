@@ -107,14 +107,14 @@ def _key(part: Part) -> str:
 
 
 class _Lines(Rows):
-    """The lines of a file, which can be no object; what is in the objects does not matter."""
+    """The lines of a file, some of which may not be objects; what is in the objects does not matter."""
 
     def problems(self, part: Part) -> list[Problem]:
         return [Problem("", name(flag), reason) for flag, reason in LINE_FLAGS.items() if flag == "no object"]
 
 
 def broken_lines(sources: Sequence[Source], layout: Layout, roles: Roles, engine: DuckDB) -> tuple[Part, ...]:
-    """A part for each source with lines that are no objects: so many rows without a query, which nobody can count."""
+    """A part for each source with lines that are not objects: so many rows without a query, which nobody can count."""
     parts = []
     columns = {"query_id": "VARCHAR", "doc_id": "VARCHAR", "position": "BIGINT", "clicked": "INTEGER"}
     columns |= {"session_id": "VARCHAR"} | dict.fromkeys(roles.context, "VARCHAR")

@@ -32,7 +32,7 @@ EXPECTED: Mapping[str, tuple[str, ...]] = {
     "clicked_ids": ("text", "integer"),
     "clicked_positions": ("text", "integer", "real"),
 }
-# Elements of JSON that became text although they are no ids.
+# Elements of JSON that became text although they are not ids.
 ODD_ELEMENT = r"^(\{.*\}|\[.*\]|true|false|-?[0-9]+[.eE][-+.eE0-9]*)$"
 
 

@@ -143,7 +143,7 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
         if column.lower() in seen and column.isdigit():
             raise InputError(
                 f"{file}: the first line ({', '.join(columns[:6])}) has no names of columns. Expected a header. Pairs "
-                "that were clicked or judged (as MS MARCO's) are no log: they do not say what was shown and not "
+                "that were clicked or judged (as MS MARCO's) are not a log: they do not say what was shown and not "
                 "clicked."
             )
         if column.lower() in seen:
