@@ -257,7 +257,7 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path) -> None:
     assert "800 of 800 judged documents are in the log." in lines
     page = (tmp_path / "compare.html").read_text(encoding="utf-8")
     assert "Do clicks mean relevance?" in page
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 3
     assert str(tmp_path) not in page
     printed = json.loads(run(*words, "--json").stdout)
     run(*words, "-o", str(tmp_path / "compare.json"))

@@ -48,7 +48,7 @@ def test_the_page_can_be_read(browser: Browser, page: Path, width: int, dark: bo
     assert browser.requests() == [page.resolve().as_uri()]
     assert browser.complaints() == []
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    assert browser.evaluate("document.querySelectorAll('svg.figure').length") == 2
+    assert browser.evaluate("document.querySelectorAll('svg.figure').length") == 3
     if width == 1400:
         assert browser.evaluate(HIDDEN) <= 0
 

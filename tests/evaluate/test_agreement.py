@@ -172,6 +172,25 @@ def test_a_difference_from_itself_is_none() -> None:
     assert (found.value, found.low, found.high, found.p) == (0, 0, 0, 1)
 
 
+def test_two_of_many_equals_are_rarely_called_different() -> None:
+    """Twelve rankings that differ by chance alone: in 5 % of the logs some pair is farther apart than it may be."""
+    rng, logs, queries = np.random.default_rng(0), 300, 80
+    wrong = 0
+    for seed in range(logs):
+        measured = [Measured(values, np.ones(queries)) for values in rng.random((12, queries))]
+        drawn = Bootstrap(queries, seed=seed, resamples=400)
+        least = drawn.farthest(measured)
+        found = (drawn.difference(*pair) for pair in itertools.combinations(measured, 2))
+        wrong += any(abs(each.value) > least * each.spread for each in found)
+    assert abs(wrong / logs - 0.05) < 5 * math.sqrt(0.05 * 0.95 / logs)
+
+
+def test_what_is_the_same_is_never_far_apart() -> None:
+    same = Measured(np.random.default_rng(0).random(50), np.ones(50))
+    assert Bootstrap(50).farthest([same, same]) == 0
+    assert Bootstrap(50).farthest([Measured(np.zeros(50), np.zeros(50)), same]) == 0
+
+
 def test_nothing_to_measure_is_nan() -> None:
     found = Bootstrap(3).interval(Measured(np.zeros(3), np.zeros(3)))
     assert math.isnan(found.value)

@@ -46,7 +46,7 @@ def answer(comparison: Comparison) -> Answer:
     measure = {"judgments": "ndcg", "truth": "error", "clicks": "bits"}[comparison.against]
     ranked = comparison.measured(measure)
     best = ranked[0] if ranked else None
-    as_good = tuple(name for name in ranked[1:] if best and not _apart(comparison, best, name, measure))
+    as_good = tuple(name for name in ranked[1:] if best and not comparison.better(best, name, measure))
     advice = _advice(comparison, measure, best, as_good)
     if comparison.against == "clicks":
         sentence = (
@@ -141,12 +141,6 @@ def _advice(comparison: Comparison, measure: str, best: str | None, as_good: tup
         else f"{what}: {best} ({number})."
     )
     return use + (others if len(comparison.measured(measure)) > 1 else "")
-
-
-def _apart(comparison: Comparison, first: str, second: str, measure: str) -> bool:
-    """Whether a difference is significant: its interval does not hold 0."""
-    difference = comparison.difference(first, second, measure)
-    return comparison.enough(measure) and (difference.low > 0 or difference.high < 0)
 
 
 def _below(difference: Resampled) -> bool:

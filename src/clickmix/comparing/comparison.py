@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PRODUCTION = "production order"
 FEWEST_QUERIES = 20  # resamples of fewer say nothing about other queries
+LOWER_IS_BETTER = ("bits", "error")
 AGREEMENT = ("ndcg", "pairs", "same_place", "overturned", "right")
 
 
@@ -129,6 +130,23 @@ class Comparison:
         one, other = (self._measured(self.row(name), measure) for name in (first, second))
         return self._resamples[measure].difference(one, other)
 
+    def better(self, first: str, second: str, measure: str) -> str:
+        """Which of two is significantly better, or empty. Any two may be picked: all pairs are looked at together."""
+        found = self.difference(first, second, measure)
+        if not self.enough(measure) or not abs(found.value) > self._farthest(measure) * found.spread:
+            return ""
+        return first if (found.value > 0) != (measure in LOWER_IS_BETTER) else second
+
+    def _farthest(self, measure: str) -> float:
+        if measure not in self._farthest_apart:
+            all_of_them = [self._measured(self.row(name), measure) for name in self.measured(measure)]
+            self._farthest_apart[measure] = self._resamples[measure].farthest(all_of_them)
+        return self._farthest_apart[measure]
+
+    @cached_property
+    def _farthest_apart(self) -> dict[str, float]:
+        return {}
+
     def enough(self, measure: str) -> bool:
         """Whether there are enough queries to say that a difference is significant."""
         bits = next((len(row.prediction.bits) for row in self.rows if row.prediction), 0)
@@ -138,8 +156,8 @@ class Comparison:
     def measured(self, measure: str) -> tuple[str, ...]:
         """The contenders that have a measure, best first."""
         found = [row for row in self.rows if self._has(row, measure)]
-        lower_is_better = measure in ("bits", "error")
-        order = sorted(found, key=lambda row: self._measured(row, measure).value, reverse=not lower_is_better)
+        higher_is_better = measure not in LOWER_IS_BETTER
+        order = sorted(found, key=lambda row: self._measured(row, measure).value, reverse=higher_is_better)
         return tuple(row.name for row in order)
 
     def _has(self, row: Row, measure: str) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clickmix.comparing.results import ComparisonResults
+from clickmix.comparing.comparison import PRODUCTION
+from clickmix.comparing.results import DECIDING, TITLES, ComparisonResults
 from clickmix.evaluate.agreement import JudgedDocuments
 from clickmix.report.figures import Axis, Figure, Line, Panel
 from clickmix.report.glossary import GLOSSARY
@@ -26,7 +27,7 @@ TERMS = {
     "nDCG@10": "How near the order of the first ten is to the best one: gain 2^(grade - lowest common grade) - 1 over "
     "log2(position + 1), as a share of the best order's. Ties count as their expectation.",
     "production order": "Documents in the order of the mean position at which people saw them.",
-    "significantly": "The 95% interval of the difference, from resampled queries, does not hold 0.",
+    "significantly": "Resampled queries move no difference of two that far in 95% of the resamples, whichever two.",
 }
 
 
@@ -46,6 +47,7 @@ def comparison_page(
     banner = Banner(answer, found.tone, facts, found.advice, [text for text in more if text != found.advice])
     sections = [
         Section("Side by side", rows=[results.side_by_side]),
+        *_drawn(results),
         *([_calibration(results, judged)] if judged is not None else []),
         Section("Which is better than which", rows=[results.differences], folded=True),
         *([Section("Left out", rows=[results.left_out], folded=True)] if comparison.left_out else []),
@@ -53,6 +55,28 @@ def comparison_page(
     read = ", ".join(map(file_name, sources))
     made = [(name, text) for name, text in (("Log", read), ("Date", date), ("Command", command_text(command))) if text]
     return Page("Do clicks mean relevance?", [PROSE], sections, banner, made, dict(GLOSSARY) | TERMS)
+
+
+def _drawn(results: ComparisonResults) -> list[Section]:
+    """What decides, row by row of the table, with intervals."""
+    comparison = results.comparison
+    measure = DECIDING[comparison.against]
+    names = comparison.measured(measure)
+    if len(names) < 2:
+        return []
+    found = [comparison.interval(name, measure) for name in names]
+    values = np.array([[row, each.value, each.low, each.high] for row, each in enumerate(found, 1)])
+    if measure == "bits":
+        values[:, 1:] = np.exp2(values[:, 1:])
+    apart = np.stack([values, np.full_like(values, np.nan)], axis=1).reshape(-1, 4)  # points, not a line
+    title = "perplexity of held-out clicks" if measure == "bits" else TITLES[measure]
+    marks = [Line("row of the table, with its 95% interval", *apart.T)]
+    if PRODUCTION in names:
+        level = values[names.index(PRODUCTION), 1]
+        marks.append(Line(PRODUCTION, [1, len(names)], [level, level], colour="grey", points=False))
+    note = f"From the top of the table: {', '.join(names)}. The interval of a difference between two is narrower."
+    figure = Figure(f"By row: {title}", Axis("row of the table", whole=True), [Panel(Axis(title), marks)], note)
+    return [Section("How sure each number is", figures=[figure])]
 
 
 def _calibration(results: ComparisonResults, judged: JudgedDocuments) -> Section:

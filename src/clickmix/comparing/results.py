@@ -35,7 +35,7 @@ RIGHT = Column("right", "share", title="rightly", help="Of the overturned pairs,
 ERROR = Column("error", "number", help="Root mean squared error of labels, from 0 to 1.")
 SECONDS = Column("seconds", "number", help="To fit and label the whole log, without reading it.", rank=2)
 BEATS = Column(
-    "better_than", "count", title="better than", help="How many others, by a paired bootstrap over queries.", rank=6
+    "better_than", "count", title="better than", help="How many others, significantly, all pairs together.", rank=6
 )
 MEASURES = {
     "ndcg": NDCG,
@@ -59,7 +59,7 @@ DIFFERENCES = (
     Column("low", "number", help="95 % of the resamples lie between low and high.", rank=1),
     Column("high", "number", help="95 % of the resamples lie between low and high.", rank=1),
     Column("p", "number", help="Two-sided, by the paired bootstrap.", rank=2),
-    Column("better", "text", help="Which of the two is significantly better, if one is."),
+    Column("better", "text", help="Which of the two is significantly better, if all pairs are looked at together."),
 )
 LEFT_OUT = (Column("correction", "text"), Column("reason", "sentence"))
 
@@ -118,14 +118,10 @@ class ComparisonResults:
     def _pairs(self) -> tuple[tuple[str, str, Resampled, str], ...]:
         """Every pair of contenders with the difference in what decides, and which is significantly better."""
         measure = DECIDING[self.comparison.against]
-        sign, enough = 1 if measure == "ndcg" else -1, self.comparison.enough(measure)
-        found = []
-        for first, second in itertools.combinations(self.comparison.measured(measure), 2):
-            difference = self.comparison.difference(first, second, measure)
-            low, high = sorted((sign * difference.low, sign * difference.high))
-            better = first if enough and low > 0 else second if enough and high < 0 else ""
-            found.append((first, second, difference, better))
-        return tuple(found)
+        return tuple(
+            (*pair, self.comparison.difference(*pair, measure), self.comparison.better(*pair, measure))
+            for pair in itertools.combinations(self.comparison.measured(measure), 2)
+        )
 
     @property
     def differences(self) -> Rows:

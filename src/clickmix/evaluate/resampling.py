@@ -8,7 +8,9 @@ a query is drawn is Poisson, which for ratios is as good as drawing a fixed numb
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +79,19 @@ class Bootstrap:
     def difference(self, first: Measured, second: Measured) -> Resampled:
         """The first less the second, on the same resamples."""
         return _summary(first.value - second.value, self._values(first) - self._values(second))
+
+    def farthest(self, measured: Sequence[Measured]) -> float:
+        """How many standard deviations apart two of these must be, if any two may be looked at.
+
+        In 95 % of the resamples, no difference of a pair is farther from its value than that.
+        """
+        most = np.zeros(len(self._weights))
+        for first, second in itertools.combinations(measured, 2):
+            moved = self._values(first) - self._values(second) - (first.value - second.value)
+            spread = np.nanstd(moved) if np.isfinite(moved).any() else 0.0
+            if spread > 0:
+                most = np.fmax(most, np.abs(moved) / spread)
+        return float(np.quantile(most, LEVEL))
 
     def _values(self, measured: Measured) -> Floats:
         """The measure on every resample; nan where a resample has nothing to measure."""
