@@ -1,26 +1,29 @@
 """`debias` against a bare GROUP BY of the same log, where documents move, queries differ, or there are contexts.
 
-    python benchmarks/moving.py            20M rows whose documents move, 8M rows in 20 contexts, how cost grows
-    python benchmarks/moving.py --small    the same with a tenth of the rows, without how cost grows
+    python benchmarks/moving.py            20M rows whose documents move, 8M rows in 20 contexts
+    python benchmarks/moving.py --small    the same with a tenth of the rows, written nowhere
+    python benchmarks/moving.py --growth   how cost grows with rows, contexts and positions
 
 Documents move within blocks of neighbouring positions. People examine position k with probability 1/k. With attention,
 they look more in some queries than in others. Times are from call to return in a Python that has loaded what it needs,
-the fastest of alternating runs; growth is that of the command, with peak memory.
+the fastest of alternating runs, and beside them processor time, with Python's start; growth is that of the command.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+import sys
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from measuring import SCRATCH, clickmix, run, run_script, write_result
+from measuring import SCRATCH, clickmix, run, write_result
 
 BARE = """
-import time, duckdb
+import resource, time, duckdb
 start = time.perf_counter()
 connection = duckdb.connect()
 connection.execute("SET memory_limit = '{memory}'")
@@ -28,14 +31,16 @@ connection.execute(
     "COPY (SELECT {keys}, count(*) AS impressions, sum(clicked) AS clicks "
     "FROM '{log}' GROUP BY {keys}) TO '{out}' (FORMAT parquet)"
 )
-print(time.perf_counter() - start)
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, time.perf_counter() - start)
 """
 OURS = """
-import time
+import resource, time
 from clickmix import debias
 start = time.perf_counter()
 debias("{log}", memory="{memory}"{context}).write("{out}")
-print(time.perf_counter() - start)
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, time.perf_counter() - start)
 """
 MEMORY = "4GB"
 
@@ -89,57 +94,61 @@ class Log:
         return self.path
 
 
-def measure(*, small: bool = False, repeats: int = 5) -> dict[str, Any]:
-    """Ratios in one run, and how cost grows."""
+def measure(*, small: bool = False, repeats: int = 3) -> dict[str, Any]:
+    """Ratios in one run."""
     tenth = 10 if small else 1
+    few, seven = Log(20_000_000 // tenth, 150_000 // tenth, block=4), Log(20_000_000 // tenth, 47_619 // tenth, 21, 7)
     logs = {
-        "a few positions": Log(20_000_000 // tenth, 150_000 // tenth, block=4),
-        "seven positions": Log(20_000_000 // tenth, 47_619 // tenth, top=21, block=7),
-        "a few positions, attention": Log(20_000_000 // tenth, 150_000 // tenth, block=4, attention=0.3),
-        "seven positions, attention": Log(20_000_000 // tenth, 47_619 // tenth, top=21, block=7, attention=0.3),
-        "frozen": Log(8_000_000 // tenth, 20_000 // tenth),
+        "a few positions": few,
+        "seven positions": seven,
+        "a few positions, attention": replace(few, attention=0.6),
+        "seven positions, attention": replace(seven, attention=0.3),
     }
-    figures: dict[str, Any] = {name: compared(log, repeats=repeats) for name, log in logs.items()}
-    figures["20 contexts"] = in_contexts(Log(8_000_000 // tenth, 20_000 // tenth, contexts=20), repeats=repeats)
-    if not small:
-        figures["growth"] = growth()
+    figures: dict[str, Any] = {name: _against_bare(log, repeats) for name, log in logs.items()}
+    figures["20 contexts"] = _against_none(Log(8_000_000 // tenth, 20_000 // tenth, contexts=20), repeats)
     return figures
 
 
-def compared(log: Log, *, repeats: int) -> dict[str, Any]:
+def _against_bare(log: Log, repeats: int) -> dict[str, Any]:
     """`debias` and the bare GROUP BY, one after the other."""
     path, out = log.made(), SCRATCH / "moving-out.parquet"
-    keys, bare, ours = "query_id, doc_id, position", [], []
-    for _ in range(repeats):
-        bare.append(run_script(BARE.format(log=path, out=out, keys=keys, memory=MEMORY))[0])
-        ours.append(run_script(OURS.format(log=path, out=out, context="", memory=MEMORY))[0])
-    ((cells, documents),) = duckdb.execute(
-        f"SELECT count(*), count(DISTINCT (query_id, doc_id)) FROM (SELECT DISTINCT {keys} FROM '{path}')"
-    ).fetchall()
-    return {
-        "rows": log.rows,
-        "cells": cells,
-        "documents": documents,
-        "bare_group_by_seconds": round(min(bare), 2),
-        "debias_seconds": round(min(ours), 2),
-        "ratio": round(min(ours) / min(bare), 2),
-    }
+    bare = BARE.format(log=path, out=out, keys="query_id, doc_id, position", memory=MEMORY)
+    ours = OURS.format(log=path, out=out, context="", memory=MEMORY)
+    return {"rows": log.rows, "documents": log.queries * log.top, **_alternating("debias", ours, "bare", bare, repeats)}
 
 
-def in_contexts(log: Log, *, repeats: int) -> dict[str, Any]:
-    """The same log with and without its contexts."""
+def _against_none(log: Log, repeats: int) -> dict[str, Any]:
+    """`debias` of the same log with and without its contexts."""
     path, out = log.made(), SCRATCH / "moving-out.parquet"
-    without, within = [], []
-    for _ in range(repeats):
-        without.append(run_script(OURS.format(log=path, out=out, context="", memory=MEMORY))[0])
-        within.append(run_script(OURS.format(log=path, out=out, context=', context="device"', memory=MEMORY))[0])
+    within, without = (
+        OURS.format(log=path, out=out, context=context, memory=MEMORY) for context in (', context="device"', "")
+    )
+    return {"rows": log.rows, "contexts": log.contexts, **_alternating("within", within, "without", without, repeats)}
+
+
+def _alternating(one: str, script: str, other: str, other_script: str, repeats: int) -> dict[str, float]:
+    """The least seconds of both, and their ratios."""
+    seen = [(_times(script), _times(other_script)) for _ in range(repeats)]
+    (cpu, seconds), (other_cpu, other_seconds) = (
+        [min(run[which][i] for run in seen) for i in (0, 1)] for which in (0, 1)
+    )
     return {
-        "rows": log.rows,
-        "contexts": log.contexts,
-        "without_seconds": round(min(without), 2),
-        "within_seconds": round(min(within), 2),
-        "ratio": round(min(within) / min(without), 2),
+        f"{one}_seconds": round(seconds, 2),
+        f"{other}_seconds": round(other_seconds, 2),
+        "ratio": round(seconds / other_seconds, 2),
+        f"{one}_processor_seconds": round(cpu, 2),
+        f"{other}_processor_seconds": round(other_cpu, 2),
+        "ratio_of_processor_seconds": round(cpu / other_cpu, 2),
     }
+
+
+def _times(script: str) -> tuple[float, float]:
+    """Processor seconds and seconds, as a script prints them last."""
+    with tempfile.TemporaryFile("w+") as printed:
+        run([sys.executable, "-c", script], printed=printed)
+        printed.seek(0)
+        cpu, seconds = printed.read().split()[-2:]
+        return float(cpu), float(seconds)
 
 
 def growth() -> dict[str, Any]:
@@ -163,7 +172,11 @@ def _command(log: Log, *options: str) -> dict[str, float]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="debias against a bare GROUP BY where documents move.")
     parser.add_argument("--small", action="store_true", help="a tenth of the rows, written nowhere")
-    if parser.parse_args().small:
+    parser.add_argument("--growth", action="store_true", help="how cost grows")
+    options = parser.parse_args()
+    if options.small:
         print(measure(small=True, repeats=1))
+    elif options.growth:
+        write_result("growth", "python benchmarks/moving.py --growth", growth())
     else:
         write_result("moving", "python benchmarks/moving.py", measure())

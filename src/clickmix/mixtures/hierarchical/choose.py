@@ -17,7 +17,7 @@ from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.climb import Look, climb, expected
 from clickmix.mixtures.hierarchical.fit import first, fit, with_effects, with_places
 from clickmix.mixtures.hierarchical.held import Halved, Held, one_rate_value
-from clickmix.mixtures.hierarchical.outliers import distances, farthest
+from clickmix.mixtures.hierarchical.outliers import FEWEST_QUERIES, distances, farthest, from_middle, relevant_shares
 from clickmix.mixtures.hierarchical.problem import Effects, Link, Model
 from clickmix.types import Floats, Ints
 
@@ -260,6 +260,7 @@ def choose(
     plain = fit(fitted)[0]
     if 2 * (expected(plain, fitted)[1].value - one_rate_value(fitted)) < LEAST_GAIN * np.log(fitted.documents.sum()):
         return replace(plain, state="one rate explains the clicks")
+    everyone = plain
     if not alike:
         fitted, plain = _without_outliers(fitted, plain)
     seen, begin = _at_fewer_places(fitted, plain)
@@ -282,14 +283,18 @@ def choose(
         given = [search.compare(best.model, replace(effects, appeal=on), grades) for on in {False, effects.appeal}]
         best, looked = search.top(given), search.looked
     as_plain = (best.model.grades, best.model.effects) == (2, plain.effects)
-    model = plain if as_plain else _fitted(fitted, plain, best.model)
+    # Where queries are alike but for a few, the clicks of these count as everybody's.
+    model = everyone if as_plain else _fitted(fitted, plain, best.model)
     return replace(model, chosen=tuple(looked), state="fitted" if model.converged else "still climbing")
 
 
 def _without_outliers(cells: Cells, plain: Model) -> tuple[Cells, Model]:
     """Usual queries alone, and the model of two grades fitted to them; outliers hide others, so look again."""
     for _ in range(LOOKS):
-        usual = distances(cells, plain) <= farthest(cells.queries)
+        distance = distances(cells, plain)
+        if cells.queries >= FEWEST_QUERIES:
+            distance = np.maximum(distance, from_middle(relevant_shares(cells, plain), least=1.0))
+        usual = distance <= farthest(cells.queries)
         if usual.all():
             break
         cells = cells.sample(np.flatnonzero(usual))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from clickmix.mixtures.hierarchical.cells import Cells
-from clickmix.mixtures.hierarchical.climb import Look
+from clickmix.mixtures.hierarchical.climb import Look, expected
 from clickmix.mixtures.hierarchical.fit import fit
 from clickmix.mixtures.hierarchical.problem import Effects, Model
 from clickmix.types import Floats
@@ -30,6 +30,22 @@ def from_middle(values: Floats, *, least: float) -> Floats:
     """Distances from the median, in robust deviations."""
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     return np.asarray((values - middle) / max((high - low) / 1.35, least))
+
+
+def relevant_shares(cells: Cells, model: Model) -> Floats:
+    """Per query how many more documents are relevant than usual, on a scale where chance has the deviation 1.
+
+    Where robots click everything, everything seems relevant.
+    """
+    problem, seen = expected(model, cells)
+    prior = np.exp(problem.log_prior(problem.split(model.vector)[1])[:, :, 0])
+    x = np.linspace(0, 1, model.grades)
+    number = np.maximum(np.bincount(cells.query, cells.documents, cells.queries), 1)
+    found, usual = (
+        np.clip(np.bincount(cells.query, cells.documents * (x @ grades)[cells.entry], cells.queries) / number, 0, 1)
+        for grades in (seen.posterior[:, :, 0], prior)
+    )
+    return np.asarray(2 * np.sqrt(number) * (np.arcsin(np.sqrt(found)) - np.arcsin(np.sqrt(usual))))
 
 
 def distances(cells: Cells, start: Model | None = None) -> Floats:
