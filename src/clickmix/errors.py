@@ -14,7 +14,8 @@ NOTHING_WRITTEN = "Nothing was written."
 HIDDEN = "***"
 # An address: //user:password@, even with a slash missing. A password may contain anything, so it ends at the last @.
 _IN_ADDRESS = re.compile(
-    r"(?P<before>(?://|(?:postgres|sql)[\w+.-]*(?::/?|/))[^\s/:@?#]*:)(?P<secret>\S*|(?:(?!://)[^'\"\n])*?)(?=@)", re.I
+    r"(?P<before>(?://|\w:/|(?:postgres|sql)[\w+.-]*(?::/?|/))[^\s/:@?#]*:)(?P<secret>\S*|(?:(?!://)[^'\"\n])*?)(?=@)",
+    re.I,
 )
 # What is left of an address without its beginning: user:password@host:port or user:password@host/database.
 _WITHOUT_BEGINNING = re.compile(r"(?P<before>(?<![\w/@:])[\w.+-]+:)(?P<secret>[^\s:@/]+)(?=@[\w.-]+(?::\d|/\w))")

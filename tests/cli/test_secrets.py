@@ -38,6 +38,8 @@ SPELLINGS = [
     ("ann:s3cr@host:5432/clicks", "ann:***@host:5432/clicks"),
     ("postgresql/ann:s3cr@host/clicks", "postgresql/ann:***@host/clicks"),
     ("s3a://key:s3cr@bucket/log", "s3a://key:***@bucket/log"),
+    ("spark://ann:s3cr@host:7077", "spark://ann:***@host:7077"),
+    ("spark:/ann:s3cr@host:7077", "spark:/ann:***@host:7077"),
 ]
 each_spelling = pytest.mark.parametrize(("given", "shown"), SPELLINGS, ids=[given.strip() for given, _ in SPELLINGS])
 

@@ -26,7 +26,7 @@ import typer.main
 
 from clickmix import cli
 
-SECONDS = 60  # of wall clock: two orders of magnitude more than a tiny file takes, so that a busy machine is no hang
+SECONDS = 300  # of wall clock: three orders of magnitude more than a tiny file takes, so a busy machine is no hang
 MEGABYTES = 512
 LONGEST_LINE = 20_000
 OLD = b"old"

@@ -73,11 +73,12 @@ def test_good_files_end_well(box: Sandbox) -> None:
         ("print('clickmix: INTERNAL Error', file=sys.stderr); sys.exit(2)", "messages: unclear"),
         ("sys.exit(1)", "code: 1"),
         ("warnings.warn('x')", "exception: UserWarning"),
-        ("time.sleep(5)", "hang: "),
+        ("time.sleep(600)", "hang: "),
     ],
 )
 def test_the_oracle_sees(monkeypatch: pytest.MonkeyPatch, misbehave: str, problem: str) -> None:
-    monkeypatch.setattr("oracle.SECONDS", 0.3)
+    if "sleep" in misbehave:  # a busy machine can take a second for the others
+        monkeypatch.setattr("oracle.SECONDS", 0.3)
 
     def main() -> None:
         code = compile(f"import sys, time, warnings; {misbehave}", "<misbehaving>", "exec")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
 import clickmix as cm
 from clickmix.groups.histogram import histogram_query, read_downloaded
-from clickmix.groups.places import Place
+from clickmix.groups.places import Place, places_of
 from commands import failure, run
 from logs import Table, cells, csv_text, small_log, write
 
@@ -156,3 +158,17 @@ def test_a_context_that_a_histogram_has_already(column: str) -> None:
         f"context {column!r}: a histogram already has a column of that name. Make a view of the counts that gives it "
         "another name."
     )
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        ((), "the log has 50,001 places (50,001 positions), more than 50,000. Check the position column, or take"),
+        (("dev",), "the log has 50,001 places (1 positions in dev), more than 50,000. Leave the context out, or take"),
+    ],
+)
+def test_more_places_than_memory_is_meant_for(context: tuple[str, ...], message: str) -> None:
+    many, one = np.arange(1, 50_002), np.ones(50_001, dtype=np.int64)
+    columns = {"k0": one, "k1": many.astype(str)} if context else {"k0": many}
+    with pytest.raises(cm.InputError, match=f"^{re.escape(message)}"):
+        places_of(columns, context)

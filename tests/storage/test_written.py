@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import os
 import threading
 from pathlib import Path
 
@@ -53,6 +54,31 @@ def test_files_that_belong_together_are_listed_when_they_are_in_place(tmp_path: 
         write_atomically(folder / "z", b"")
         assert list(written.targets) == []
     assert list(written.targets) == [str(tmp_path / "z"), str(tmp_path / "a")]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_files_that_belong_together_come_back_if_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"old")
+
+    def fail(*names: object) -> None:
+        raise OSError(errno.EIO, "broken", str(names[0]))
+
+    def write() -> None:
+        with replacing_together(tmp_path, last="a") as folder:
+            for name in ("a", "b", "z"):
+                write_atomically(folder / name, b"new")
+            replace = os.replace
+            monkeypatch.setattr("os.replace", lambda *names: (fail if names[0].name == "z" else replace)(*names))
+            if not links:
+                monkeypatch.setattr("os.link", fail)
+
+    with recording() as written, pytest.raises(OSError, match="broken"):
+        write()
+    assert list(written.targets) == []
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"a": b"old", "b": b"old"}
 
 
 def test_two_commands_at_once_know_their_own_files(tmp_path: Path) -> None:

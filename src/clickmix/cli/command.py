@@ -98,7 +98,7 @@ def main() -> NoReturn:
         try:
             app(standalone_mode=True)
         except ClickmixError as error:
-            _fail(f"{error.message} {written}" if error.nothing_written else error.message)
+            _fail(f"{error.message} {written}" if error.nothing_written or written.targets else error.message)
         except OSError as error:
             _fail(f"{error.filename or 'file'}: {error.strerror or error}. {written}")
         except MemoryError as error:

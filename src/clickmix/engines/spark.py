@@ -14,7 +14,7 @@ from clickmix.engines.dialects import translated
 from clickmix.engines.engine import ENGINES, EngineKind, StoredTable, numpy_columns
 from clickmix.engines.spark_lists import SparkLists
 from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
-from clickmix.errors import EngineError, InputError, SettingError
+from clickmix.errors import EngineError, InputError, SettingError, hide_secrets
 from clickmix.storage.atomic import record
 from clickmix.types import Columns, Progress
 
@@ -236,6 +236,8 @@ def _started(master: str) -> SparkSession:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise SettingError("Spark needs pyspark. Install it: pip install 'clickmix[spark]'.") from None
+    if "@" in master:  # Spark would print it
+        raise SettingError(f"engine {hide_secrets(master)!r}: a Spark master takes no user and no password.")
     builder = SparkSession.builder.appName("clickmix")
     if master != "spark":
         builder = builder.master(master)

@@ -10,7 +10,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,22 +144,50 @@ def replacing_together(folder: Path, *, last: str) -> Iterator[Path]:
 
     The old `last` goes first and the new one comes last. A process killed in between leaves a folder without `last`,
     so old and new files are never mixed unnoticed. One killed earlier leaves the old files and the temporary folder.
+    If a file cannot take its place, the old ones come back.
     """
     temporary = folder / f".{secrets.token_hex(6)}.tmp"
     try:
         temporary.mkdir()
         with recording():  # nothing in there counts as written until it takes its place
             yield temporary
-        (folder / last).unlink(missing_ok=True)
-        for file in sorted(temporary.iterdir(), key=lambda file: (file.name == last, file.name)):
-            os.replace(file, folder / file.name)
-            record(folder / file.name)
+        names = sorted((file.name for file in temporary.iterdir()), key=lambda name: (name == last, name))
+        with _put_back(folder, names, temporary / "old"):
+            (folder / last).unlink(missing_ok=True)
+            for name in names:
+                os.replace(temporary / name, folder / name)
+        for name in names:
+            record(folder / name)
     except OSError as error:
         if isinstance(error.filename, str):  # the user knows the folder, not the temporary one
             error.filename = error.filename.replace(str(temporary), str(folder))
         raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _put_back(folder: Path, names: Sequence[str], aside: Path) -> Iterator[None]:
+    """Give old files a second name in the folder `aside`; on an error each takes its place again, in this order."""
+    aside.mkdir()
+    for name in names:
+        if (folder / name).exists():
+            _second_name(folder / name, aside / name)
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+            if (aside / name).exists():
+                _second_name(aside / name, folder / name)
+        raise
+
+
+def _second_name(file: Path, name: Path) -> None:
+    try:
+        os.link(file, name)
+    except OSError:  # not every file system has links
+        shutil.copyfile(file, name)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from clickmix.mixtures.hierarchical.problem import Expected, Model, Problem
 from clickmix.types import Floats, Ints
 
 MOST_DEALT = 10**9
+LEAST_CHANCE = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,9 @@ class Held:
             gained = both - _totals(problem, seen, entries)
             weight = seen.weight[self.query] if len(problem.nodes.at) > 1 else seen.weight
             highest = gained.max(axis=(1, 2), keepdims=True)
-            logs = highest.ravel() + np.log((weight * np.exp(gained - highest)).sum(axis=(1, 2)))
+            # One half can find impossible, to the last digit, what the other half shows.
+            chance = np.maximum((weight * np.exp(gained - highest)).sum(axis=(1, 2)), LEAST_CHANCE)
+            logs = highest.ravel() + np.log(chance)
             score += np.bincount(self.query, logs, self.cells.queries)
         return score
 
