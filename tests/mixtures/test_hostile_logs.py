@@ -21,14 +21,13 @@ def test_a_half_that_finds_impossible_what_the_other_one_shows() -> None:
 
 
 def test_a_place_of_which_a_sample_of_queries_has_no_document() -> None:
+    """Only one query shows position 9, and starts of the search are tried on every fourth."""
     rng = np.random.default_rng(0)
-    document = np.arange(9_000)
-    query = document // 2
-    position = np.where(query % 3 == 1, 2, 1) + 2 * (document % 2)  # of every third query some places alone
-    rate = rng.choice([0.1, 0.4, 0.8], 9_000) / position
-    clicks = rng.binomial(50, rate)
-    fit = MixtureCorrection("graded", grades=3).fit(
-        Counts.from_arrays(query, document, position, np.full(9_000, 50), clicks)
-    )
+    document = np.arange(12_040)
+    lone = document >= 12_000
+    query, position = np.where(lone, 1, document // 2), np.where(lone, 9, document % 2 + 1)
+    clicks = rng.binomial(50 + document, rng.choice([0.1, 0.4, 0.8], len(document)) / position)
+    log = Counts.from_arrays(query, document, position, 50 + document, clicks)
+    fit = MixtureCorrection("graded", grades=3).fit(log)
     assert fit.model
-    assert len(fit.model.positions) == 4
+    assert len(fit.model.positions) == 3
