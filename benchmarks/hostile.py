@@ -86,7 +86,7 @@ def _of_inputs(parts: Sequence[Tried]) -> dict[str, Any]:
 
 
 def _problems(parts: Sequence[Tried], faults: dict[str, Any]) -> list[str]:
-    return [problem for part in parts for problem in part.problems.values()] + faults["problems"]
+    return [*(problem for part in parts for problem in part.problems.values()), *faults["problems"]]
 
 
 def write_table(figures: dict[str, Any]) -> None:
