@@ -173,22 +173,31 @@ def test_a_difference_from_itself_is_none() -> None:
 
 
 def test_two_of_many_equals_are_rarely_called_different() -> None:
-    """Twelve rankings that differ by chance alone: in 5 % of the logs some pair is farther apart than it may be."""
-    rng, logs, queries = np.random.default_rng(0), 300, 80
+    """Eight rankings that differ by chance alone: in 5 % of the logs some interval of all pairs leaves out 0."""
+    rng, logs, queries = np.random.default_rng(0), 200, 100
     wrong = 0
     for seed in range(logs):
-        measured = [Measured(values, np.ones(queries)) for values in rng.random((12, queries))]
-        drawn = Bootstrap(queries, seed=seed, resamples=400)
-        least = drawn.farthest(measured)
-        found = (drawn.difference(*pair) for pair in itertools.combinations(measured, 2))
-        wrong += any(abs(each.value) > least * each.spread for each in found)
+        measured = [Measured(values, np.ones(queries)) for values in rng.random((8, queries))]
+        resamples = Bootstrap(queries, seed=seed)
+        tail = resamples.tail(measured)
+        ends = [resamples.ends(*pair, tail) for pair in itertools.combinations(measured, 2)]
+        wrong += any(low > 0 or high < 0 for low, high in ends)
     assert abs(wrong / logs - 0.05) < 5 * math.sqrt(0.05 * 0.95 / logs)
 
 
-def test_what_is_the_same_is_never_far_apart() -> None:
+def test_of_one_pair_alone_the_interval_is_the_usual_one() -> None:
+    rng = np.random.default_rng(0)
+    pair = [Measured(rng.random(100), np.ones(100)) for _ in range(2)]
+    resamples = Bootstrap(100)
+    found = resamples.difference(*pair)
+    assert resamples.tail(pair) == pytest.approx(0.025, abs=0.001)
+    assert resamples.ends(*pair, resamples.tail(pair)) == pytest.approx((found.low, found.high), abs=found.spread / 20)
+
+
+def test_what_is_the_same_does_not_differ() -> None:
     same = Measured(np.random.default_rng(0).random(50), np.ones(50))
-    assert Bootstrap(50).farthest([same, same]) == 0
-    assert Bootstrap(50).farthest([Measured(np.zeros(50), np.zeros(50)), same]) == 0
+    assert Bootstrap(50).ends(same, same, 0.025) == (0, 0)
+    assert math.isnan(Bootstrap(50).ends(same, Measured(np.zeros(50), np.zeros(50)), 0.025)[0])
 
 
 def test_nothing_to_measure_is_nan() -> None:

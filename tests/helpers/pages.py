@@ -195,6 +195,35 @@ def list_time_rows() -> list[str]:
     return rows + [f"| `{name}` | {took['seconds']} | {took['cpu']} |" for name, took in timed.items()]
 
 
+RANKER_SCENARIOS = ("pbm-eta1-binarized", "pbm-eta1-graded", "pbm-eta2-binarized", "pbm-eta2-graded")
+RANKER_HEAD = "| | runs | η=1, binarized | η=1, graded | η=2, binarized | η=2, graded |"
+RANKER_ROWS = {
+    "no correction, LambdaMART": ("peers", "none", "lambdamart"),
+    "`ctr-then-rank`, LambdaMART": ("peers", "ctr-then-rank", "lambdamart"),
+    "LightGBM, `position`": ("peers", "lightgbm-position", "lambdamart"),
+    "XGBoost, `lambdarank_unbiased`": ("peers", "xgboost-unbiased", "lambdamart"),
+    "clickmix, LambdaMART": ("peers", "auto", "lambdamart"),
+    "no correction, DNN": ("table1", "none", "dnn"),
+    "DLA": ("peers", "dla", "lambdamart"),
+    "clickmix, DNN": ("table1", "auto", "dnn"),
+}
+
+
+def ranker_rows() -> list[str]:
+    """Mean nDCG@10 of rankers over the runs whose four numbers are all in the journal, and how many these are."""
+    rows = []
+    for title, (journal, labels, ranker) in RANKER_ROWS.items():
+        lines = (ROOT / "benchmarks" / "results" / "reproduce" / f"{journal}.jsonl").read_text().splitlines()
+        found = {line["task"]: line["result"] for line in map(json.loads, lines) if "task" in line}
+        keys = [
+            [f"ranking, run {run}, {name}-8000000, {labels}, {ranker}" for name in RANKER_SCENARIOS] for run in range(8)
+        ]
+        runs = [[found[key]["ndcg@10"] for key in run] for run in keys if all(key in found for key in run)]
+        means = [error_text(sum(column) / len(runs)) for column in zip(*runs, strict=True)] or ["-"] * 4
+        rows.append(f"| {title} | {len(runs)} | {' | '.join(means)} |")
+    return rows
+
+
 # The tables that show figures on file: the page, the head of the table, its rows.
 TABLES = [
     ("README.md", TRUTH_HEAD, truth_rows(only=((1, "binarized"), (2, "graded")))),
@@ -208,6 +237,7 @@ TABLES = [
     ("docs/peers.md", CLAX_HEAD, clax_rows()),
     ("docs/peers.md", PEER_TIME_HEAD, peer_time_rows()),
     ("docs/peers.md", LIST_TIME_HEAD, list_time_rows()),
+    ("docs/peers.md", RANKER_HEAD, ranker_rows()),
 ]
 
 

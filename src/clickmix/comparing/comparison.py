@@ -132,19 +132,22 @@ class Comparison:
 
     def better(self, first: str, second: str, measure: str) -> str:
         """Which of two is significantly better, or empty. Any two may be picked: all pairs are looked at together."""
-        found = self.difference(first, second, measure)
-        if not self.enough(measure) or not abs(found.value) > self._farthest(measure) * found.spread:
+        if not self.enough(measure):
             return ""
-        return first if (found.value > 0) != (measure in LOWER_IS_BETTER) else second
+        one, other = (self._measured(self.row(name), measure) for name in (first, second))
+        low, high = self._resamples[measure].ends(one, other, self._tail(measure))
+        if not (low > 0 or high < 0):
+            return ""
+        return first if (low > 0) != (measure in LOWER_IS_BETTER) else second
 
-    def _farthest(self, measure: str) -> float:
-        if measure not in self._farthest_apart:
+    def _tail(self, measure: str) -> float:
+        if measure not in self._tails:
             all_of_them = [self._measured(self.row(name), measure) for name in self.measured(measure)]
-            self._farthest_apart[measure] = self._resamples[measure].farthest(all_of_them)
-        return self._farthest_apart[measure]
+            self._tails[measure] = self._resamples[measure].tail(all_of_them)
+        return self._tails[measure]
 
     @cached_property
-    def _farthest_apart(self) -> dict[str, float]:
+    def _tails(self) -> dict[str, float]:
         return {}
 
     def enough(self, measure: str) -> bool:

@@ -27,7 +27,8 @@ TERMS = {
     "nDCG@10": "How near the order of the first ten is to the best one: gain 2^(grade - lowest common grade) - 1 over "
     "log2(position + 1), as a share of the best order's. Ties count as their expectation.",
     "production order": "Documents in the order of the mean position at which people saw them.",
-    "significantly": "Resampled queries move no difference of two that far in 95% of the resamples, whichever two.",
+    "significantly": "The interval of the difference does not hold 0. It is widened, because any two may be picked: "
+    "95% of the resamples of queries lie inside the intervals of all pairs.",
 }
 
 

@@ -1,7 +1,7 @@
 """SQUAREM: EM that leaps along the direction of its steps (Varadhan, Roland 2008).   start, step -> Ascent
 
 Plain EM creeps along ridges of the likelihood. Two steps show where it is going and how the steps shrink; a leap goes
-there at once, and is kept only if it gained on the first step.
+there at once, and is kept only if it gained.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ def ascend(
         first = step(point)
         second = step(first)
         leapt = step(leap(point, first, second))
-        # `second` is above `first`, and whether it is above `leapt` would cost one more look at the data.
-        point = leapt if log_likelihood(leapt) >= log_likelihood(first) else second
+        point = max((second, leapt), key=log_likelihood)
         trace.append(log_likelihood(point))
         if progress is not None:
             progress(len(trace) / max_steps)

@@ -80,18 +80,23 @@ class Bootstrap:
         """The first less the second, on the same resamples."""
         return _summary(first.value - second.value, self._values(first) - self._values(second))
 
-    def farthest(self, measured: Sequence[Measured]) -> float:
-        """How many standard deviations apart two of these must be, if any two may be looked at.
+    def tail(self, measured: Sequence[Measured]) -> float:
+        """The share of resamples beyond either end of an interval of a difference, if any two may be picked.
 
-        In 95 % of the resamples, no difference of a pair is farther from its value than that.
+        Intervals are so wide that 95 % of the resamples lie inside those of all pairs. Of one pair alone it is 2.5 %.
         """
-        most = np.zeros(len(self._weights))
-        for first, second in itertools.combinations(measured, 2):
-            moved = self._values(first) - self._values(second) - (first.value - second.value)
-            spread = np.nanstd(moved) if np.isfinite(moved).any() else 0.0
-            if spread > 0:
-                most = np.fmax(most, np.abs(moved) / spread)
-        return float(np.quantile(most, LEVEL))
+        pairs = itertools.combinations(measured, 2)
+        ranks = [np.argsort(np.argsort(self._values(first) - self._values(second))) for first, second in pairs]
+        last = len(self._weights) - 1
+        outermost = np.max([np.maximum(rank, last - rank) for rank in ranks], axis=0) if ranks else np.zeros(1)
+        return (last - float(np.quantile(outermost, LEVEL))) / (last + 1)
+
+    def ends(self, first: Measured, second: Measured, tail: float) -> tuple[float, float]:
+        """The interval of a difference that leaves out so much at either end."""
+        found = self._values(first) - self._values(second)
+        found = found[np.isfinite(found)]
+        low, high = np.quantile(found, [tail, 1 - tail]) if len(found) else (math.nan, math.nan)
+        return float(low), float(high)
 
     def _values(self, measured: Measured) -> Floats:
         """The measure on every resample; nan where a resample has nothing to measure."""
