@@ -187,6 +187,15 @@ class TestChecks:
         assert {check.violation for check in verdict.found} == expected
         assert all(check.moved is not None and check.moved >= 0.02 for check in verdict.found)
 
+    def test_a_log_whose_impressions_were_all_written_three_times_is_found(self) -> None:
+        cells = position_based(1_000).counts.cells()
+        keys = (cells[key] for key in ("query_id", "doc_id", "position"))
+        counts = cm.Counts.from_arrays(*keys, 3 * cells["impressions"], 3 * cells["clicks"])
+        fitted = checked(cm.MixtureCorrection("binomial").fit(counts), counts)
+        (check,) = [check for check in fitted.checks if check.violation is cm.Violation.REPEATED]
+        assert (check.found, check.statistic) == (True, 3.0)
+        assert check.advice == "Remove the duplicates from the log"
+
     def test_the_size_of_a_violation_is_how_far_labels_move(self) -> None:
         """Labels of two grades, where there are five, differ from those of five as much as the check says."""
         log = position_based(1_000, graded=True)

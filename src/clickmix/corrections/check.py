@@ -21,6 +21,7 @@ class Violation(enum.StrEnum):
 
     CASCADE = "clicks depend on the documents above"
     OUTLIERS = "a few queries are clicked far more than others"
+    REPEATED = "every impression was written several times"
     GRADES = "more grades than were fitted"
     RISING = "rates rise down the page"
     BEYOND = "documents clicked more, or less, than any grade"  # only models of release 0.1 know the last two
@@ -30,6 +31,7 @@ class Violation(enum.StrEnum):
 ADVICE: Mapping[Violation, str] = {
     Violation.CASCADE: "Fit again with --examination dcm or --examination ubm and compare held-out clicks",
     Violation.OUTLIERS: "Leave robots and crawlers out of the log, or drop these queries",
+    Violation.REPEATED: "Remove the duplicates from the log",
     Violation.GRADES: "Fit again with --mixture auto",
     Violation.RISING: "Nothing to do: rates may be anything at each position",
 }

@@ -36,6 +36,7 @@ BEYOND_CHANCE = 3.0  # standard errors: by which both rates must rise, and click
 LOOK_CELLS = 20_000  # of whole queries, fitted once more
 COMPARED = 1.0  # log-likelihood that a round of such a fit must bring
 TINY = 1e-9
+ENOUGH_CLICKED = 30  # different (place, impressions, clicks) with clicks, that one number divides
 FAR = 0.1  # change of a label that people notice
 RELEVANT = 0.5  # label from which a document counts as relevant for those below it
 WIDE = {"log s": 0.0, "log t": 0.4}  # logs of deviations of attention and of shares that leave queries free
@@ -47,7 +48,8 @@ def checked(fitted: Fit, counts: Counts) -> Fit:
     if not isinstance(fitted, MixtureFit) or fitted.model is None or fitted.examination != "pbm":
         return fitted
     look = _Look(fitted, fitted.model.model, counts, read_histogram(counts))
-    checks = (look.cascade(), look.outliers(), look.grades(), check_rising(fitted.groups, fitted.context))
+    rising = check_rising(fitted.groups, fitted.context)
+    checks = (look.cascade(), look.outliers(), look.repeated(), look.grades(), rising)
     return cast(Fit, replace(fitted, checks=tuple(check for check in checks if check is not None)))
 
 
@@ -67,6 +69,7 @@ class _Look:
 
     def __init__(self, fitted: MixtureFit, model: Model, counts: Counts, histogram: Histogram) -> None:
         self.fitted, self.rows = fitted, read_queries(counts, histogram, cells=LOOK_CELLS)
+        self.histogram = histogram
         self.places, joined = joined_places(histogram)
         self.place = joined[self.rows.place]
         self.position = np.array([place.position for place in histogram.places])[self.rows.place]
@@ -191,6 +194,22 @@ class _Look:
             self.places, self.place, rows.impressions, np.maximum(rows.clicks - np.rint(taken), 0)
         )
         return label(self.model, cells).relevance[entry]
+
+    def repeated(self) -> Check | None:
+        """All impressions and clicks are multiples of a number: as many copies of every row.
+
+        statistic = that number. By chance it would divide all of thirty different clicks once in 2^30 logs.
+        """
+        seen = self.histogram
+        times = int(np.gcd.reduce(np.concatenate([seen.impressions, seen.clicks])))
+        if times == 1 or np.count_nonzero(seen.clicks) < ENOUGH_CLICKED:
+            return None
+        once = (part // times for part in self.rows_seen)
+        cells, entry = self._cells(self.places, self.place, *once)
+        model = choose(cells, rng=np.random.default_rng(0))
+        evidence = f"All impressions and clicks, at every place and of every document, are multiples of {times}"
+        check = Check(Violation.REPEATED, float(times), 1.0, evidence)
+        return _sized(check, label(model, cells).relevance[entry], self.labels)
 
     def grades(self) -> Check | None:
         """If the number of grades was given: what held-out clicks would have chosen.
