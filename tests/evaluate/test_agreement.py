@@ -187,11 +187,11 @@ def test_two_of_many_equals_are_rarely_called_different() -> None:
 
 def test_of_one_pair_alone_the_interval_is_the_usual_one() -> None:
     rng = np.random.default_rng(0)
-    pair = [Measured(rng.random(100), np.ones(100)) for _ in range(2)]
+    first, second = (Measured(rng.random(100), np.ones(100)) for _ in range(2))
     resamples = Bootstrap(100)
-    found = resamples.difference(*pair)
-    assert resamples.tail(pair) == pytest.approx(0.025, abs=0.001)
-    assert resamples.ends(*pair, resamples.tail(pair)) == pytest.approx((found.low, found.high), abs=found.spread / 20)
+    found, tail = resamples.difference(first, second), resamples.tail([first, second])
+    assert tail == pytest.approx(0.025, abs=0.001)
+    assert resamples.ends(first, second, tail) == pytest.approx((found.low, found.high), abs=found.spread / 20)
 
 
 def test_what_is_the_same_does_not_differ() -> None:
