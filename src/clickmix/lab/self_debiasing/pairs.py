@@ -60,9 +60,9 @@ class Pairs:
         """W: how much each clicked result i counts against each skipped j, given M; (lists, positions, positions)."""
         rows = forces.sum(axis=2).ravel()
         click_at = self._list[self._of_click] * self._shape + self._position
-        total = np.bincount(self._of_click, rows[click_at], len(self._list))
-        total -= np.bincount(self._of_both, forces.ravel()[self._both], len(self._list))
-        total = total * 2 * self._inverse_ideal
+        all_pairs = np.bincount(self._of_click, rows[click_at], len(self._list))
+        both_clicked = np.bincount(self._of_both, forces.ravel()[self._both], len(self._list))
+        total = 2 * self._inverse_ideal * (all_pairs - both_clicked)
         damped = np.divide(np.log2(1 + total), total, out=np.ones_like(total), where=total > 0)
         return self._summed(self._number * self._inverse_ideal * damped)
 
