@@ -94,7 +94,7 @@ class Log:
         return self.path
 
 
-def measure(*, small: bool = False, repeats: int = 3) -> dict[str, Any]:
+def measure(*, small: bool = False, repeats: int = 2) -> dict[str, Any]:
     """Ratios in one run."""
     tenth = 10 if small else 1
     few, seven = Log(20_000_000 // tenth, 150_000 // tenth, block=4), Log(20_000_000 // tenth, 47_619 // tenth, 21, 7)

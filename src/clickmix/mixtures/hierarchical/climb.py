@@ -16,7 +16,8 @@ from scipy.special import logit
 
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.nodes import STEP, Nodes, seen_at, step_of
-from clickmix.mixtures.hierarchical.problem import Effects, Expected, Model, Problem, prior_knots
+from clickmix.mixtures.hierarchical.prior import prior_knots
+from clickmix.mixtures.hierarchical.problem import Effects, Expected, Model, Problem
 from clickmix.mixtures.hierarchical.walk import Walk
 from clickmix.types import Floats
 

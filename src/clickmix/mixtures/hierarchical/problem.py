@@ -15,13 +15,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy.sparse import block_array, csr_array, diags_array, hstack, vstack
+from scipy.sparse import block_array, csr_array, diags_array, vstack
 from scipy.special import expit
 
 from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.families import BetaBinomial, Binomial
 from clickmix.mixtures.hierarchical.nodes import Nodes, key_cells
-from clickmix.mixtures.hierarchical.spread import hats
+from clickmix.mixtures.hierarchical.prior import prior_columns
 from clickmix.mixtures.hierarchical.walk import Walk
 from clickmix.types import Floats, Ints
 
@@ -30,8 +30,6 @@ State = Literal["fitted", "still climbing", "one rate explains the clicks", "no 
 
 LOWEST_RATE = 1e-12
 LARGEST = 30.0  # logit
-TINY = 1e-9
-LEAST_GAP = 0.3  # of log impressions between knots
 FEW_COLUMNS = 160  # of scores, that are multiplied faster if they are not sparse
 INFORMATION_WORK = 3e5  # products of scores that the information is summed from; of more a sample
 
@@ -377,35 +375,3 @@ def log_normal(at: Floats, log_deviation: float | None) -> Floats:
     if log_deviation is None:
         return np.zeros_like(at)
     return np.asarray(-(at**2) * np.exp(-2 * log_deviation) / 2 - log_deviation - np.log(2 * np.pi) / 2)
-
-
-def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> csr_array:
-    """Pattern x knot, sparse: where a document was shown, the mean over its impressions, and how often.
-
-    How often counts from the second knot on. A document of which only a place is known, with no impression, counts as
-    shown once.
-    """
-    shown = np.maximum(cells.impressions, TINY)
-    total = cells.per_pattern(shown)
-    share = shown / total[cells.pattern]
-    places = csr_array((share, (cells.pattern, cells.place)), shape=(cells.patterns, len(cells.places)))
-    where = places @ hats(np.log(cells.places.position), knots[0])
-    often = hats(np.log(np.maximum(total, 1)), knots[1])
-    return csr_array(hstack([where, often[:, 1:]]))
-
-
-def prior_knots(cells: Cells) -> tuple[Floats, Floats]:
-    """Knots of mean log position, about a quarter of it apart; and of log impressions, at quarters of documents."""
-    at = np.log(cells.places.position)
-    steps = np.concatenate([np.arange(1, 7), np.rint(8 * 1.25 ** np.arange(60))])
-    inner = np.log(steps[(steps > np.exp(at.min()) + 0.5) & (steps < np.exp(at.max()) - 0.5)])
-    where = np.unique(np.concatenate([[at.min()], inner, [at.max()]]))
-    shown, m = np.log(np.maximum(cells.per_pattern(cells.impressions), 1)), cells.multiplicity
-    order = np.argsort(shown)
-    share = np.cumsum(m[order]) / m.sum()
-    quarters = shown[order][np.minimum(np.searchsorted(share, (0.0, 0.25, 0.5, 0.75, 1.0)), len(order) - 1)]
-    often = [float(quarters[0])]
-    for value in quarters[1:].tolist():
-        if value > often[-1] + LEAST_GAP:
-            often.append(value)
-    return where, np.array(often)
