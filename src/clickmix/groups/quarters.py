@@ -22,7 +22,7 @@ import numpy as np
 from clickmix.counts.count import GOOD_KEY, count_opened
 from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.sql import listed, name
+from clickmix.engines.sql import aliased, listed, name
 from clickmix.groups.sample import sample_queries
 from clickmix.log.layout import Part, Roles, context_value, key_values
 from clickmix.log.layouts.counted import Counted
@@ -64,6 +64,17 @@ class Quarters:
         self.engine.run(f"CREATE TEMP VIEW {view} AS SELECT * EXCLUDE {name(QUARTER)} FROM {self.table} WHERE {chosen}")
         source = Frame(self.engine.types(view), registered=view)
         return count_opened(OpenedLog((source,), (Part(source, self.layout, self.roles),), self.roles), self.engine)
+
+    def cells_query(self) -> str:
+        """SQL for the cells of all quarters, lists added up: `part` is the quarter, k0 the position, then contexts."""
+        keys = ("position", *self.roles.context)
+        counted = "count(*), count(*) FILTER (WHERE clicked)"
+        counted = "sum(impressions), sum(clicks)" if self.dealt == "impressions" else counted
+        impressions, clicks = (f"CAST({sums} AS BIGINT)" for sums in counted.split(", "))
+        return (
+            f"SELECT {name(QUARTER)} AS part, query_id, doc_id, {aliased(keys)}, {impressions} AS impressions, "
+            f"{clicks} AS clicks FROM {self.table} GROUP BY {listed(map(str, range(1, 4 + len(keys))))}"
+        )
 
 
 def share_dealt(counts: Counts, *, most_cells: int = MOST_CELLS) -> float:

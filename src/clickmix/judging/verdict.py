@@ -18,8 +18,11 @@ from clickmix.corrections.check import Check
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.drawn import Drawn
+from clickmix.errors import SettingError
 from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
+from clickmix.judging.held_out.evidence import HeldOutEvidence, held_out_evidence
+from clickmix.judging.held_out.words import held_out_sentences
 from clickmix.judging.judgement import Judgement
 from clickmix.mixtures.impressions_needed import TARGET, check_target, prior_squared_error, times_more_data
 from clickmix.mixtures.mixture import Verdict
@@ -34,6 +37,7 @@ class LogVerdict(Drawn):
 
     `times` is how many times more data the labels need: None if they need none or it is unknown, infinite if no
     realistic amount would do. `found` are the violations that matter; `looked` says whether assumptions were checked.
+    `held_out` is evidence about clicks that no model can argue with, if it was asked for.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -46,6 +50,7 @@ class LogVerdict(Drawn):
     found: tuple[Check, ...]
     sentences: tuple[str, ...]
     looked: bool = True
+    held_out: HeldOutEvidence | None = None
 
     def __repr__(self) -> str:
         """The judgement and its evidence."""
@@ -62,11 +67,18 @@ class LogVerdict(Drawn):
         return "needs far more data" if self.times == math.inf else f"needs {_rounded_up(self.times)} times more data"
 
 
-def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = TARGET) -> LogVerdict:
+def judge(
+    fitted: MixtureFit,
+    counts: Counts | None = None,
+    *,
+    target: float = TARGET,
+    held_out: HeldOutEvidence | bool | None = False,
+) -> LogVerdict:
     """Whether to trust the labels of a fitted log; given the log's `counts`, check its assumptions first.
 
     Labels are trustworthy if their expected error is at most `target`, clicks removed at least half of the uncertainty,
-    places have enough documents to be fitted, and no violation changes labels much.
+    places have enough documents to be fitted, and no violation changes labels much. With `held_out=True` the verdict
+    also has evidence from parts of the log, which decides nothing.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -74,6 +86,10 @@ def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = T
     'trustworthy'
     """
     check_target(target)
+    if held_out is True:
+        if counts is None:
+            raise SettingError("held_out: evidence from parts of a log needs the log. Pass its counts, too.")
+        held_out = held_out_evidence(fitted, counts)
     fitted = fitted if counts is None else checked(fitted, counts)
     found = tuple(check for check in fitted.checks if check.found)
     enough = _joined(fitted) <= MOST_JOINED and fitted.error**2 <= _goal(fitted, target)
@@ -88,8 +104,10 @@ def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = T
         judgement = Judgement.NEEDS_MORE
     else:
         judgement = Judgement.USABLE if found else Judgement.TRUSTWORTHY
-    sentences = (*map(_on_violation, found), *on_error, *_looked_for(fitted))
-    return LogVerdict(judgement, times, found, sentences, looked=bool(fitted.checks))
+    evidence = held_out or None
+    on_clicks = held_out_sentences(evidence) if evidence else ()
+    sentences = (*map(_on_violation, found), *on_error, *_looked_for(fitted), *on_clicks)
+    return LogVerdict(judgement, times, found, sentences, looked=bool(fitted.checks), held_out=evidence)
 
 
 def _on_violation(check: Check) -> str:

@@ -1,4 +1,4 @@
-"""Whether two halves of a log give the same labels.   labels, labels -> Agreement
+"""Whether two halves of a log give the same labels.   labels, cells -> Agreement
 
 Documents seen in both halves are compared, each weighted by its impressions in the half where it has fewer: what people
 see often matters most, and a document seen once in a half says little there. Labels of both halves follow the position,
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.click_rates import PlacedCells
 from clickmix.types import Floats
 
 
@@ -29,28 +29,22 @@ class Agreement:
     difference: float
 
 
-def agreement(first: Labels, second: Labels) -> Agreement | None:
-    """How far the labels of two halves agree; None where no document is in both. Both live in one engine."""
-    engine, tables = first.counts.engine, (first.counts.table, second.counts.table)
-    seen = " UNION ALL ".join(f"SELECT query_id, doc_id, position, impressions FROM {table}" for table in tables)
-    columns = engine.fetch(
-        "SELECT a.relevance AS one, b.relevance AS other, least(a.impressions, b.impressions) AS weight, place "
-        f"FROM ({first.sql}) AS a JOIN ({second.sql}) AS b USING (query_id, doc_id) JOIN (SELECT query_id, doc_id, "
-        "CAST(round(sum(CAST(position AS DOUBLE) * impressions) / sum(impressions)) AS BIGINT) AS place "
-        f"FROM ({seen}) GROUP BY query_id, doc_id) USING (query_id, doc_id) ORDER BY query_id, doc_id"
-    )
-    one, other, weight = (np.asarray(columns[key], dtype=np.float64) for key in ("one", "other", "weight"))
-    if not len(one):
+def agreement(one: Floats, other: Floats, first: PlacedCells, second: PlacedCells) -> Agreement | None:
+    """How far the labels of two halves agree, an element per document; None where no document is in both."""
+    shown = [cells.by_document(cells.impressions) for cells in (first, second)]
+    weight = np.minimum(*shown)
+    if not weight.any():
         return None
-    place = np.unique(columns["place"], return_inverse=True)[1]
-    shown = np.bincount(place, weight)
-    one_beyond, other_beyond = (
-        values - (np.bincount(place, weight * values) / shown)[place] for values in (one, other)
-    )
+    sums = sum(cells.by_document(cells.impressions * cells.position) for cells in (first, second))
+    both = weight > 0
+    place = np.unique(np.rint(sums[both] / (shown[0] + shown[1])[both]), return_inverse=True)[1]
+    one, other, weight = one[both], other[both], weight[both]
+    of_place = np.bincount(place, weight)
+    beyond = [values - (np.bincount(place, weight * values) / of_place)[place] for values in (one, other)]
     return Agreement(
         len(one),
         _correlation(one, other, weight),
-        _correlation(one_beyond, other_beyond, weight),
+        _correlation(*beyond, weight),
         float(weight @ np.abs(one - other) / weight.sum()),
     )
 
