@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from scipy.special import gammaln
 
 from clickmix.corrections.click_rates import PlacedCells, position_rates
 
-LOG_FACTORS = np.linspace(-5, 3, 81)  # logs of f
+LOG_FACTORS = np.linspace(-5, 3, 41)  # logs of f
 FACTORS = np.exp(LOG_FACTORS)
-ROUNDS, SEARCH_EVERY = 40, 10
+ROUNDS, SEARCH_EVERY, MOST_TRIED = 30, 10, 40
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -51,7 +52,10 @@ class GammaPositionModel:
             return -float(self._of_queries(seen, *np.exp(logs))[1].sum())
 
         found = minimize(
-            loss, np.log([self.documents_alike, self.queries_alike]), method="Nelder-Mead", options={"maxiter": 60}
+            loss,
+            np.log([self.documents_alike, self.queries_alike]),
+            method="Nelder-Mead",
+            options={"maxiter": MOST_TRIED},
         )
         return GammaPositionModel(self.rates, *np.exp(np.clip(found.x, -4, 7)).tolist())
 
@@ -61,7 +65,9 @@ class GammaPositionModel:
         logs = gammaln(alpha + clicks) - gammaln(alpha) + alpha * np.log(alpha)
         own = clicks[:, None] * LOG_FACTORS - (alpha + clicks)[:, None] * np.log(alpha + exposed[:, None] * FACTORS)
         queries = int(seen.query.max()) + 1
-        total = np.stack([np.bincount(seen.query, column, queries) for column in (own + logs[:, None]).T], axis=1)
+        documents = np.arange(seen.documents)
+        of_query = csr_array((np.ones(seen.documents), (seen.query, documents)), shape=(queries, seen.documents))
+        total = of_query @ (own + logs[:, None])
         total += beta * np.log(beta) - gammaln(beta) + beta * LOG_FACTORS - beta * FACTORS  # f's density in log f
         total += np.log(LOG_FACTORS[1] - LOG_FACTORS[0])
         highest = total.max(axis=1, keepdims=True)

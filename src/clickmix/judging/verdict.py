@@ -14,7 +14,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from clickmix.corrections.check import Check
+from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.drawn import Drawn
@@ -29,6 +29,7 @@ from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 MOST_JOINED = 0.1  # largest share of documents at places too small to be fitted
+NEEDS_QUERIES = (Violation.CASCADE, Violation.OUTLIERS)  # looked for among at least so many as checks.py says
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,9 +178,15 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
         return [f"{expected}, above the target of {target:g}. How much more data would help is unknown."]
     goal = f"{math.sqrt(_goal(fitted, target)):.2g}"
     if times == math.inf:
+        appeal = fitted.model is not None and fitted.model.appeal
+        why = (
+            " Documents of a grade differ in appeal: more clicks on them do not show which is relevant."
+            if appeal
+            else ""
+        )
         return [
             f"{expected}, above the target of {target:g}. No realistic number of impressions would reduce it to "
-            f"{goal}: clicks remove {removed:.0%} of the uncertainty about relevance."
+            f"{goal}: clicks remove {removed:.0%} of the uncertainty about relevance.{why}"
         ]
     return [f"{expected}. {_rounded_up(times)} times as many impressions of each document would reduce it to {goal}."]
 
@@ -197,7 +204,17 @@ def _looked_for(fitted: MixtureFit) -> list[str]:
         return [f"The assumptions are not checked for a {fitted.mixture} mixture."]
     if not fitted.checks:
         return ["The assumptions were not checked when this model was fitted."]
-    return [*notes, *([f"Looked for and not found: {'; '.join(quiet)}."] if quiet else [])]
+    made = {check.violation for check in fitted.checks}
+    left_out = [str(each) for each in NEEDS_QUERIES if each not in made and fitted.model is not None]
+    return [
+        *notes,
+        *([f"Looked for and not found: {'; '.join(quiet)}."] if quiet else []),
+        *(
+            [f"Not looked for, because there are too few queries or positions: {'; '.join(left_out)}."]
+            if left_out
+            else []
+        ),
+    ]
 
 
 def _rounded_up(times: float) -> str:

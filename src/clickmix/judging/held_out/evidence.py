@@ -27,6 +27,7 @@ TRAINING = tuple(quarter for quarter in range(4) if quarter != HELD_OUT)
 OWN = "this model"
 MOST_CELLS = 60_000  # of the sampled queries
 MOST_IMPRESSIONS = 400_000  # of theirs that are read again to deal out sessions
+MOST_READ = 50_000_000  # impressions of a log that is read again for that; of a larger one, counts are dealt
 
 
 class Learned(Protocol):
@@ -83,7 +84,7 @@ def evidence(
 
     None where a part is empty.
     """
-    quarters = deal(counts, most_cells=most_cells, most_impressions=most_impressions, seed=seed)
+    quarters = deal(counts, most_cells=most_cells, most_impressions=most_impressions, most_read=MOST_READ, seed=seed)
     parts = quarter_cells(quarters)
     first, second = parts[0].added_up(parts[1]), parts[2].added_up(parts[3])
     seen, asked = first.added_up(parts[2]), parts[HELD_OUT]
