@@ -23,78 +23,41 @@ import duckdb
 import numpy as np
 
 import clickmix as cm
-from clickmix.corrections.click_rates import PlacedCells, predicted_rates
+from clickmix.corrections.click_rates import predicted_rates
 from clickmix.corrections.correction import CORRECTIONS
-from clickmix.counts.counts import Counts
 from clickmix.evaluate.agreement import JudgedDocuments
 from clickmix.evaluate.resampling import Bootstrap, Measured
-from clickmix.groups.quarters import deal
-from clickmix.judging.held_out.cells import placed_cells
 from gamma_pbm import GammaPositionModel
 from measuring import write_result
+from real_logs_release import SPLITS, Floats, bits_of, parts_of
 
 LOGS = {"CLARA2": "clara-half", "TREC 2014": "trec-session", "Yandex": "yandex-sample"}
-SPLITS = range(5)
-EVERYTHING = {"most_cells": 10**12, "most_impressions": 10**12}
 RIVALS = ("pbm", "ubm", "coec-smoothed", "gamma PBM + query factor")  # clickmix must not be significantly worse
 PREDICTED = ("none", "ctr-smoothed", *RIVALS)
 ORDERED = ("none", "ctr-then-rank", "ctr-smoothed", "coec-smoothed", "pbm", "mixture")
 PRODUCTION = "SELECT query_id, doc_id, -avg(position) AS relevance FROM log GROUP BY ALL"
-LEAST_RATE = 1e-5
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def parts_of(counts: Counts, *, seed: int) -> tuple[Counts, PlacedCells, PlacedCells]:
-    """Three quarters of the sessions as counts and as cells, and the cells of the rest."""
-    quarters = deal(counts, seed=seed, **EVERYTHING)
-    training = quarters.counts(0, 1, 2)
-    return training, *placed_cells(training, quarters.counts(3))
-
-
-def bits_of(rates: Floats, asked: PlacedCells) -> tuple[Floats, Floats]:
-    """Bits and impressions of the held-out clicks of each query."""
-    p = np.clip(rates, LEAST_RATE, 1 - LEAST_RATE)
-    bits = -(asked.clicks * np.log2(p) + (asked.impressions - asked.clicks) * np.log2(1 - p))
-    query, queries = asked.query[asked.document], int(asked.query.max()) + 1
-    return np.bincount(query, bits, queries), np.bincount(query, asked.impressions, queries)
-
-
-def predict(name: str, counts: Counts, *, seed: int) -> tuple[Floats, Floats]:
+def predict(name: str, log: Path, scratch: Path, *, seed: int) -> tuple[Floats, Floats]:
     """The bits of one way to predict clicks on one split."""
-    training, seen, asked = parts_of(counts, seed=seed)
+    training, seen, asked = parts_of(log, scratch, seed=seed, lists="clicks" if name == "ubm" else False)
     if name.startswith("gamma"):
         return bits_of(GammaPositionModel.fit(seen).click_rates(seen, asked.hidden()), asked)
-    rates = predicted_rates(CORRECTIONS.make(name).fit(training), seen, asked)
-    assert rates is not None
-    return bits_of(rates, asked)
-
-
-def write_labels(log: Path, output: Path) -> None:
-    """The labels of the imported release."""
-    counts = cm.count(log)
-    cm.MixtureCorrection().fit(counts).label(counts).write(output)
-
-
-def write_bits(log: Path, output: Path) -> None:
-    """The bits of the imported release, by split and query."""
-    counts = cm.count(log)
-    np.save(output, np.array([predict("mixture", counts, seed=seed)[0] for seed in SPLITS]))
+    return bits_of(np.asarray(predicted_rates(CORRECTIONS.make(name).fit(training), seen, asked)), asked)
 
 
 def of_release(source: Path, what: str, log: Path, output: Path) -> Path:
     """Have the release whose `src` folder this is write its "labels" or "bits"."""
-    command = [sys.executable, __file__, f"--{what}", str(log), str(output)]
+    command = [sys.executable, str(Path(__file__).with_name("real_logs_release.py")), what, str(log), str(output)]
     subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": str(source.resolve())})
     return output
 
 
-def predictions(log: Path, earlier: dict[str, Floats]) -> dict[str, Any]:
+def predictions(log: Path, scratch: Path, earlier: dict[str, Floats]) -> dict[str, Any]:
     """Perplexity on every split, and how many bits clickmix saves over each other way, of all splits together."""
-    plain, lists = cm.count(log), cm.count(log, lists="clicks")
     bits, shown = dict(earlier), np.zeros(0)
     for name in ("mixture", *PREDICTED):
-        found = [predict(name, lists if name == "ubm" else plain, seed=seed) for seed in SPLITS]
+        found = [predict(name, log, scratch, seed=seed) for seed in SPLITS]
         bits[name] = np.array([each for each, _ in found])
         shown = np.array([each for _, each in found])
     boot = Bootstrap(shown.shape[1])
@@ -169,11 +132,12 @@ def measure_log(folder: Path, before: Path | None) -> dict[str, Any]:
     impressions, clicks = counts.totals()
     ((queries,),) = counts.engine.rows(f"SELECT count(DISTINCT query_id) FROM {counts.table}")
     judged = log.with_name("judgments.csv.gz").exists()
-    with tempfile.TemporaryDirectory() as scratch:
-        labels, bits = Path(scratch) / "labels.parquet", Path(scratch) / "bits.npy"
+    with tempfile.TemporaryDirectory() as folder_name:
+        scratch = Path(folder_name)
+        labels, bits = scratch / "labels.parquet", scratch / "bits.npy"
         earlier = {"before": np.load(of_release(before, "bits", log, bits))} if before and not judged else {}
         figures: dict[str, Any] = {"impressions": impressions, "clicks": clicks, "queries": int(queries)}
-        figures |= {"held-out clicks": predictions(log, earlier), "verdict": verdict(log)}
+        figures |= {"held-out clicks": predictions(log, scratch, earlier), "verdict": verdict(log)}
         if judged:
             known = {"before": of_release(before, "labels", log, labels)} if before else {}
             figures["agreement"] = agreement(log, known)
@@ -182,10 +146,6 @@ def measure_log(folder: Path, before: Path | None) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] in ("--labels", "--bits"):
-        write = write_labels if sys.argv[1] == "--labels" else write_bits
-        write(Path(sys.argv[2]), Path(sys.argv[3]))
-    else:
-        data, before = Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else None
-        figures = {name: measure_log(data / folder, before) for name, folder in LOGS.items()}
-        write_result("real-logs", "python benchmarks/real_logs.py DATA BEFORE", figures)
+    data, before = Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    figures = {name: measure_log(data / folder, before) for name, folder in LOGS.items()}
+    write_result("real-logs", "python benchmarks/real_logs.py DATA BEFORE", figures)
