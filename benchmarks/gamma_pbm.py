@@ -49,7 +49,7 @@ class GammaPositionModel:
 
     def _with_shapes(self, seen: PlacedCells) -> GammaPositionModel:
         def loss(logs: Floats) -> float:
-            return -float(self._of_queries(seen, *np.exp(logs))[1].sum())
+            return -float(self._of_queries(seen, *np.exp(np.clip(logs, -4, 7)))[1].sum())
 
         found = minimize(
             loss,

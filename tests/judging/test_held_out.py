@@ -17,8 +17,9 @@ from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.none import NoCorrection
 from clickmix.counts.counts import Counts
 from clickmix.groups.places import Place
+from clickmix.groups.quarters import QUARTERS, deal
 from clickmix.judging.held_out.baselines import baseline_rates
-from clickmix.judging.held_out.cells import placed_cells, without_context
+from clickmix.judging.held_out.cells import placed_cells, quarter_cells, without_context
 from clickmix.judging.held_out.evidence import HeldOutEvidence, evidence, held_out_evidence
 from clickmix.judging.held_out.halves import agreement
 from clickmix.judging.held_out.moves import moves
@@ -80,6 +81,16 @@ def test_cells_of_two_parts_have_the_same_codes() -> None:
     assert first.position.tolist() == [row[2] for row in kept]
     assert first.query is second.query
     assert len(set(zip(second.query[second.document].tolist(), (row[0] for row in rows), strict=True))) == 3
+
+
+@pytest.mark.parametrize("dealt", ["sessions", "impressions"])
+def test_cells_of_quarters_are_those_of_their_counts(dealt: str) -> None:
+    counts = cm.count(pa.table(session_log()))
+    quarters = deal(counts if dealt == "sessions" else replace(counts, parts=()))
+    expected = placed_cells(*(quarters.counts(i) for i in range(QUARTERS)))
+    for one, other in zip(quarter_cells(quarters), expected, strict=True):
+        for name in ("query", "document", "position", "impressions", "clicks"):
+            assert getattr(one, name).tolist() == getattr(other, name).tolist()
 
 
 def test_cells_by_list_come_list_by_list() -> None:

@@ -113,7 +113,7 @@ def deal(
     engine = counts.engine.embedded
     enough = shown <= most_read and (of_rows == 1 or of_rows * queries >= FEWEST_QUERIES)
     if engine is not None and enough and counts.parts and all(map(names_sessions, counts.parts)):
-        with contextlib.suppress(duckdb.InvalidInputException):  # lines that only the slow reader can read
+        with contextlib.suppress(duckdb.Error):  # lines that only the slow reader can read, or a file that is gone
             return _deal_sessions(counts, engine, of_rows, seed)
     return _deal_impressions(counts, share, seed)
 

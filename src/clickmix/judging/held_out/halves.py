@@ -31,20 +31,21 @@ class Agreement:
 
 def agreement(one: Floats, other: Floats, first: PlacedCells, second: PlacedCells) -> Agreement | None:
     """How far the labels of two halves agree, an element per document; None where no document is in both."""
-    shown = [cells.by_document(cells.impressions) for cells in (first, second)]
-    weight = np.minimum(*shown)
-    if not weight.any():
+    seen, also = (cells.by_document(cells.impressions) for cells in (first, second))
+    both = np.minimum(seen, also) > 0
+    if not both.any():
         return None
-    sums = sum(cells.by_document(cells.impressions * cells.position) for cells in (first, second))
-    both = weight > 0
-    place = np.unique(np.rint(sums[both] / (shown[0] + shown[1])[both]), return_inverse=True)[1]
-    one, other, weight = one[both], other[both], weight[both]
-    of_place = np.bincount(place, weight)
-    beyond = [values - (np.bincount(place, weight * values) / of_place)[place] for values in (one, other)]
+    at, also_at = (cells.by_document(cells.impressions * cells.position) for cells in (first, second))
+    place = np.unique(np.rint((at + also_at)[both] / (seen + also)[both]), return_inverse=True)[1]
+    one, other, weight = one[both], other[both], np.minimum(seen, also)[both]
+    shown = np.bincount(place, weight)
+    one_beyond, other_beyond = (
+        values - (np.bincount(place, weight * values) / shown)[place] for values in (one, other)
+    )
     return Agreement(
         len(one),
         _correlation(one, other, weight),
-        _correlation(*beyond, weight),
+        _correlation(one_beyond, other_beyond, weight),
         float(weight @ np.abs(one - other) / weight.sum()),
     )
 
