@@ -33,8 +33,8 @@ MOST_READ = 50_000_000  # impressions of a log that is read again for that; of a
 class Learned(Protocol):
     """What was learned from a part of a log."""
 
-    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
-        """The probability of a click in each of the asked cells, given what was seen."""
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats | None:
+        """The probability of a click in each of the asked cells, given what was seen; None if it predicts none."""
 
     def usual_click_rates(self, seen: PlacedCells) -> Floats:
         """The click rate of each seen cell that the document's grades make usual there."""
@@ -82,7 +82,7 @@ def evidence(
 ) -> HeldOutEvidence | None:
     """Deal the log, or a sample of its queries, into quarters; learn from some, and look at the others.
 
-    None where a part is empty.
+    None where a part is empty, or no clicks are predicted.
     """
     quarters = deal(counts, most_cells=most_cells, most_impressions=most_impressions, most_read=MOST_READ, seed=seed)
     parts = quarter_cells(quarters)
@@ -91,13 +91,16 @@ def evidence(
     if not (len(first.place) and len(second.place) and len(asked.place)):
         return None
     learned, hidden = learn(seen), asked.hidden()
+    rates = learned.click_rates(seen, hidden)
+    if rates is None:
+        return None
     one, other = (learn(half).relevance(half) for half in (first, second))
     cells = first.added_up(second)
     return HeldOutEvidence(
         quarters.dealt,
         quarters.share,
-        held_out_bits(OWN, learned.click_rates(seen, hidden), asked),
-        tuple(held_out_bits(name, rates, asked) for name, rates in baseline_rates(seen, hidden)),
+        held_out_bits(OWN, rates, asked),
+        tuple(held_out_bits(name, simple, asked) for name, simple in baseline_rates(seen, hidden)),
         agreement(one, other, first, second),
         moves(cells, learned.usual_click_rates(cells)),
     )
