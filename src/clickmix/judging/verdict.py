@@ -29,6 +29,7 @@ from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 MOST_JOINED = 0.1  # largest share of documents at places too small to be fitted
+MOST_TIMES = 1_000.0  # more data than so many times as much is far more
 NEEDS_QUERIES = (Violation.CASCADE, Violation.OUTLIERS)  # looked for among at least so many as checks.py says
 
 
@@ -65,7 +66,7 @@ class LogVerdict(Drawn):
             return str(self.judgement)
         if self.times is None:
             return "needs more data"
-        return "needs far more data" if self.times == math.inf else f"needs {_rounded_up(self.times)} times more data"
+        return "needs far more data" if self.times > MOST_TIMES else f"needs {_rounded_up(self.times)} times more data"
 
 
 def judge(

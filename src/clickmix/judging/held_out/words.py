@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clickmix.errors import several
 from clickmix.judging.held_out.evidence import HeldOutEvidence
 from clickmix.judging.held_out.halves import Agreement
 from clickmix.judging.held_out.moves import Move
-from clickmix.wording import several
 
 ABOUT_CLICKS = (
     "This is evidence about clicks. Whether clicks mean relevance, only judgments can say: "
