@@ -35,6 +35,7 @@ LOGS = {"CLARA2": "clara-half", "TREC 2014": "trec-session", "Yandex": "yandex-s
 RIVALS = ("pbm", "ubm", "coec-smoothed", "gamma PBM + query factor")  # clickmix must not be significantly worse
 PREDICTED = ("none", "ctr-smoothed", *RIVALS)
 ORDERED = ("none", "ctr-then-rank", "ctr-smoothed", "coec-smoothed", "pbm", "mixture")
+NOT_LOOKED_AT = "hash(CAST(query_id AS VARCHAR)) % 2 = 1"  # while the model was made
 PRODUCTION = "SELECT query_id, doc_id, -avg(position) AS relevance FROM log GROUP BY ALL"
 
 
@@ -76,7 +77,7 @@ def predictions(log: Path, scratch: Path, earlier: dict[str, Floats]) -> dict[st
 
 
 def agreement(log: Path, labelled: dict[str, Path]) -> dict[str, Any]:
-    """nDCG@10 and AUC at the same position of every way to label, `labelled` before among them."""
+    """Of every way to label, `labelled` before among them: on all judged queries, and on those never looked at."""
     with duckdb.connect() as connection:
         connection.sql(f"CREATE TABLE log AS FROM '{log}'")
         connection.sql(f"CREATE TABLE judgments AS FROM '{log.with_name('judgments.csv.gz')}'")
@@ -85,10 +86,17 @@ def agreement(log: Path, labelled: dict[str, Path]) -> dict[str, Any]:
             connection.register(name, cm.debias(log, correction=name).to_arrow())
             tables[name] = f'FROM "{name}"'
         tables |= {name: f"FROM '{path}'" for name, path in labelled.items()}
-        scores = {name: _scored(connection, table) for name, table in tables.items()}
+        return {
+            title: _agreement({name: _scored(connection, table, chosen) for name, table in tables.items()})
+            for title, chosen in (("agreement", "true"), ("agreement of queries not looked at", NOT_LOOKED_AT))
+        }
+
+
+def _agreement(scores: dict[str, tuple[JudgedDocuments, Floats]]) -> dict[str, Any]:
+    """nDCG@10 and AUC at the same position of every way to label, and how far the last release is from before."""
     documents = scores["production order"][0]
     measured = {name: documents.measures(values) for name, (_, values) in scores.items()}
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         name: {
             "ndcg@10": round(each["ndcg"].value, 4),
             "same position AUC": round(each["same_place"].value, 4),
@@ -100,18 +108,18 @@ def agreement(log: Path, labelled: dict[str, Path]) -> dict[str, Any]:
         boot = Bootstrap(documents.queries)
         for key, measure in (("ndcg@10", "ndcg"), ("same position AUC", "same_place")):
             change = boot.difference(measured["mixture"][measure], measured["before"][measure])
-            rows["before"][f"{key}, mixture less before"] = [
-                round(value, 4) for value in (change.value, change.low, change.high)
-            ]
+            values = (change.value, change.low, change.high)
+            rows["before"][f"{key}, mixture less before"] = [round(value, 4) for value in values]
     return rows
 
 
-def _scored(connection: duckdb.DuckDBPyConnection, labels: str) -> tuple[JudgedDocuments, Floats]:
-    """The judged documents that people saw, and their labels."""
+def _scored(connection: duckdb.DuckDBPyConnection, labels: str, chosen: str) -> tuple[JudgedDocuments, Floats]:
+    """The judged documents of chosen queries that people saw, and their labels."""
     found = connection.sql(
         "SELECT dense_rank() OVER (ORDER BY query_id) - 1 AS query, grade, position, relevance FROM judgments JOIN "
         "(SELECT query_id, doc_id, avg(position) AS position FROM log GROUP BY ALL) USING (query_id, doc_id) JOIN "
-        f"(SELECT query_id, doc_id, relevance FROM ({labels})) USING (query_id, doc_id) ORDER BY query_id, doc_id"
+        f"(SELECT query_id, doc_id, relevance FROM ({labels})) USING (query_id, doc_id) WHERE {chosen} "
+        "ORDER BY query_id, doc_id"
     ).fetchnumpy()
     grade, position, relevance = (np.asarray(found[key], float) for key in ("grade", "position", "relevance"))
     return JudgedDocuments(found["query"], grade, position), relevance
@@ -140,7 +148,7 @@ def measure_log(folder: Path, before: Path | None) -> dict[str, Any]:
         figures |= {"held-out clicks": predictions(log, scratch, earlier), "verdict": verdict(log)}
         if judged:
             known = {"before": of_release(before, "labels", log, labels)} if before else {}
-            figures["agreement"] = agreement(log, known)
+            figures |= agreement(log, known)
     print(folder.name, figures, flush=True)
     return figures
 
