@@ -56,22 +56,21 @@ def of_release(source: Path, what: str, log: Path, output: Path) -> Path:
 
 def predictions(log: Path, scratch: Path, earlier: dict[str, Floats]) -> dict[str, Any]:
     """Perplexity on every split, and how many bits clickmix saves over each other way, of all splits together."""
-    bits, shown = dict(earlier), np.zeros(0)
+    bits = dict(earlier)
     for name in ("mixture", *PREDICTED):
-        found = [predict(name, log, scratch, seed=seed) for seed in SPLITS]
-        bits[name] = np.array([each for each, _ in found])
-        shown = np.array([each for _, each in found])
+        both = np.array(
+            [predict(name, log, scratch, seed=seed) for seed in SPLITS]
+        )  # split x (bits, impressions) x query
+        bits[name], shown = both[:, 0], both[:, 1]
     boot = Bootstrap(shown.shape[1])
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for name, found in bits.items():
         perplexity = 2 ** (found.sum(axis=1) / shown.sum(axis=1))
-        row: dict[str, Any] = {"perplexity": float(perplexity.mean().round(5)), "splits": perplexity.round(5).tolist()}
+        rows[name] = {"perplexity": float(perplexity.mean().round(5)), "splits": perplexity.round(5).tolist()}
         if name != "mixture":
-            saved, impressions = (found - bits["mixture"]).sum(axis=0), shown.sum(axis=0)
-            beside = boot.interval(Measured(1000 * saved, impressions))
-            row["bits saved by mixture"] = {"value": beside.value, "low": beside.low, "high": beside.high}
-            row["bits saved by mixture"] = {key: round(value, 3) for key, value in row["bits saved by mixture"].items()}
-        rows[name] = row
+            beside = boot.interval(Measured(1000 * (found - bits["mixture"]).sum(axis=0), shown.sum(axis=0)))
+            ends = {"value": beside.value, "low": beside.low, "high": beside.high}
+            rows[name]["bits saved by mixture"] = {key: round(value, 3) for key, value in ends.items()}
     best = min(RIVALS, key=lambda name: rows[name]["perplexity"])
     return {"rows": rows, "best rival": best, "worse than it": rows[best]["bits saved by mixture"]["high"] < 0}
 

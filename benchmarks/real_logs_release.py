@@ -33,7 +33,8 @@ def parts_of(log: Path, scratch: Path, *, seed: int, lists: Any = False) -> tupl
         chosen = f"hash(concat(CAST(session_id AS VARCHAR), ' {seed}')) % 4 {sessions}"
         duckdb.sql(f"COPY (SELECT * FROM '{log}' WHERE {chosen}) TO '{file}'")
         parts.append(cm.count(file, engine=engine, lists=lists))
-    return parts[0], *placed_cells(*parts)
+    seen, asked = placed_cells(*parts)
+    return parts[0], seen, asked
 
 
 def bits_of(rates: Floats, asked: PlacedCells) -> tuple[Floats, Floats]:
@@ -41,7 +42,8 @@ def bits_of(rates: Floats, asked: PlacedCells) -> tuple[Floats, Floats]:
     p = np.clip(rates, LEAST_RATE, 1 - LEAST_RATE)
     bits = -(asked.clicks * np.log2(p) + (asked.impressions - asked.clicks) * np.log2(1 - p))
     query, queries = asked.query[asked.document], int(asked.query.max()) + 1
-    return np.bincount(query, bits, queries), np.bincount(query, asked.impressions, queries)
+    sums: list[Floats] = [np.bincount(query, values, queries) for values in (bits, asked.impressions)]
+    return sums[0], sums[1]
 
 
 def write_labels(log: Path, output: Path) -> None:

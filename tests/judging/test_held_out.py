@@ -175,9 +175,8 @@ def test_baselines_are_the_corrections_of_these_names(device: bool) -> None:
     (seen,) = placed_cells(counts)
     corrections = (NoCorrection(), CORRECTIONS.make("ctr-smoothed"), CORRECTIONS.make("coec-smoothed"))
     for (name, rates), correction in zip(baseline_rates(seen, seen), corrections, strict=True):
-        np.testing.assert_allclose(
-            rates, predicted_rates(correction.fit(without_context(counts)), seen, seen), rtol=1e-9, err_msg=name
-        )
+        expected = np.asarray(predicted_rates(correction.fit(without_context(counts)), seen, seen))
+        np.testing.assert_allclose(rates, expected, rtol=1e-9, err_msg=name)
 
 
 @pytest.fixture(scope="module")
