@@ -42,8 +42,8 @@ def bits_of(rates: Floats, asked: PlacedCells) -> tuple[Floats, Floats]:
     p = np.clip(rates, LEAST_RATE, 1 - LEAST_RATE)
     bits = -(asked.clicks * np.log2(p) + (asked.impressions - asked.clicks) * np.log2(1 - p))
     query, queries = asked.query[asked.document], int(asked.query.max()) + 1
-    sums: list[Floats] = [np.bincount(query, values, queries) for values in (bits, asked.impressions)]
-    return sums[0], sums[1]
+    spent, shown = (np.bincount(query, values, queries) for values in (bits, asked.impressions))
+    return np.asarray(spent, dtype=np.float64), np.asarray(shown, dtype=np.float64)
 
 
 def write_labels(log: Path, output: Path) -> None:
