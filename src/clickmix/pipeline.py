@@ -22,6 +22,7 @@ from clickmix.types import AnyFrame, Paths, Progress, Spelling
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
+    from clickmix.judging.held_out.evidence import HeldOutEvidence
     from clickmix.log.layout import Layout
     from clickmix.report.explain import Explanation
 
@@ -42,11 +43,15 @@ def unwatched(stage: str) -> AbstractContextManager[Progress | None]:
 
 @dataclass(frozen=True)
 class Debiased:
-    """The results for a log: its counts, the fit, and the labels, which are computed when first used."""
+    """The results for a log: its counts, the fit, and the labels, which are computed when first used.
+
+    `held_out` is the evidence from parts of the log, where it was judged.
+    """
 
     counts: Counts
     fit: Fitted
     labels: Labels
+    held_out: HeldOutEvidence | None = None
 
 
 @overload
@@ -176,15 +181,21 @@ def fit_and_label(
     judging: bool = False,
     watch: Watch = unwatched,
 ) -> Debiased:
-    """Fit a correction to counts, unless there is a fit, and label; with `judging`, also check the assumptions."""
+    """Fit a correction to counts, unless there is a fit, and label.
+
+    With `judging`, also check the assumptions, and take evidence from parts of the log.
+    """
     if fit is None:
         with watch("fitting") as progress:
             fit = correction.fit(counts, progress=progress)
+    held_out = None
     if judging:
         from clickmix.judging.checks import checked  # late: labels alone need no checks
+        from clickmix.judging.held_out.evidence import held_out_evidence
 
-        fit = checked(fit, counts)
-    return Debiased(counts, fit, fit.label(counts))
+        with watch("checking"):
+            fit, held_out = checked(fit, counts), held_out_evidence(fit, counts)
+    return Debiased(counts, fit, fit.label(counts), held_out)
 
 
 def choose_correction(correction: str | Correction, **options: Any) -> Correction:

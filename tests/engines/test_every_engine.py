@@ -16,6 +16,8 @@ from clickmix.engines.engine import ENGINES, choose_engine
 from clickmix.errors import InputError
 from clickmix.groups import sample as groups
 from clickmix.judging import checks
+from clickmix.judging.held_out.evidence import held_out_evidence
+from clickmix.judging.held_out.words import held_out_sentences
 from clickmix.lab.users.logfile import read_sessions
 from clickmix.report import log_page, write_page
 from logs import Table, cells, counted, small_log, write
@@ -151,6 +153,16 @@ def test_every_engine_gives_the_same_report(load: Load, tmp_path: Path) -> None:
     expected = report(write(tmp_path / "log.parquet", LOGS["staying"]), None)
     assert '<tr class="query">' in expected
     assert report(*load(LOGS["staying"])) == expected
+
+
+def test_every_engine_gives_the_same_evidence(load: Load, tmp_path: Path) -> None:
+    """A log without sessions: impressions are dealt out of the counts, in the order of ids."""
+    fit = cm.MixtureCorrection().fit(counts := cm.count(write(tmp_path / "log.parquet", LOGS["moving, text ids"])))
+    name, engine = load(LOGS["moving, text ids"])
+    expected, found = held_out_evidence(fit, counts), held_out_evidence(fit, cm.count(name, engine=engine))
+    assert expected is not None
+    assert found is not None
+    assert list(held_out_sentences(found)) == list(held_out_sentences(expected))
 
 
 def test_every_engine_gives_the_same_explanation(load: Load, tmp_path: Path) -> None:

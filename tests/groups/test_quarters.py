@@ -129,3 +129,16 @@ def test_large_text_files_are_not_read_again(tmp_path: Path, monkeypatch: pytest
     counts = cm.count(write(tmp_path / "log.csv", session_log()))
     monkeypatch.setattr("clickmix.groups.quarters.MOST_TEXT", 100)
     assert deal(counts).dealt == "impressions"
+
+
+def test_a_log_that_is_too_large_is_not_read_again() -> None:
+    counts = cm.count(_frame(session_log()))
+    rows, _ = counts.totals()
+    assert [deal(counts, most_read=most).dealt for most in (rows, rows - 1)] == ["sessions", "impressions"]
+
+
+def test_a_file_that_is_gone_is_not_read_again(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.parquet", session_log())
+    counts = cm.count(path)
+    path.unlink()
+    assert deal(counts).dealt == "impressions"

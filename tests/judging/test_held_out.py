@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import clickmix as cm
-from clickmix.corrections.click_rates import PlacedCells
-from clickmix.corrections.coec_smoothed import SmoothedClicksOverExpected
+from clickmix.corrections.click_rates import PlacedCells, predicted_rates
 from clickmix.corrections.correction import CORRECTIONS
-from clickmix.corrections.labels import Labels
 from clickmix.corrections.none import NoCorrection
 from clickmix.counts.counts import Counts
 from clickmix.groups.places import Place
-from clickmix.judging.held_out.cells import placed_cells, without_context
-from clickmix.judging.held_out.evidence import HeldOutEvidence, evidence
+from clickmix.groups.quarters import QUARTERS, deal
+from clickmix.judging.held_out.baselines import baseline_rates
+from clickmix.judging.held_out.cells import placed_cells, quarter_cells, without_context
+from clickmix.judging.held_out.evidence import HeldOutEvidence, evidence, held_out_evidence
 from clickmix.judging.held_out.halves import agreement
 from clickmix.judging.held_out.moves import moves
 from clickmix.judging.held_out.prediction import LEAST_RATE, held_out_bits
+from clickmix.judging.held_out.words import held_out_sentences
 from clickmix.report.held_out import held_out_results
 from clickmix.report.rows import json_text
+from clickmix.types import Floats
 from moving_logs import moving_counts
 from session_logs import session_log
 
@@ -79,6 +83,16 @@ def test_cells_of_two_parts_have_the_same_codes() -> None:
     assert len(set(zip(second.query[second.document].tolist(), (row[0] for row in rows), strict=True))) == 3
 
 
+@pytest.mark.parametrize("dealt", ["sessions", "impressions"])
+def test_cells_of_quarters_are_those_of_their_counts(dealt: str) -> None:
+    counts = cm.count(pa.table(session_log()))
+    quarters = deal(counts if dealt == "sessions" else replace(counts, parts=()))
+    expected = placed_cells(*(quarters.counts(i) for i in range(QUARTERS)))
+    for one, other in zip(quarter_cells(quarters), expected, strict=True):
+        for name in ("query", "document", "position", "impressions", "clicks"):
+            assert getattr(one, name).tolist() == getattr(other, name).tolist()
+
+
 def test_cells_by_list_come_list_by_list() -> None:
     counts = cm.count(pa.table(session_log()), lists=True)
     (cells,) = placed_cells(counts)
@@ -97,24 +111,17 @@ def test_contexts_add_up() -> None:
     assert without_context(plain) is plain
 
 
-def labels_of(counts: Counts, relevance: dict[str, float]) -> Labels:
-    values = ", ".join(f"('{doc}', {value})" for doc, value in relevance.items())
-    return Labels(
-        counts,
-        "SELECT query_id, doc_id, relevance, CAST(sum(impressions) AS BIGINT) AS impressions FROM "
-        f"{counts.table} JOIN (VALUES {values}) AS given(doc_id, relevance) USING (doc_id) GROUP BY ALL",
-    )
+def cells(place: list[int], shown: list[float]) -> PlacedCells:
+    """A cell for each of some documents of one query; one that is shown 0 times is not there."""
+    seen = np.flatnonzero(shown)
+    n = np.array(shown, dtype=float)[seen]
+    return PlacedCells(PLACES, np.zeros(len(place), int), seen, np.array(place)[seen], n, 0 * n)
 
 
 def test_agreement_by_hand() -> None:
-    """Three documents in both halves, with weights 1, 1 and 2; the fourth is in one half only."""
-    one = Counts.from_arrays(["q"] * 4, list("abcd"), [1, 2, 2, 2], [1, 5, 2, 1], [0, 1, 1, 1])
-    other = Counts(
-        one.engine, one.engine.keep(f"SELECT * REPLACE (2 AS impressions) FROM {one.table} WHERE doc_id <> 'd'")
-    )
-    found = agreement(
-        labels_of(one, {"a": 1.0, "b": 0.0, "c": 0.5, "d": 0.3}), labels_of(other, {"a": 0.8, "b": 0.0, "c": 0.2})
-    )
+    """Three documents in both halves, with weights 1, 2 and 2; the fourth is in one half only."""
+    one, other = cells([0, 1, 1, 1], [1, 5, 2, 1]), cells([0, 1, 1, 1], [2, 2, 2, 0])
+    found = agreement(np.array([1, 0, 0.5, 0.3]), np.array([0.8, 0, 0.2, 9]), one, other)
     assert found is not None
     x, y, w = np.array([1, 0, 0.5]), np.array([0.8, 0, 0.2]), np.array([1, 2, 2.0])
     repeated = np.repeat(np.stack([x, y]), w.astype(int), axis=1)
@@ -125,15 +132,19 @@ def test_agreement_by_hand() -> None:
 
 
 def test_halves_that_say_nothing_have_no_correlation() -> None:
-    one = Counts.from_arrays(["q"] * 2, list("ab"), [1, 2], [1, 5], [0, 1])
-    found = agreement(labels_of(one, {"a": 0.5, "b": 0.5}), labels_of(one, {"a": 0.5, "b": 0.1}))
+    both = cells([0, 1], [1, 5])
+    found = agreement(np.array([0.5, 0.5]), np.array([0.5, 0.1]), both, both)
     assert found is not None
     assert found.correlation is None
 
 
+def test_halves_without_a_common_document_do_not_agree_or_disagree() -> None:
+    assert agreement(np.zeros(2), np.ones(2), cells([0, 0], [1, 0]), cells([0, 0], [0, 1])) is None
+
+
 def test_moves_by_hand() -> None:
     """Document 0: 10 and 10 impressions, 8 and 4 clicks. Document 1: 30 and 10, 9 and 1. Document 2 stays."""
-    cells = PlacedCells(
+    seen = PlacedCells(
         PLACES,
         np.array([0, 1, 1]),
         np.array([0, 0, 1, 1, 2]),
@@ -141,7 +152,7 @@ def test_moves_by_hand() -> None:
         np.array([10.0, 10, 30, 10, 50]),
         np.array([8.0, 4, 9, 1, 50]),
     )
-    (move,) = moves([cells], [np.array([0.5, 0.25, 0.4, 0.3, 0.9])])
+    (move,) = moves(seen, np.array([0.5, 0.25, 0.4, 0.3, 0.9]))
     assert (move.above, move.below, move.documents) == (1, 2, 2)
     top, bottom = 5 * 0.8 + 7.5 * 0.3, 5 * 0.4 + 7.5 * 0.1
     assert move.observed == pytest.approx(bottom / top)
@@ -150,43 +161,67 @@ def test_moves_by_hand() -> None:
     assert move.high / move.observed == pytest.approx(math.exp(1.959963984540054 * spread))
 
 
-def test_parts_of_a_log_are_added_up_for_moves() -> None:
-    whole = PlacedCells(
-        PLACES, np.array([0]), np.array([0, 0]), np.array([0, 1]), np.array([40.0, 20]), np.array([20.0, 6])
+def test_parts_of_a_log_add_up() -> None:
+    whole, part, rest = (
+        PlacedCells(PLACES, np.array([0]), np.array([0, 0]), np.array([0, 1]), np.array(shown), np.array(clicks))
+        for shown, clicks in (([40.0, 20], [20.0, 6]), ([10.0, 5], [5.0, 1]), ([30.0, 15], [15.0, 5]))
     )
-    part = PlacedCells(
-        PLACES, np.array([0]), np.array([0, 0]), np.array([0, 1]), np.array([10.0, 5]), np.array([5.0, 1])
-    )
-    rest = PlacedCells(
-        PLACES, np.array([0]), np.array([0, 0]), np.array([0, 1]), np.array([30.0, 15]), np.array([15.0, 5])
-    )
-    assert moves([part, rest], None) == moves([whole], None)
+    assert moves(part.added_up(rest), None) == moves(whole, None)
+
+
+@pytest.mark.parametrize("device", [False, True])
+def test_baselines_are_the_corrections_of_these_names(device: bool) -> None:
+    counts = moving_counts(device=device)
+    (seen,) = placed_cells(counts)
+    corrections = (NoCorrection(), CORRECTIONS.make("ctr-smoothed"), CORRECTIONS.make("coec-smoothed"))
+    for (name, rates), correction in zip(baseline_rates(seen, seen), corrections, strict=True):
+        expected = np.asarray(predicted_rates(correction.fit(without_context(counts)), seen, seen))
+        np.testing.assert_allclose(rates, expected, rtol=1e-9, err_msg=name)
 
 
 @pytest.fixture(scope="module")
-def of_pbm() -> HeldOutEvidence:
-    """Evidence on the model that made the clicks, from a log whose documents move."""
-    return evidence(moving_counts(queries=150), CORRECTIONS.make("pbm"))
+def moving() -> tuple[cm.MixtureFit, Counts]:
+    counts = moving_counts(queries=150)
+    return cm.MixtureCorrection().fit(counts), counts
 
 
-def test_the_model_that_made_the_clicks_predicts_them_best(of_pbm: HeldOutEvidence) -> None:
-    own = of_pbm.prediction
-    assert own is not None
-    assert [base.name for base in of_pbm.baselines] == [
-        "the position's click rate",
-        "smoothed click-through rate",
-        "smoothed COEC",
-    ]
-    for base in of_pbm.baselines:
-        gain, margin = own.gain_over(base)
+@pytest.fixture(scope="module")
+def found(moving: tuple[cm.MixtureFit, Counts]) -> HeldOutEvidence:
+    """Evidence on the kind of model that made the clicks, from a log whose documents move."""
+    evidence = held_out_evidence(*moving)
+    assert evidence is not None
+    return evidence
+
+
+def test_the_model_that_made_the_clicks_predicts_them_best(found: HeldOutEvidence) -> None:
+    names = [base.name for base in found.baselines]
+    assert names == ["the position's click rate", "smoothed click-through rate", "smoothed COEC"]
+    for base in found.baselines:
+        gain, margin = found.prediction.gain_over(base)
         assert gain > margin
 
 
-def test_click_rates_of_documents_that_move_are_what_their_model_expects(of_pbm: HeldOutEvidence) -> None:
+def test_click_rates_of_documents_that_move_are_what_their_model_expects(found: HeldOutEvidence) -> None:
     """Click rates go with 1 / position: five pairs, intervals of 95 %; two outside are one log in 44."""
-    assert [(move.above, move.below) for move in of_pbm.moving] == [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6)]
-    assert sum(move.low <= move.above / move.below <= move.high for move in of_pbm.moving) >= 4
-    assert sum(move.low <= (move.expected or 0) <= move.high for move in of_pbm.moving) >= 4
+    assert [(move.above, move.below) for move in found.moving] == [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6)]
+    assert sum(move.low <= move.above / move.below <= move.high for move in found.moving) >= 4
+    assert sum(move.low <= (move.expected or 0) <= move.high for move in found.moving) >= 4
+
+
+class Rates:
+    """Learns the click-through rate of every document."""
+
+    def __init__(self, seen: PlacedCells) -> None:
+        self.rate = seen.by_document(seen.clicks) / np.maximum(seen.by_document(seen.impressions), 1)
+
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
+        return self.rate[asked.document]
+
+    def usual_click_rates(self, seen: PlacedCells) -> Floats:
+        return self.rate[seen.document]
+
+    def relevance(self, seen: PlacedCells) -> Floats:
+        return self.rate
 
 
 def test_halves_differ_by_chance_alone() -> None:
@@ -194,46 +229,100 @@ def test_halves_differ_by_chance_alone() -> None:
     rng = np.random.default_rng(1)
     clicks = rng.binomial(400, 0.3, 1000)
     counts = Counts.from_arrays(np.arange(1000), np.zeros(1000, int), np.ones(1000, int), np.full(1000, 400), clicks)
-    halves = evidence(counts, NoCorrection()).halves
-    assert halves is not None
-    expected = math.sqrt(2 / math.pi) * math.sqrt(2 * 0.21 / 200)
-    assert halves.difference == pytest.approx(expected, abs=5 * 0.0458 * math.sqrt(1 - 2 / math.pi) / math.sqrt(1000))
-    assert abs(halves.correlation or 0) < 5 / math.sqrt(1000)  # all documents are alike
-
-
-def test_smoothed_coec_is_as_good_as_itself() -> None:
-    found = evidence(moving_counts(device=True), without_devices := SmoothedClicksOverExpected())
-    assert found.prediction is None  # it knows no devices
-    assert any("context columns" in reason for reason in found.missing)
-    assert len(found.baselines) == 3
-    found = evidence(moving_counts(), without_devices)
-    assert found.prediction is not None
-    assert found.prediction.gain_over(found.baselines[-1]) == (0.0, 0.0)
-
-
-def test_a_correction_that_only_orders_documents_claims_nothing() -> None:
-    found = evidence(moving_counts(), CORRECTIONS.make("ctr-then-rank"))
-    assert found.prediction is None
+    found = evidence(counts, Rates)
+    assert found is not None
     assert found.halves is not None
-    assert {move.expected for move in found.moving} == {None}
+    expected = math.sqrt(2 / math.pi) * math.sqrt(2 * 0.21 / 200)
+    margin = 5 * 0.0458 * math.sqrt(1 - 2 / math.pi) / math.sqrt(1000)
+    assert found.halves.difference == pytest.approx(expected, abs=margin)
+    assert abs(found.halves.correlation or 0) < 5 / math.sqrt(1000)  # all documents are alike
 
 
-def test_the_same_evidence_twice(of_pbm: HeldOutEvidence) -> None:
-    again = evidence(moving_counts(queries=150), CORRECTIONS.make("pbm"))
-    assert json_text(held_out_results(again).json()) == json_text(held_out_results(of_pbm).json())
+def test_parameters_come_from_the_part_alone(moving: tuple[cm.MixtureFit, Counts]) -> None:
+    """Fitted again to all of the log the model stays; of half of the clicks the rates are half as high."""
+    fit, counts = moving
+    (seen,) = placed_cells(counts)
+    assert fit.model is not None
+    same = fit.fitted_again(seen).model
+    assert same is not None
+    assert same.rates == pytest.approx(fit.model.rates, rel=0.02)
+    thinned = replace(seen, clicks=np.random.default_rng(0).binomial(seen.clicks.astype(int), 0.5).astype(float))
+    fewer = fit.fitted_again(thinned).model
+    assert fewer is not None
+    assert fewer.rates == pytest.approx(fit.model.rates / 2, rel=0.15)
 
 
-def test_evidence_in_words_and_rows(of_pbm: HeldOutEvidence) -> None:
-    results = held_out_results(of_pbm)
-    first, second, third = results.sentences
+def test_labels_of_cells_are_those_of_the_log(moving: tuple[cm.MixtureFit, Counts]) -> None:
+    fit, counts = moving
+    (seen,) = placed_cells(counts)
+    labels = fit.label(counts)
+    order = np.lexsort((labels.doc_id, labels.query_id))  # codes of documents come in this order
+    np.testing.assert_allclose(fit.relevance(seen), labels.relevance[order], rtol=1e-9)
+
+
+def test_a_sample_of_queries_is_a_sample_of_queries(moving: tuple[cm.MixtureFit, Counts]) -> None:
+    fit, counts = moving
+    found = held_out_evidence(fit, counts, most_cells=1)  # the fewest queries that are dealt: 100 of 150
+    assert found is not None
+    assert found.share == pytest.approx(100 / 150)
+    assert len(found.prediction.bits) < 150
+    assert "impressions of 66.7% of the queries" in next(held_out_sentences(found))
+
+
+@pytest.mark.parametrize("options", [{"mixture": "gaussian"}, {"sharing": False}])
+def test_groups_fitted_by_themselves_have_no_such_evidence(options: dict[str, Any]) -> None:
+    counts = moving_counts()
+    fit = cm.MixtureCorrection(**options).fit(counts)
+    assert held_out_evidence(fit, counts) is None
+    with pytest.raises(cm.SettingError, match="whole log"):
+        fit.relevance(placed_cells(counts)[0])
+
+
+def test_a_log_of_one_impression_has_no_quarters() -> None:
+    assert evidence(Counts.from_arrays(["q"], ["a"], [1], [1], [1]), Rates) is None
+
+
+def test_the_same_evidence_twice(moving: tuple[cm.MixtureFit, Counts], found: HeldOutEvidence) -> None:
+    again = held_out_evidence(*moving)
+    assert again is not None
+    assert json_text(held_out_results(again).json()) == json_text(held_out_results(found).json())
+
+
+def test_evidence_in_words_and_rows(found: HeldOutEvidence) -> None:
+    results = held_out_results(found)
+    first, second, third, last = results.sentences
     assert first.startswith(
-        "From three quarters of the impressions, the clicks of the rest are predicted better than by "
+        "Clicks of a quarter of the impressions, predicted from the rest (perplexity, 1 is perfect): this model 1."
     )
-    assert second.startswith("Labels made from two halves of the log have a correlation of 0.")
-    assert third.startswith("Of 5 pairs of neighbouring positions, the click rates of documents seen at both differ")
+    assert first.endswith("Labels tell clearly more of clicks than positions do.")
+    assert second.startswith("Labels from two halves of the log have a correlation of 0.")
+    assert third.startswith("Documents seen at neighbouring positions are clicked ")
+    assert "only judgments can say: clickmix compare LOG --judgments FILE" in last
     document = json.loads(json_text(results.json()))
     assert document["dealt"] == "impressions"
     assert document["predictions"][0]["bits_saved"] is None
     assert document["predictions"][1]["bits_saved"]["margin"] > 0
     assert set(document["halves"]) == {"correlation", "correlation beyond position", "mean difference", "documents"}
     assert len(document["moving"]) == 5
+
+
+def test_words_name_what_predicts_better_and_where_the_model_is_wrong(found: HeldOutEvidence) -> None:
+    worse = replace(found.prediction, bits=found.prediction.bits * 1.2)
+    move = replace(found.moving[0], observed=0.5, low=0.4, high=0.6, expected=0.8)
+    said = list(held_out_sentences(replace(found, prediction=worse, moving=(move, *found.moving[1:]))))
+    assert said[0].endswith(
+        "Labels tell clearly less of clicks than positions do, and smoothed click-through rate and smoothed COEC tells "
+        "clearly more than the model."
+    )
+    assert "at position 2 0.50 times as often as at position 1 (0.40 to 0.60), where the model expects 0.80" in said[2]
+
+
+def test_a_verdict_has_the_evidence_if_asked(moving: tuple[cm.MixtureFit, Counts], found: HeldOutEvidence) -> None:
+    fit, counts = moving
+    plain, asked = cm.judge(fit, counts), cm.judge(fit, counts, held_out=True)
+    assert plain.held_out is None
+    assert asked.held_out is not None
+    assert str(asked) == str(plain)
+    assert asked.sentences == (*plain.sentences, *held_out_sentences(found))
+    with pytest.raises(cm.SettingError, match="needs the log"):
+        cm.judge(fit, held_out=True)

@@ -96,7 +96,7 @@ def debias(
     changes, written = _write_labels(done.labels, output, before)
     if model is not None and isinstance(done.fit, Saved):
         done.fit.write(model)
-    fitted = print_fit(done.fit)
+    fitted = print_fit(done.fit, done.held_out)
     if report is not None:
         _write_report(report, done, log, name, changes, report_min_sessions)
     files = {"model": model and str(model), "report": report and str(report)}
@@ -146,6 +146,7 @@ def fit(
     from clickmix.groups.histogram import is_histogram, read_downloaded
     from clickmix.groups.sample import MOVING_FROM
     from clickmix.judging.checks import checked
+    from clickmix.judging.held_out.evidence import held_out_evidence
 
     reading, options = split_reading(given(given_options))
     opened = reading.open_engine()
@@ -153,7 +154,7 @@ def fit(
     check_outputs(log, opened, others=[output])
     if opened.embedded and not reading.columns and is_histogram(log):
         histogram, moving = read_downloaded(log, context=reading.context, max_contexts=reading.max_contexts)
-        fitted = correction.fit_histogram(histogram, moving=moving)
+        fitted, held_out = correction.fit_histogram(histogram, moving=moving), None
         if moving >= MOVING_FROM:
             say(
                 f"{moving:.0%} of documents are at several places; a histogram does not show which. Fit counts instead."
@@ -162,9 +163,10 @@ def fit(
         counted = count_log(log, opened, reading, lists=correction.needs_lists)
         with progress_bar("fitting") as progress:
             fitted = checked(correction.fit(counted, progress=progress), counted)
+            held_out = held_out_evidence(fitted, counted)
     fitted.write(output)
     say(f"Wrote the model to {output}.")
-    return {"output": str(output), **print_fit(fitted)}
+    return {"output": str(output), **print_fit(fitted, held_out)}
 
 
 def label(
@@ -247,6 +249,7 @@ def _write_report(
             sources=log,
             correction=correction,
             changes=changes,
+            held_out=done.held_out,
             command=["clickmix", *sys.argv[1:]],
             date=datetime.date.today().isoformat(),
             min_sessions=min_sessions,

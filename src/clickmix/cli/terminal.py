@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from clickmix.evaluate import Table
+    from clickmix.judging.held_out.evidence import HeldOutEvidence
     from clickmix.report.rows import Rows
 
 MOST_PLACES = 100
@@ -185,7 +186,7 @@ def stages() -> Iterator[Callable[[str], None]]:
         yield lambda title: bar.update(task, description=title)
 
 
-def print_fit(fitted: object) -> dict[str, Any]:
+def print_fit(fitted: object, held_out: HeldOutEvidence | None = None) -> dict[str, Any]:
     """Print the table and verdict of a mixture; for other fits, their summary if they have one. Return the same.
 
     The table fits the terminal, or 80 columns.
@@ -200,7 +201,7 @@ def print_fit(fitted: object) -> dict[str, Any]:
         return {}
     from clickmix.report.results import fit_results
 
-    results, width = fit_results(fitted), terminal_width()
+    results, width = fit_results(fitted, held_out), terminal_width()
     places = results.places
     say_rows(places.first(MOST_PLACES))
     if len(places.rows) > MOST_PLACES:

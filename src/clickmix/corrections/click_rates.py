@@ -53,6 +53,18 @@ class PlacedCells:
         """Sum a column of cells per place; 0 for one without cells here."""
         return np.bincount(self.place, values, len(self.places))
 
+    def added_up(self, *others: PlacedCells) -> PlacedCells:
+        """One cell per document and place, of this part and others together; result lists no longer matter."""
+        parts, places = (self, *others), len(self.places)
+        keys = np.concatenate([part.document * places + part.place for part in parts])
+        distinct, code = np.unique(keys, return_inverse=True)
+        shown, clicks = (
+            np.bincount(code, np.concatenate([getattr(part, name) for part in parts]), len(distinct))
+            for name in ("impressions", "clicks")
+        )
+        document, place = np.divmod(distinct, places)
+        return PlacedCells(self.places, self.query, document, place, shown, clicks)
+
     def hidden(self) -> PlacedCells:
         """The same cells without their clicks."""
         return replace(self, clicks=np.zeros_like(self.clicks))

@@ -11,6 +11,7 @@ every count. Text is slow to read however few rows are wanted, so of large text 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ import numpy as np
 from clickmix.counts.count import GOOD_KEY, count_opened
 from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.sql import listed, name
+from clickmix.engines.sql import aliased, listed, name
 from clickmix.groups.sample import sample_queries
 from clickmix.log.layout import Part, Roles, context_value, key_values
 from clickmix.log.layouts.counted import Counted
@@ -65,12 +66,31 @@ class Quarters:
         source = Frame(self.engine.types(view), registered=view)
         return count_opened(OpenedLog((source,), (Part(source, self.layout, self.roles),), self.roles), self.engine)
 
+    def cells_query(self) -> str:
+        """SQL for the cells of all quarters, lists added up: `part` is the quarter, k0 the position, then contexts."""
+        keys = ("position", *self.roles.context)
+        counted = "count(*), count(*) FILTER (WHERE clicked)"
+        counted = "sum(impressions), sum(clicks)" if self.dealt == "impressions" else counted
+        impressions, clicks = (f"CAST({sums} AS BIGINT)" for sums in counted.split(", "))
+        return (
+            f"SELECT {name(QUARTER)} AS part, query_id, doc_id, {aliased(keys)}, {impressions} AS impressions, "
+            f"{clicks} AS clicks FROM {self.table} GROUP BY {listed(map(str, range(1, 4 + len(keys))))}"
+        )
+
 
 def share_dealt(counts: Counts, *, most_cells: int = MOST_CELLS) -> float:
     """The share of queries that has about so many cells, with their result lists where these are kept apart."""
-    kept = counts.by_list or counts.table
-    ((cells, queries),) = counts.engine.rows(f"SELECT count(*), count(DISTINCT query_id) FROM {kept}")
-    return float(min(1.0, max(most_cells / cells, FEWEST_QUERIES / queries)))
+    cells, queries, _ = _sizes(counts)
+    return min(1.0, max(most_cells / cells, FEWEST_QUERIES / queries))
+
+
+def _sizes(counts: Counts) -> tuple[int, int, int]:
+    """Cells, with their result lists where these are kept apart; queries and impressions."""
+    ((cells, queries, shown),) = counts.engine.rows(
+        "SELECT count(*), count(DISTINCT query_id), CAST(sum(impressions) AS BIGINT) "
+        f"FROM {counts.by_list or counts.table}"
+    )
+    return int(cells), int(queries), int(shown)
 
 
 def deal(
@@ -78,23 +98,22 @@ def deal(
     *,
     most_cells: int = MOST_CELLS,
     most_impressions: int = MOST_IMPRESSIONS,
+    most_read: float = math.inf,
     share: float = 1.0,
     seed: int = 0,
 ) -> Quarters:
     """Deal a log, or a sample of its queries with about so many cells and impressions, into quarters.
 
     `share` is the largest share of queries to deal. Counts of one log with and without result lists have the same
-    sessions in each quarter if the share is the same.
+    sessions in each quarter if the share is the same. A log of more than `most_read` impressions is not read again.
     """
-    share = min(share, share_dealt(counts, most_cells=most_cells))
-    ((shown, queries),) = counts.engine.rows(
-        f"SELECT CAST(sum(impressions) AS BIGINT), count(DISTINCT query_id) FROM {counts.table}"
-    )
+    cells, queries, shown = _sizes(counts)
+    share = min(share, 1.0, max(most_cells / cells, FEWEST_QUERIES / queries))
     of_rows = min(share, most_impressions / shown)
     engine = counts.engine.embedded
-    enough = of_rows == 1 or of_rows * queries >= FEWEST_QUERIES
+    enough = shown <= most_read and (of_rows == 1 or of_rows * queries >= FEWEST_QUERIES)
     if engine is not None and enough and counts.parts and all(map(names_sessions, counts.parts)):
-        with contextlib.suppress(duckdb.InvalidInputException):  # lines that only the slow reader can read
+        with contextlib.suppress(duckdb.Error):  # lines that only the slow reader can read, or a file that is gone
             return _deal_sessions(counts, engine, of_rows, seed)
     return _deal_impressions(counts, share, seed)
 

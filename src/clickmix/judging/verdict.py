@@ -14,18 +14,23 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from clickmix.corrections.check import Check
+from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.drawn import Drawn
+from clickmix.errors import SettingError
 from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
+from clickmix.judging.held_out.evidence import HeldOutEvidence, held_out_evidence
+from clickmix.judging.held_out.words import held_out_sentences
 from clickmix.judging.judgement import Judgement
 from clickmix.mixtures.impressions_needed import TARGET, check_target, prior_squared_error, times_more_data
 from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 MOST_JOINED = 0.1  # largest share of documents at places too small to be fitted
+MOST_TIMES = 1_000.0  # more data than so many times as much is far more
+NEEDS_QUERIES = (Violation.CASCADE, Violation.OUTLIERS)  # looked for among at least so many as checks.py says
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,6 +39,7 @@ class LogVerdict(Drawn):
 
     `times` is how many times more data the labels need: None if they need none or it is unknown, infinite if no
     realistic amount would do. `found` are the violations that matter; `looked` says whether assumptions were checked.
+    `held_out` is evidence about clicks that no model can argue with, if it was asked for.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -46,6 +52,7 @@ class LogVerdict(Drawn):
     found: tuple[Check, ...]
     sentences: tuple[str, ...]
     looked: bool = True
+    held_out: HeldOutEvidence | None = None
 
     def __repr__(self) -> str:
         """The judgement and its evidence."""
@@ -59,14 +66,21 @@ class LogVerdict(Drawn):
             return str(self.judgement)
         if self.times is None:
             return "needs more data"
-        return "needs far more data" if self.times == math.inf else f"needs {_rounded_up(self.times)} times more data"
+        return "needs far more data" if self.times > MOST_TIMES else f"needs {_rounded_up(self.times)} times more data"
 
 
-def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = TARGET) -> LogVerdict:
+def judge(
+    fitted: MixtureFit,
+    counts: Counts | None = None,
+    *,
+    target: float = TARGET,
+    held_out: HeldOutEvidence | bool | None = False,
+) -> LogVerdict:
     """Whether to trust the labels of a fitted log; given the log's `counts`, check its assumptions first.
 
     Labels are trustworthy if their expected error is at most `target`, clicks removed at least half of the uncertainty,
-    places have enough documents to be fitted, and no violation changes labels much.
+    places have enough documents to be fitted, and no violation changes labels much. With `held_out=True` the verdict
+    also has evidence from parts of the log, which decides nothing.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -74,6 +88,10 @@ def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = T
     'trustworthy'
     """
     check_target(target)
+    if held_out is True:
+        if counts is None:
+            raise SettingError("held_out: evidence from parts of a log needs the log. Pass its counts, too.")
+        held_out = held_out_evidence(fitted, counts)
     fitted = fitted if counts is None else checked(fitted, counts)
     found = tuple(check for check in fitted.checks if check.found)
     enough = _joined(fitted) <= MOST_JOINED and fitted.error**2 <= _goal(fitted, target)
@@ -88,8 +106,10 @@ def judge(fitted: MixtureFit, counts: Counts | None = None, *, target: float = T
         judgement = Judgement.NEEDS_MORE
     else:
         judgement = Judgement.USABLE if found else Judgement.TRUSTWORTHY
-    sentences = (*map(_on_violation, found), *on_error, *_looked_for(fitted))
-    return LogVerdict(judgement, times, found, sentences, looked=bool(fitted.checks))
+    evidence = held_out or None
+    on_clicks = held_out_sentences(evidence) if evidence else ()
+    sentences = (*map(_on_violation, found), *on_error, *_looked_for(fitted), *on_clicks)
+    return LogVerdict(judgement, times, found, sentences, looked=bool(fitted.checks), held_out=evidence)
 
 
 def _on_violation(check: Check) -> str:
@@ -159,9 +179,15 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
         return [f"{expected}, above the target of {target:g}. How much more data would help is unknown."]
     goal = f"{math.sqrt(_goal(fitted, target)):.2g}"
     if times == math.inf:
+        appeal = fitted.model is not None and fitted.model.appeal
+        why = (
+            " Documents of a grade differ in appeal: more clicks on them do not show which is relevant."
+            if appeal
+            else ""
+        )
         return [
             f"{expected}, above the target of {target:g}. No realistic number of impressions would reduce it to "
-            f"{goal}: clicks remove {removed:.0%} of the uncertainty about relevance."
+            f"{goal}: clicks remove {removed:.0%} of the uncertainty about relevance.{why}"
         ]
     return [f"{expected}. {_rounded_up(times)} times as many impressions of each document would reduce it to {goal}."]
 
@@ -179,7 +205,17 @@ def _looked_for(fitted: MixtureFit) -> list[str]:
         return [f"The assumptions are not checked for a {fitted.mixture} mixture."]
     if not fitted.checks:
         return ["The assumptions were not checked when this model was fitted."]
-    return [*notes, *([f"Looked for and not found: {'; '.join(quiet)}."] if quiet else [])]
+    made = {check.violation for check in fitted.checks}
+    left_out = [str(each) for each in NEEDS_QUERIES if each not in made and fitted.model is not None]
+    return [
+        *notes,
+        *([f"Looked for and not found: {'; '.join(quiet)}."] if quiet else []),
+        *(
+            [f"Not looked for, because there are too few queries or positions: {'; '.join(left_out)}."]
+            if left_out
+            else []
+        ),
+    ]
 
 
 def _rounded_up(times: float) -> str:

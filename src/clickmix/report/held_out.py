@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from clickmix.judging.held_out.evidence import HeldOutEvidence
-from clickmix.judging.held_out.prediction import Prediction
+from clickmix.judging.held_out.words import held_out_sentences
 from clickmix.report.rows import Column, Estimate, Rows, Value
-from clickmix.report.words import percent
 
-ABOUT_CLICKS = "This is evidence about clicks. Whether clicks mean relevance, only judgments can say: clickmix compare."
 PREDICTIONS = (
     Column("predicted_by", "text", title="clicks predicted by"),
     Column("perplexity", "perplexity", help="Of held-out clicks: 1 is perfect, 2 is tossing a coin."),
@@ -19,11 +17,11 @@ PREDICTIONS = (
         "bits_saved",
         "number",
         title="bits saved",
-        help="Per 1,000 held-out impressions, by the correction over this row; ± half a 95% interval over queries.",
+        help="Per 1,000 held-out impressions, by the model over this row; ± half a 95% interval over queries.",
     ),
 )
 HALVES = (
-    Column("measure", "text", title="labels of two halves of the log"),
+    Column("measure", "text"),
     Column("value", "number"),
 )
 MOVING = (
@@ -61,9 +59,9 @@ class HeldOutResults:
 def held_out_results(evidence: HeldOutEvidence) -> HeldOutResults:
     """The evidence in words and rows."""
     return HeldOutResults(
-        tuple(_sentences(evidence)),
-        Rows(PREDICTIONS, tuple(_prediction_rows(evidence)), notes=(ABOUT_CLICKS,)),
-        Rows(HALVES, tuple(_half_rows(evidence))),
+        tuple(held_out_sentences(evidence)),
+        Rows(PREDICTIONS, tuple(_prediction_rows(evidence)), caption="Held-out clicks"),
+        Rows(HALVES, tuple(_half_rows(evidence)), caption="Labels of two halves of the log"),
         Rows(
             MOVING,
             tuple(
@@ -88,12 +86,8 @@ def _finite(value: float) -> float | None:
 
 def _prediction_rows(evidence: HeldOutEvidence) -> list[tuple[Value, ...]]:
     own = evidence.prediction
-    rows: list[tuple[Value, ...]] = [(own.name, own.perplexity, None)] if own else []
-    return [*rows, *((other.name, other.perplexity, _saved(own, other)) for other in evidence.baselines)]
-
-
-def _saved(own: Prediction | None, other: Prediction) -> Estimate | None:
-    return Estimate(*own.gain_over(other)) if own else None
+    others = ((other.name, other.perplexity, Estimate(*own.gain_over(other))) for other in evidence.baselines)
+    return [(own.name, own.perplexity, None), *others]
 
 
 def _half_rows(evidence: HeldOutEvidence) -> list[tuple[Value, ...]]:
@@ -106,32 +100,3 @@ def _half_rows(evidence: HeldOutEvidence) -> list[tuple[Value, ...]]:
         ("mean difference", halves.difference),
         ("documents", halves.documents),
     ]
-
-
-def _sentences(evidence: HeldOutEvidence) -> list[str]:
-    where = "" if evidence.share == 1 else f" of a sample of {percent(evidence.share)} of the queries"
-    said = []
-    own = evidence.prediction
-    if own and evidence.baselines:
-        best = min(evidence.baselines, key=lambda other: other.perplexity)
-        saved, margin = own.gain_over(best)
-        how = "better than" if saved > margin else "worse than" if saved < -margin else "about as well as"
-        said.append(
-            f"From three quarters of the {evidence.dealt}{where}, the clicks of the rest are predicted {how} by "
-            f"{best.name}: perplexity {own.perplexity:.4f} against {best.perplexity:.4f}."
-        )
-    halves = evidence.halves
-    if halves is not None and halves.correlation is not None:
-        beyond = "" if halves.beyond_position is None else f" ({halves.beyond_position:.2f} beyond position)"
-        said.append(
-            f"Labels made from two halves of the log have a correlation of {halves.correlation:.2f}{beyond} and differ "
-            f"by {halves.difference:.2f} on average."
-        )
-    known = [move for move in evidence.moving if move.expected is not None]
-    if known:
-        outside = [move for move in known if not move.low <= (move.expected or 0) <= move.high]
-        said.append(
-            f"Of {len(known)} pairs of neighbouring positions, the click rates of documents seen at both differ from "
-            f"what the model expects at {len(outside)}."
-        )
-    return [*said, *evidence.missing]

@@ -9,6 +9,7 @@ from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.groups.histogram import read_histogram
 from clickmix.judging.changes import Moved
+from clickmix.judging.held_out.evidence import HeldOutEvidence
 from clickmix.report.glossary import GLOSSARY
 from clickmix.report.log_numbers import labels_at_hand, read_label_bins
 from clickmix.report.pages import Banner, Page
@@ -37,6 +38,7 @@ def log_page(
     sources: Sequence[str],
     correction: str,
     changes: Moved | None = None,
+    held_out: HeldOutEvidence | None = None,
     command: Sequence[str] = (),
     date: str = "",
     min_sessions: int = MIN_SESSIONS,
@@ -45,6 +47,7 @@ def log_page(
 
     `sources`: the log as the user named it. `correction`: its name, shown where there is no verdict.
     `changes`: what `judging.changes.labels_moved` found against the previous labels; compare before you replace them.
+    `held_out`: evidence from parts of the log, for a section of its own.
     `command`: the words of the command (`sys.argv`). Of sources and command the page shows file names, not folders.
     `date`: shown as given. Without it the same input gives the same bytes.
     `min_sessions`: queries whose documents were shown fewer times on average are not shown: rare queries can be
@@ -69,7 +72,7 @@ def log_page(
             counts=counts,
             fitted=fitted,
             mixture=mixture,
-            results=fit_results(mixture) if mixture else None,
+            results=fit_results(mixture, held_out) if mixture else None,
             changes=change_results(changes) if changes else None,
             histogram=histogram,
             labels=labels,
@@ -99,4 +102,6 @@ def _banner(report: LogReport) -> Banner:
         return Banner(text, "note", facts, "Compare with --correction mixture, which says how far to trust its labels.")
     facts = [("expected label error", number_text(results.error)), ("sure labels", percent(bins.sure)), gain]
     verdict = results.verdict
-    return Banner(verdict.sentence, verdict.tone, facts, verdict.next, verdict.evidence)
+    elsewhere = results.held_out.sentences if results.held_out else ()  # they have a section of their own
+    evidence = [sentence for sentence in verdict.evidence if sentence not in elsewhere]
+    return Banner(verdict.sentence, verdict.tone, facts, verdict.next, evidence)

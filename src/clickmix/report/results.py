@@ -17,12 +17,14 @@ from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.errors import several
 from clickmix.judging.changes import Moved
+from clickmix.judging.held_out.evidence import HeldOutEvidence
 from clickmix.judging.judgement import Judgement
 from clickmix.judging.verdict import LogVerdict, judge
 from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import TARGET, impressions_for
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Mixture, Verdict
+from clickmix.report.held_out import HeldOutResults, held_out_results
 from clickmix.report.rows import Column, Estimate, Rows, Value, json_value
 from clickmix.report.words import percent
 
@@ -110,9 +112,10 @@ class FitResults:
     checks: Rows
     not_checked: tuple[str, ...]
     notes: tuple[str, ...]
+    held_out: HeldOutResults | None = None
 
     def json(self) -> dict[str, Any]:
-        """Raw values for `--json`: verdict, errors, places and checks."""
+        """Raw values for `--json`: verdict, errors, places, checks and, if there is some, held-out evidence."""
         return {
             "verdict": self.verdict.name,
             "verdict_sentence": self.verdict.sentence,
@@ -124,6 +127,7 @@ class FitResults:
             "places": self.places.json(),
             "checks": self.checks.json(),
             "not_checked": list(self.not_checked),
+            **({"held_out": self.held_out.json()} if self.held_out else {}),
         }
 
 
@@ -149,8 +153,8 @@ def mixture_of(fitted: Any) -> MixtureFit | None:
     return fitted if isinstance(fitted, MixtureFit) else None
 
 
-def fit_results(fitted: MixtureFit) -> FitResults:
-    """Turn a fit into plain values, once for every drawer.
+def fit_results(fitted: MixtureFit, held_out: HeldOutEvidence | None = None) -> FitResults:
+    """Turn a fit, and evidence from parts of its log, into plain values, once for every drawer.
 
     >>> import clickmix as cm
     >>> counts = cm.Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -159,7 +163,7 @@ def fit_results(fitted: MixtureFit) -> FitResults:
     ('trustworthy', ['position 1'])
     """
     return FitResults(
-        verdict=verdict_result(judge(fitted)),
+        verdict=verdict_result(judge(fitted, held_out=held_out)),
         error=fitted.error,
         separation=fitted.separation,
         grades=fitted.grades,
@@ -167,6 +171,7 @@ def fit_results(fitted: MixtureFit) -> FitResults:
         checks=Rows(CHECKS, tuple(map(_check_row, fitted.checks)), cards=True),
         not_checked=tuple(map(str, _not_checked(fitted))),
         notes=tuple(fit_sentences(fitted)),
+        held_out=held_out_results(held_out) if held_out else None,
     )
 
 

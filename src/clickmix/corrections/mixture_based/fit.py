@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,12 @@ from clickmix.corrections.labels import IN_ORDER, Labels
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import Step
 from clickmix.corrections.mixture_based.cascade_walk import ABOVE, check_lists, walk_again
-from clickmix.corrections.mixture_based.click_rates import grouped_click_rates, model_click_rates
+from clickmix.corrections.mixture_based.click_rates import (
+    fitted_to,
+    grouped_click_rates,
+    model_click_rates,
+    model_relevance,
+)
 from clickmix.corrections.mixture_based.label_sql import (
     Numbers,
     labels_query,
@@ -51,7 +56,7 @@ from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Verdict
 from clickmix.storage.documents import document_text, write_document
 from clickmix.storage.records import encode
-from clickmix.types import Floats
+from clickmix.types import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -206,10 +211,32 @@ class MixtureFit(Drawn):
         """The probability of a click in each asked cell; None of a cascade, whose places are not those of the cells."""
         if self.steps:
             return None
-        numbers = [self._standing_for(place)[0] for place in seen.places]
+        numbers = self._place_numbers(seen)
         if self.model is not None:
-            return model_click_rates(self.model, np.array(numbers), seen, asked)
+            return model_click_rates(self.model, numbers, seen, asked)
         return grouped_click_rates([self.groups[number] for number in numbers], seen, asked)
+
+    def fitted_again(self, seen: PlacedCells) -> MixtureFit:
+        """The same model with parameters fitted to these cells, from where they are: nothing is chosen again."""
+        return replace(self, model=fitted_to(self._whole_log, self._place_numbers(seen), seen), checks=())
+
+    def relevance(self, seen: PlacedCells) -> Floats:
+        """The label of every document that was seen, as far as these cells tell; 0 for others."""
+        return model_relevance(self._whole_log, self._place_numbers(seen), seen)
+
+    def usual_click_rates(self, seen: PlacedCells) -> Floats:
+        """How often documents of the same grades are clicked at each cell: its own clicks there tell nothing more."""
+        return model_click_rates(self._whole_log, self._place_numbers(seen), seen, seen, usual=True)
+
+    @property
+    def _whole_log(self) -> LogModel:
+        if self.model is None:
+            raise SettingError("groups were fitted by themselves; only a model of the whole log can be fitted again.")
+        return self.model
+
+    def _place_numbers(self, cells: PlacedCells) -> Ints:
+        """The number of the group that stands for each place of the cells."""
+        return np.array([self._standing_for(place)[0] for place in cells.places])
 
     def usual_rates(self, place: Place) -> tuple[float, float] | None:
         """How often people click documents of the lowest and of the highest grade there; None if clicks say nothing."""

@@ -9,8 +9,10 @@ import numpy as np
 
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.counts.counts import Counts
+from clickmix.engines.engine import Engine
 from clickmix.engines.sql import aliased, aliases, listed
 from clickmix.groups.places import places_of
+from clickmix.groups.quarters import QUARTERS, Quarters
 from clickmix.types import Columns
 
 
@@ -24,14 +26,26 @@ def placed_cells(*parts: Counts) -> tuple[PlacedCells, ...]:
         f"FROM {part.by_list or part.table}"
         for i, part in enumerate(parts)
     )
-    keys = listed(aliases(first.keys))
+    return _placed(first.engine, cells, first.context, len(parts), by_list=by_list)
+
+
+def quarter_cells(quarters: Quarters) -> tuple[PlacedCells, ...]:
+    """The cells of each of the quarters of a log."""
+    return _placed(quarters.engine, quarters.cells_query(), quarters.roles.context, QUARTERS, by_list=False)
+
+
+def _placed(
+    engine: Engine, cells: str, context: Sequence[str], parts: int, *, by_list: bool
+) -> tuple[PlacedCells, ...]:
+    """Fetch cells that have the number of their part, ids, the keys of their place (k0, k1, ...) and both counts."""
+    keys = listed(aliases(("position", *context)))
     codes = {"query": "query_id", "document": "query_id, doc_id", **({"list": "query_id, list"} if by_list else {})}
     ranks = listed(f"dense_rank() OVER (ORDER BY {order}) - 1 AS {code}" for code, order in codes.items())
-    columns = first.engine.fetch(
+    columns = engine.fetch(
         f"SELECT part, {ranks}, {keys}, impressions, clicks FROM ({cells}) "
         f"ORDER BY part, {'list, k0, document' if by_list else f'document, {keys}'}"
     )
-    return _cut(columns, first.context, len(parts), by_list=by_list)
+    return _cut(columns, context, parts, by_list=by_list)
 
 
 def _cut(columns: Columns, context: Sequence[str], parts: int, *, by_list: bool) -> tuple[PlacedCells, ...]:

@@ -1,4 +1,4 @@
-"""Whether two halves of a log give the same labels.   labels, labels -> Agreement
+"""Whether two halves of a log give the same labels.   labels, cells -> Agreement
 
 Documents seen in both halves are compared, each weighted by its impressions in the half where it has fewer: what people
 see often matters most, and a document seen once in a half says little there. Labels of both halves follow the position,
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.click_rates import PlacedCells
 from clickmix.types import Floats
 
 
@@ -29,20 +29,15 @@ class Agreement:
     difference: float
 
 
-def agreement(first: Labels, second: Labels) -> Agreement | None:
-    """How far the labels of two halves agree; None where no document is in both. Both live in one engine."""
-    engine, tables = first.counts.engine, (first.counts.table, second.counts.table)
-    seen = " UNION ALL ".join(f"SELECT query_id, doc_id, position, impressions FROM {table}" for table in tables)
-    columns = engine.fetch(
-        "SELECT a.relevance AS one, b.relevance AS other, least(a.impressions, b.impressions) AS weight, place "
-        f"FROM ({first.sql}) AS a JOIN ({second.sql}) AS b USING (query_id, doc_id) JOIN (SELECT query_id, doc_id, "
-        "CAST(round(sum(CAST(position AS DOUBLE) * impressions) / sum(impressions)) AS BIGINT) AS place "
-        f"FROM ({seen}) GROUP BY query_id, doc_id) USING (query_id, doc_id) ORDER BY query_id, doc_id"
-    )
-    one, other, weight = (np.asarray(columns[key], dtype=np.float64) for key in ("one", "other", "weight"))
-    if not len(one):
+def agreement(one: Floats, other: Floats, first: PlacedCells, second: PlacedCells) -> Agreement | None:
+    """How far the labels of two halves agree, an element per document; None where no document is in both."""
+    seen, also = (cells.by_document(cells.impressions) for cells in (first, second))
+    both = np.minimum(seen, also) > 0
+    if not both.any():
         return None
-    place = np.unique(columns["place"], return_inverse=True)[1]
+    at, also_at = (cells.by_document(cells.impressions * cells.position) for cells in (first, second))
+    place = np.unique(np.rint((at + also_at)[both] / (seen + also)[both]), return_inverse=True)[1]
+    one, other, weight = one[both], other[both], np.minimum(seen, also)[both]
     shown = np.bincount(place, weight)
     one_beyond, other_beyond = (
         values - (np.bincount(place, weight * values) / shown)[place] for values in (one, other)

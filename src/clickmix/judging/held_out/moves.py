@@ -8,7 +8,6 @@ due to the position. Over the documents seen at k and at k + 1, n and m times, e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,35 +35,18 @@ class Move:
     expected: float | None
 
 
-def moves(parts: Sequence[PlacedCells], rates: Sequence[Floats] | None) -> tuple[Move, ...]:
-    """A row for every pair of neighbouring positions with enough clicks, over all parts of a log together.
+def moves(cells: PlacedCells, rates: Floats | None) -> tuple[Move, ...]:
+    """A row for every pair of neighbouring positions with enough clicks; a cell per document and place.
 
-    `rates` are the model's click rates of each part's cells, if it has them.
+    `rates` are the click rates that the model expects of the cells, if it has them.
     """
-    cells, expected = _added_up(parts, rates)
     context = np.unique([place.context for place in cells.places], axis=0, return_inverse=True)[1].ravel()[cells.place]
     found = []
     for above in sorted({place.position for place in cells.places}):
         pair = _pairs(cells, context, above)
         if cells.clicks[pair].sum() >= FEWEST_CLICKS:
-            found.append(_move(cells, expected, pair, above))
+            found.append(_move(cells, rates, pair, above))
     return tuple(found)
-
-
-def _added_up(parts: Sequence[PlacedCells], rates: Sequence[Floats] | None) -> tuple[PlacedCells, Floats | None]:
-    """One cell per document and place, and its expected clicks; result lists no longer matter."""
-    first = parts[0]
-    keys = np.concatenate([part.document * len(first.places) + part.place for part in parts])
-    distinct, code = np.unique(keys, return_inverse=True)
-    shown, clicks = (
-        np.bincount(code, np.concatenate([getattr(part, name) for part in parts])) for name in ("impressions", "clicks")
-    )
-    document, place = np.divmod(distinct, len(first.places))
-    cells = PlacedCells(first.places, first.query, document, place, shown, clicks)
-    if rates is None:
-        return cells, None
-    expected = [part.impressions * rate for part, rate in zip(parts, rates, strict=True)]
-    return cells, np.bincount(code, np.concatenate(expected))
 
 
 def _pairs(cells: PlacedCells, context: Ints, above: int) -> Ints:
@@ -76,7 +58,7 @@ def _pairs(cells: PlacedCells, context: Ints, above: int) -> Ints:
     return np.stack([at[0][i], at[1][j]])
 
 
-def _move(cells: PlacedCells, expected: Floats | None, pair: Ints, above: int) -> Move:
+def _move(cells: PlacedCells, rates: Floats | None, pair: Ints, above: int) -> Move:
     n, m = cells.impressions[pair]
     weight = n * m / (n + m)
     query = cells.query[cells.document[pair[0]]]
@@ -87,7 +69,7 @@ def _move(cells: PlacedCells, expected: Floats | None, pair: Ints, above: int) -
         spread = float(np.sqrt(((lower / bottom - upper / top) ** 2).sum()))
         low, high = (ratio * float(np.exp(sign * NORMAL * spread)) for sign in (-1, 1))
     of_model = None
-    if expected is not None:
-        first, second = (float((weight * expected[rows] / cells.impressions[rows]).sum()) for rows in pair)
+    if rates is not None:
+        first, second = (float(weight @ rates[rows]) for rows in pair)
         of_model = second / first if first else None
     return Move(above, above + 1, pair.shape[1], ratio, low, high, of_model)

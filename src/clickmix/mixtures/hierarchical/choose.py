@@ -32,6 +32,7 @@ SURE = 2.0  # standard errors of a difference between two models that settle it
 COMPARED = 1.0  # log-likelihood that a round must bring, of models that are only compared
 MOST_GRADES = 5  # more stand for documents that differ in appeal
 LOOKS = 3  # for outliers
+FEWEST_SESSIONS = 5  # that have seen a query on which models are compared
 # Distinct patterns, about: to compare models; to compare again what that did not settle, where queries differ and where
 # they are alike; and to fit the chosen one.
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
@@ -263,7 +264,8 @@ def choose(
     everyone = plain
     if not alike:
         fitted, plain = _without_outliers(fitted, plain)
-    seen, begin = _at_fewer_places(fitted, plain)
+    known = fitted if alike else fitted.sample(_known_queries(fitted))
+    seen, begin = _at_fewer_places(known, plain)
     search = _Search(_held(seen, rng, MOST_COMPARED, alike=alike), begin, alike=alike)
     search.add_effects()
     if grades is None:
@@ -322,6 +324,17 @@ def _fitted(cells: Cells, plain: Model, chosen: Model) -> Model:
         return climb(cells, chosen)[0]
     start = replace(with_effects(plain, chosen.effects), numbers=chosen.numbers)
     return fit(cells, grades=chosen.grades, start=start)[0]
+
+
+def _known_queries(cells: Cells) -> Ints:
+    """Queries that enough sessions have seen, as far as their documents tell; all if there are none.
+
+    Clicks of one session are in both halves. What people differ in would look like what queries differ in.
+    """
+    sessions = np.zeros(cells.queries)
+    np.maximum.at(sessions, cells.query, cells.per_pattern(cells.impressions)[cells.entry])
+    known = np.flatnonzero(sessions >= FEWEST_SESSIONS)
+    return known if len(known) else np.arange(cells.queries)
 
 
 def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -> Held:

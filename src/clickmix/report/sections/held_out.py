@@ -1,0 +1,26 @@
+"""Held-out evidence: how well clicks are predicted, whether two halves agree, what documents that move say."""
+
+from __future__ import annotations
+
+from clickmix.report.pages import Section
+from clickmix.report.section import SECTIONS, LogReport
+
+WHAT = (
+    "The log was dealt into quarters. What was learned from some of them is tested on the others, so that no model can "
+    "argue with the outcome."
+)
+
+
+@SECTIONS.register("held-out", help="What parts of the log say about each other.")
+class HeldOut:
+    """Predicted clicks, two halves, documents at neighbouring positions."""
+
+    order = 45
+
+    def section(self, report: LogReport) -> Section | None:
+        """None where no evidence was taken from parts of the log."""
+        found = report.results.held_out if report.results else None
+        if found is None:
+            return None
+        rows = [rows for rows in (found.predictions, found.halves, found.moving) if rows.rows]
+        return Section("Held-out clicks", [WHAT, *found.sentences], rows=rows)
