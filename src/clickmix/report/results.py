@@ -23,6 +23,7 @@ from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import TARGET, impressions_for
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Mixture, Verdict
+from clickmix.report.judgments import judgment_sentences, judgment_values
 from clickmix.report.rows import Column, Estimate, Rows, Value, json_value
 from clickmix.report.words import percent
 
@@ -110,10 +111,12 @@ class FitResults:
     checks: Rows
     not_checked: tuple[str, ...]
     notes: tuple[str, ...]
+    judgments: Mapping[str, Any] | None = None
 
     def json(self) -> dict[str, Any]:
-        """Raw values for `--json`: verdict, errors, places and checks."""
+        """Raw values for `--json`: verdict, errors, places and checks; with judgments, what they say of the clicks."""
         return {
+            **({"judgments": self.judgments} if self.judgments else {}),
             "verdict": self.verdict.name,
             "verdict_sentence": self.verdict.sentence,
             "times_more_data": json_value(self.verdict.times_more_data),
@@ -167,6 +170,7 @@ def fit_results(fitted: MixtureFit) -> FitResults:
         checks=Rows(CHECKS, tuple(map(_check_row, fitted.checks)), cards=True),
         not_checked=tuple(map(str, _not_checked(fitted))),
         notes=tuple(fit_sentences(fitted)),
+        judgments=judgment_values(fitted.judged),
     )
 
 
@@ -245,6 +249,7 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
         _how_fitted(fitted),
         *([] if fitted.examination == "pbm" else [ABOVE]),
         *_choice(fitted),
+        *judgment_sentences(fitted.judged),
         *(
             f"{verdict}: {places:,} of {verdicts.total():,} places; {MEANING[verdict]}."
             for verdict, places in verdicts.items()
