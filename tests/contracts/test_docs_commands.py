@@ -75,6 +75,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
             connection.sql(f"{log} WHERE session_id % 4 = {number}").write_parquet(str(folder / f"{name}.parquet"))
         names = "query_id AS term, doc_id AS sku, position AS rank, clicked AS is_clicked"
         connection.sql(f"SELECT {names} {log}").write_csv(str(folder / "export.csv"))
+        judged = f"SELECT query_id, doc_id, grade FROM '{folder / 'truth.parquet'}' WHERE query_id % 2 = 0"
+        connection.sql(judged).write_csv(str(folder / "judged.csv"))
         histogram = run("sql", "histogram", "--dialect", "duckdb", "--table", "counts").stdout
         counts = cm.count(folder / "log.parquet")
         counts.write(folder / "counted.parquet")

@@ -142,6 +142,18 @@ def test_every_engine_gives_the_same_labels_where_queries_differ(load: Load, tmp
     assert_same_labels(differing.label(cm.count(name, engine=engine)), expected)
 
 
+def test_every_engine_gives_the_same_labels_with_judgments(load: Load, tmp_path: Path) -> None:
+    """Judged documents are sent to the engine, and found there by their ids as text."""
+    log = LOGS["moving, text ids"]
+    documents = sorted(set(zip(log["query_id"], log["doc_id"], strict=True)))[:200]
+    queries, ids = ([pair[i] for pair in documents] for i in (0, 1))
+    grades = [int(document[1:]) % 3 + (document[0] == "b") for document in ids]
+    judged = write(tmp_path / "judged.csv", {"query_id": queries, "doc_id": ids, "grade": grades})
+    expected = cm.debias(write(tmp_path / "log.parquet", log), judgments=judged)
+    name, engine = load(log)
+    assert_same_labels(cm.debias(name, engine=engine, judgments=judged), expected)
+
+
 def test_every_engine_gives_the_same_report(load: Load, tmp_path: Path) -> None:
     def report(log: Any, engine: Any) -> str:
         counts = cm.count(log, engine=engine)

@@ -17,11 +17,11 @@ from clickmix.corrections.correction import CORRECTIONS
 from clickmix.counts import MOST_CONTEXTS
 from clickmix.counts.count import BadRows, count
 from clickmix.counts.counts import Counts
+from clickmix.counts.judgments import Judged, read_judgments
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import choose_engine, embedded
 from clickmix.errors import InputError, SettingError, printable
 from clickmix.evaluate.agreement import JudgedDocuments
-from clickmix.evaluate.judgments import Judged, read_judgments
 from clickmix.evaluate.resampling import Bootstrap, Measured, Resampled
 from clickmix.judging.changes import open_labels
 from clickmix.judging.held_out.prediction import Prediction, held_out_bits

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
-from clickmix.mixtures.kinds.kind import GRADES, MIXTURES, MixtureKind
+from clickmix.mixtures.kinds.kind import GRADES, MIXTURES, MixtureKind, WholeLogKind
 from clickmix.registry import Option
 from clickmix.types import Progress
 
@@ -31,6 +32,9 @@ OPTIONS = (
         "What decides whether people look at a document: its position (pbm), or also what is above it (dcm, ubm).",
         choices=get_args(Examination),
     ),
+    Option(
+        "judgments", "Judged documents (query_id, doc_id, grade on any scale), to learn what clicks mean.", type=Path
+    ),
 )
 
 
@@ -48,6 +52,8 @@ class MixtureCorrection:
     prior         position: better positions hold more relevant documents. flat: the same prior everywhere
     sharing       whether neighbouring positions inform each other (auto, binomial, graded)
     examination   what decides whether people look at a document: its position (pbm), or also what is above it
+    judgments     a file or frame of judged documents, query_id, doc_id and grade: they decide what clicks, skips,
+                  exposure and the prior weigh, if that helps on held-out judged queries (auto, binomial, graded)
 
     >>> from clickmix import Counts
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -63,6 +69,7 @@ class MixtureCorrection:
     grades: int = 5
     sharing: bool = True
     examination: Examination = "pbm"
+    judgments: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         MIXTURES[self.mixture]
@@ -71,6 +78,11 @@ class MixtureCorrection:
                 raise SettingError(f"{name} {value!r}: expected one of {', '.join(get_args(among))}.")
         if not (isinstance(self.grades, Integral) and 2 <= self.grades <= GRADES[-1]):
             raise SettingError(f"grades {self.grades!r}: expected a whole number from 2 to {GRADES[-1]}.")
+        if self.judgments is not None and (self.needs_lists or not isinstance(self.kind, WholeLogKind)):
+            raise SettingError(
+                "judgments: only one model of the whole log can be weighed by them. Use the mixture auto, binomial or "
+                "graded with sharing and the examination pbm, or leave the judgments out."
+            )
 
     @property
     def kind(self) -> MixtureKind:
@@ -85,11 +97,16 @@ class MixtureCorrection:
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> MixtureFit:
         """Fit one model to the whole log, or every group by itself."""
         from clickmix.corrections.mixture_based.groups import fit_counts
+        from clickmix.counts.judgments import read_grades
 
-        return fit_counts(self, counts, progress=progress)
+        grades = None if self.judgments is None else read_grades(self.judgments)  # complain before the fit
+        fitted = fit_counts(self, counts, progress=progress)
+        return fitted if grades is None else fitted.with_judgments(counts, grades)
 
     def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:
         """Fit a histogram from elsewhere, where queries are alike; the fit records the share of `moving` documents."""
         from clickmix.corrections.mixture_based.groups import fit_histogram
 
+        if self.judgments is not None:
+            raise SettingError("judgments: a histogram does not show which documents were judged. Fit a log.")
         return fit_histogram(self, histogram, moving=moving)

@@ -20,6 +20,7 @@ from clickmix.errors import InputError, printable, several
 from clickmix.log.open import unreadable
 from clickmix.log.source import Source
 from clickmix.report.evidence import SeenCell, read_cells
+from clickmix.report.judgments import judged_sentence
 from clickmix.report.results import mixture_of
 from clickmix.report.rows import Column, Interval, Rows, Value, text_lines
 from clickmix.report.words import cut, label_text
@@ -148,7 +149,8 @@ def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: obje
     chosen = next(document for document in documents if document.doc_id == str(doc_id))
     own = by_document[chosen.doc_id]
     seen = Rows(CELLS, tuple(_cell_row(cell, counts.context) for cell in own))
-    sentences = (_label_sentence(chosen), _shown_sentence(chosen, own), *_expected_sentences(chosen, own))
+    said = judged_sentence(getattr(fitted, "judged", None), query_id, doc_id)
+    sentences = (_label_sentence(chosen), *said, _shown_sentence(chosen, own), *_expected_sentences(chosen, own))
     return Explanation(str(query_id), str(doc_id), *sums, results, _without_blanks(seen), sentences, notes)
 
 

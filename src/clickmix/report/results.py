@@ -25,6 +25,7 @@ from clickmix.mixtures.impressions_needed import TARGET, impressions_for
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Mixture, Verdict
 from clickmix.report.held_out import HeldOutResults, held_out_results
+from clickmix.report.judgments import judgment_sentences, judgment_values
 from clickmix.report.rows import Column, Estimate, Rows, Value, json_value
 from clickmix.report.words import percent
 
@@ -113,10 +114,12 @@ class FitResults:
     not_checked: tuple[str, ...]
     notes: tuple[str, ...]
     held_out: HeldOutResults | None = None
+    judgments: Mapping[str, Any] | None = None
 
     def json(self) -> dict[str, Any]:
-        """Raw values for `--json`: verdict, errors, places, checks and, if there is some, held-out evidence."""
+        """Raw values for `--json`: verdict, errors, places, checks; held-out evidence and judgments if there are any."""
         return {
+            **({"judgments": self.judgments} if self.judgments else {}),
             "verdict": self.verdict.name,
             "verdict_sentence": self.verdict.sentence,
             "times_more_data": json_value(self.verdict.times_more_data),
@@ -172,6 +175,7 @@ def fit_results(fitted: MixtureFit, held_out: HeldOutEvidence | None = None) -> 
         not_checked=tuple(map(str, _not_checked(fitted))),
         notes=tuple(fit_sentences(fitted)),
         held_out=held_out_results(held_out) if held_out else None,
+        judgments=judgment_values(fitted.judged),
     )
 
 
@@ -250,6 +254,7 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
         _how_fitted(fitted),
         *([] if fitted.examination == "pbm" else [ABOVE]),
         *_choice(fitted),
+        *judgment_sentences(fitted.judged),
         *(
             f"{verdict}: {places:,} of {verdicts.total():,} places; {MEANING[verdict]}."
             for verdict, places in verdicts.items()

@@ -26,6 +26,7 @@ from clickmix.corrections.mixture_based.click_rates import (
     model_click_rates,
     model_relevance,
 )
+from clickmix.corrections.mixture_based.judged import Judged
 from clickmix.corrections.mixture_based.label_sql import (
     Numbers,
     labels_query,
@@ -36,16 +37,19 @@ from clickmix.corrections.mixture_based.label_sql import (
 from clickmix.corrections.mixture_based.model_file import (
     FITTED,
     GROUPS_VERSION,
+    JUDGED_VERSION,
     MODEL_KIND,
     MODEL_VERSION,
     SAME_FIELDS,
     CheckRecord,
     GroupRecord,
+    JudgedModelRecord,
     LogModelRecord,
     ModelRecord,
     read_model,
 )
 from clickmix.counts.counts import Counts
+from clickmix.counts.judgments import Grades
 from clickmix.drawn import Drawn, Plot, report
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
@@ -95,7 +99,7 @@ class MixtureFit(Drawn):
     `moving` is the share of documents seen at several places. `model` is the model of the whole log, where one was
     fitted: groups were then fitted `jointly`, neighbours `shared` strength, and `joint_error` is the expected error of
     labels. Where each group was fitted by itself, `bics` has the BIC of every number of grades that was tried.
-    `checks` are the results of testing the assumptions on the log.
+    `checks` are the results of testing the assumptions on the log. `judged` is what judgments say of the clicks.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -117,6 +121,7 @@ class MixtureFit(Drawn):
     examination: Examination = "pbm"
     steps: tuple[Step, ...] = ()
     model: LogModel | None = None
+    judged: Judged | None = None
 
     def __repr__(self) -> str:
         """A summary; the whole fit would fill a screen."""
@@ -162,17 +167,21 @@ class MixtureFit(Drawn):
         record = read_model(path)
         same = {name: getattr(record, name) for name in SAME_FIELDS}
         model = record.model if isinstance(record, LogModelRecord) else None
+        judged = record.judged if isinstance(record, JudgedModelRecord) else None
         checks = tuple(Check(**vars(check)) for check in record.checks)
         jointly = record.fitted == FITTED[True]
-        return cls(groups=record.fitted_groups(), jointly=jointly, checks=checks, model=model, **same)
+        return cls(groups=record.fitted_groups(), jointly=jointly, checks=checks, model=model, judged=judged, **same)
 
     @property
     def _version(self) -> int:
-        return GROUPS_VERSION if self.model is None else MODEL_VERSION
+        return GROUPS_VERSION if self.model is None else MODEL_VERSION if self.judged is None else JUDGED_VERSION
 
     def _payload(self) -> dict[str, Any]:
         same = {name: getattr(self, name) for name in SAME_FIELDS}
         same |= {"groups": tuple(map(GroupRecord.of, self.groups)), "fitted": FITTED[self.jointly]}
+        if self.model is not None and self.judged is not None:
+            record = JudgedModelRecord(model=self.model, judged=self.judged, checks=self.checks, **same)
+            return dict(encode(record))
         if self.model is not None:
             return dict(encode(LogModelRecord(model=self.model, checks=self.checks, **same)))
         checks = (CheckRecord(each.violation, each.statistic, each.limit, each.evidence) for each in self.checks)
@@ -181,10 +190,14 @@ class MixtureFit(Drawn):
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""
         cells = self._in_groups(counts)
-        if self.model is not None and self.model.queries_differ:
-            from clickmix.corrections.mixture_based.label_queries import label_queries  # late: scipy is slow to load
+        if self.model is not None and self.judged is not None:
+            from clickmix.corrections.mixture_based.label_judged import label_judged  # late: scipy is slow to load
 
-            return label_queries(self.model, cells, lambda place: self._standing_for(place)[0])
+            return label_judged(self.model, cells, self.number_of, self.judged)
+        if self.model is not None and self.model.queries_differ:
+            from clickmix.corrections.mixture_based.label_queries import label_queries
+
+            return label_queries(self.model, cells, self.number_of)
         numbers = self._numbers(read_places(cells))
         added_up = labels_query(numbers, cells.table, cells.keys)
         if self.moving or cells is not counts:
@@ -192,6 +205,12 @@ class MixtureFit(Drawn):
         # If no document moved, nothing needs adding up: a label for each impressions and clicks at a place is enough.
         labelled = counts.engine.keep(patterns_query(numbers, counts.histogram, counts.keys))
         return Labels(counts, added_up, one_cell_query(counts.table, labelled, counts.keys))
+
+    def with_judgments(self, counts: Counts, grades: Grades) -> MixtureFit:
+        """The same fit, its evidence weighed by judgments of documents of these counts if that helps."""
+        from clickmix.corrections.mixture_based.judged import judge_log
+
+        return replace(self, judged=judge_log(self.model, counts, self.number_of, grades))
 
     def _in_groups(self, counts: Counts) -> Counts:
         """The counts with the model's context columns; those of a cascade are found by walking down the lists."""
@@ -292,6 +311,10 @@ class MixtureFit(Drawn):
         places = list(self._known)
         return self._known[places[nearest(place, places)]]
 
+    def number_of(self, place: Place) -> int:
+        """The number of the group that a place belongs to, or stands nearest to."""
+        return self._standing_for(place)[0]
+
     def statement(self, table: str) -> str:
         """SQL for the labels of a table of counts that lives elsewhere.
 
@@ -300,6 +323,11 @@ class MixtureFit(Drawn):
         if self.steps:
             raise SettingError(
                 "a model of dcm or ubm cannot be written as one SQL statement. Label the log with clickmix label."
+            )
+        if self.judged is not None:
+            raise SettingError(
+                "a model with judgments cannot be written as one SQL statement: judged documents are looked up by id. "
+                "Label the log with clickmix label, or fit it without --judgments."
             )
         if self.model is not None and self.model.queries_differ:
             raise SettingError(

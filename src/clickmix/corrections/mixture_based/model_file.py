@@ -1,7 +1,8 @@
 """The model file: records with the shape of its JSON, and the checks that one field cannot make alone.
 
     MixtureFit <-> ModelRecord <-> model.json
-The names of fields are those of the file: versions 2 (groups alone) and 3 (one model of the whole log) fix them.
+The names of fields are those of the file. Versions fix them: 2 has groups alone, 3 one model of the whole log, 4 the
+same with judgments.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Annotated, Literal
 from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import LEVELS, Step
+from clickmix.corrections.mixture_based.judged import Judged
 from clickmix.errors import FormatError
 from clickmix.groups.places import Place
 from clickmix.mixtures.group import Group, PlaceCounts
@@ -26,7 +28,7 @@ from clickmix.storage.documents import read_versions
 from clickmix.storage.records import MismatchError, Range, decode
 
 MODEL_KIND = "clickmix model"
-GROUPS_VERSION, MODEL_VERSION = 2, 3
+GROUPS_VERSION, MODEL_VERSION, JUDGED_VERSION = 2, 3, 4
 Fitted = Literal["group by group", "all groups jointly"]
 FITTED: Mapping[bool, Fitted] = {False: "group by group", True: "all groups jointly"}  # by whether it was jointly
 Share = Annotated[float, Range(0, 1)]
@@ -231,14 +233,24 @@ class LogModelRecord(ModelRecord):
             raise MismatchError("expected a group for each place, and as many grades", at="model")
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgedModelRecord(LogModelRecord):
+    """The same, with what judgments say of the clicks, and the judged documents."""
+
+    judged: Judged
+
+
 # What a MixtureFit calls by the same name.
 SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted", "checks"))
 
 
+RECORDS = {GROUPS_VERSION: ModelRecord, MODEL_VERSION: LogModelRecord, JUDGED_VERSION: JudgedModelRecord}
+
+
 def read_model(path: str | Path) -> ModelRecord:
     """Read a model file; a damaged one is refused."""
-    version, payload = read_versions(path, kind=MODEL_KIND, versions=(GROUPS_VERSION, MODEL_VERSION))
+    version, payload = read_versions(path, kind=MODEL_KIND, versions=tuple(RECORDS))
     try:
-        return decode(ModelRecord if version == GROUPS_VERSION else LogModelRecord, payload)
+        return decode(RECORDS[version], payload)
     except MismatchError as error:
         raise FormatError(f"{path}: not a model this clickmix can use: {error}. Make the model again.") from None

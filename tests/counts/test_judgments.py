@@ -11,8 +11,8 @@ import pytest
 
 import clickmix as cm
 from clickmix.counts.counts import Counts
+from clickmix.counts.judgments import read_judgments
 from clickmix.errors import InputError
-from clickmix.evaluate.judgments import read_judgments
 from logs import write
 
 GOOD: dict[str, list[Any]] = {"query_id": [1, 1, 2], "doc_id": ["a", "b", "x"], "grade": [0.5, -2, 3]}

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from clickmix.counts.counts import Counts
+from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Engine, embedded
 from clickmix.errors import InputError
 from clickmix.log.open import find_sources, unreadable
 from clickmix.log.source import Source, kind_of
+from clickmix.types import Floats
 
 EXPECTED = "Expected one row per judged document: query_id, doc_id, {column}."
 
@@ -43,19 +48,53 @@ class Judged:
         return said
 
 
+@dataclass(frozen=True, eq=False)
+class Grades:
+    """Judgments of a file or frame, by themselves: ids as text, and grades; `where` names their source in messages."""
+
+    where: str
+    query_id: Floats
+    doc_id: Floats
+    grade: Floats
+
+
+def read_grades(given: Any) -> Grades:
+    """Read judgments, in the order of their ids; refuse bad rows."""
+    with closing(DuckDB()) as engine:
+        source, table = _opened(given, engine, "grade")
+        columns = engine.fetch(f"SELECT q, d, any_value(grade) AS grade FROM {table} GROUP BY q, d")
+    order = sorted(range(len(columns["q"])), key=lambda i: (columns["q"][i], columns["d"][i]))
+    q, d, grade = (columns[name][order] for name in ("q", "d", "grade"))
+    return Grades(str(source), q, d, grade.astype(np.float64))
+
+
 def read_judgments(given: Any, counts: Counts, *, column: str = "grade") -> Judged:
     """Read judgments next to a log; refuse bad rows, and judgments of which the log has none.
 
     `column` holds the grade: any finite number. A document judged twice must have the same grade both times.
     """
     engine = embedded(counts.engine, of="judgments")
+    return _joined(*_opened(given, engine, column), counts, engine)
+
+
+def _opened(given: Any, engine: Engine, column: str) -> tuple[Source, str]:
+    """The source, and a table of its rows that were found to be good."""
     source = _source(given, engine, column)
     try:
         table = engine.keep(_rows(source, column))
         _check(source, table, engine, column)
     except duckdb.Error as error:
         raise unreadable(str(source), error) from None
-    return _joined(source, table, counts, engine)
+    return source, table
+
+
+def none_in_the_log(where: str, documents: int, judged: Sequence[str], logged: Sequence[str]) -> InputError:
+    """The error for judgments of which the log has none, with an example of either."""
+    return InputError(
+        f"{where}: none of the {documents:,} judged documents is in the log. Judged is for instance query "
+        f"{judged[0]!r}, document {judged[1]!r}; the log has for instance query {logged[0]!r}, document "
+        f"{logged[1]!r}. Check that both use the same ids."
+    )
 
 
 def _source(given: Any, engine: Engine, column: str) -> Source:
@@ -119,9 +158,5 @@ def _joined(source: Source, table: str, counts: Counts, engine: Engine) -> Judge
     examples = engine.rows(f"SELECT q, d FROM {kept} WHERE shown IS NULL ORDER BY known IS NULL DESC, q, d LIMIT 3")
     if missing == documents:
         judged, logged = examples[0], engine.rows(f"SELECT q, d FROM {pairs} ORDER BY q, d LIMIT 1")[0]
-        raise InputError(
-            f"{source}: none of the {documents:,} judged documents is in the log. Judged is for instance query "
-            f"{judged[0]!r}, document {judged[1]!r}; the log has for instance query {logged[0]!r}, document "
-            f"{logged[1]!r}. Check that both use the same ids."
-        )
+        raise none_in_the_log(str(source), documents, judged, logged)
     return Judged(str(source), kept, documents, missing, strange, tuple(examples))

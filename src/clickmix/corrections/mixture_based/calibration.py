@@ -1,0 +1,360 @@
+"""Calibration: what clicks, skips, exposure and the prior weigh, and what grades mean.   judged -> Calibration
+
+Judges give a document a step j of their scale. Two models of that, from what clicks say:
+    meaning    P(j) = sum over the model's grades g of P(g | clicks) P(j | g)
+    weights    logit P(step >= j) = w_prior P + w_click C + w_skip S + w_exposure log n + cut_j
+P, C and S are the log odds of the highest against the lowest grade that the prior, clicks and skips give, n are
+impressions. The model without judgments has the weights (1, 1, 1, 0), and a ridge pulls there. Judged queries that are
+held out choose how strongly, and whether either model is used at all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Literal
+
+import numpy as np
+
+from clickmix.storage.records import MismatchError, Range
+from clickmix.types import Floats, Ints
+
+AS_IT_IS = np.array([1.0, 1.0, 1.0, 0.0])  # weights of the model without judgments
+STRENGTHS = (1.0, 4.0, 16.0, 64.0)  # of the ridge, in units of a judged document
+FOLDS = 10
+EM_STEPS = 50
+FEWEST_QUERIES = 5
+CLEARLY = 1.64  # standard errors by which held-out judged queries must gain: one-sided, 5 %
+MOST_DOCUMENTS = 50_000  # to learn from; of more, whole queries drawn at random
+COMMON = 0.1  # share of the judged documents from which on a grade can be the lowest
+MOST_STEPS = 8
+ONE_OFF = 0.05  # how much rarer a judgment one step off is than a right one
+SURE = 0.95  # how often the interval of a label holds the document's grade
+LEAST = 1e-6  # probability that counts for "never"
+PRIOR_DOCUMENTS = 4.0  # of every grade of the model, judged as documents are on the whole
+
+Used = Literal["nothing", "meaning", "weights"]
+
+
+@dataclass(frozen=True)
+class Documents:
+    """What clicks say of documents: log odds of the prior, of clicks and of skips; log impressions; the label.
+
+    `grades` (document x grade) has the probability of each grade of the model.
+    """
+
+    prior: Floats
+    clicks: Floats
+    skips: Floats
+    exposure: Floats
+    relevance: Floats
+    low: Floats
+    high: Floats
+    grades: Floats
+
+    @property
+    def columns(self) -> Floats:
+        """Document x weight."""
+        return np.stack([self.prior, self.clicks, self.skips, self.exposure], axis=1)
+
+    def some(self, rows: Ints) -> Documents:
+        """Some of them."""
+        return Documents(*(values[rows] for values in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The judges' grades as steps: `steps` are the relevance of each, `lowest` and `highest` the grades 0 and 1 mean.
+
+    What lies below the lowest common grade counts as that. Of many different grades, eight steps are made.
+    """
+
+    lowest: float
+    highest: float
+    steps: tuple[Annotated[float, Range(0, 1)], ...]
+
+    def check_fields(self) -> None:
+        """Steps ascend from 0 to 1."""
+        ascending = all(a < b for a, b in itertools.pairwise(self.steps))
+        if len(self.steps) < 2 or not ascending or (self.steps[0], self.steps[-1]) != (0, 1):
+            raise MismatchError("expected ascending numbers from 0 to 1", at="steps")
+
+    @classmethod
+    def of(cls, grades: Floats) -> Scale | None:
+        """The scale of these grades; None where all are the same."""
+        values, counts = np.unique(grades, return_counts=True)
+        common = values[counts >= COMMON * counts.sum()]
+        lowest, highest = float(common[0] if len(common) else values[0]), float(values[-1])
+        lowest = float(values[0]) if lowest == highest else lowest
+        if lowest == highest:
+            return None
+        kept = np.unique((np.maximum(values, lowest) - lowest) / (highest - lowest))
+        steps = kept if len(kept) <= MOST_STEPS else np.linspace(0, 1, MOST_STEPS)
+        return cls(lowest, highest, tuple(steps.tolist()))
+
+    def step(self, grades: Floats) -> Ints:
+        """The number of the step nearest to each grade."""
+        at = np.clip((grades - self.lowest) / (self.highest - self.lowest), 0, 1)
+        steps = np.array(self.steps)
+        return np.asarray(np.searchsorted((steps[1:] + steps[:-1]) / 2, at, side="right"))
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Log-likelihood per document that held-out judged queries gain, and its standard error over queries."""
+
+    value: float
+    error: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is beyond chance."""
+        return self.value > CLEARLY * self.error
+
+    @classmethod
+    def between(cls, before: Floats, after: Floats) -> Gain:
+        """From the losses of each query before and after."""
+        gains = before - after
+        return cls(float(gains.mean()), float(gains.std(ddof=1)) / math.sqrt(len(gains)))
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """How common each step is (`shares`: grade x step) among documents of each grade of the model."""
+
+    shares: tuple[tuple[Annotated[float, Range(0, 1)], ...], ...]
+
+    def above(self, documents: Documents) -> Floats:
+        """Document x cut: how likely a judge puts it above."""
+        shares = np.array(self.shares)
+        return np.asarray(documents.grades @ np.cumsum(shares[:, ::-1], axis=1)[:, ::-1][:, 1:])
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What the prior, clicks, skips and log impressions count for; the cuts between steps, descending."""
+
+    prior: float
+    click: float
+    skip: float
+    exposure: float
+    cuts: tuple[float, ...]
+
+    def above(self, documents: Documents) -> Floats:
+        """Document x cut: how likely a judge puts it above."""
+        odds = documents.columns @ np.array([self.prior, self.click, self.skip, self.exposure])
+        return _expit(odds[:, None] + np.array(self.cuts))
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What judgments say of clicks, and what of it is `used` for documents that were not judged.
+
+    used      nothing: other labels stay as the model gives them. meaning: labels mean the judges' scale, in the same
+              order. weights: the evidence is weighed, too
+    related   what held-out judged queries gain by what clicks say, against knowing only how common each step is
+    gained    what they gain by the weights, against the meaning alone
+    """
+
+    scale: Scale
+    meaning: Meaning
+    weights: Weights
+    used: Used
+    queries: int
+    documents: int
+    related: Gain | None = None
+    gained: Gain | None = None
+
+    def check_fields(self) -> None:
+        """There are as many shares as steps, adding up to 1, and a cut between every two steps."""
+        steps = len(self.scale.steps)
+        for g, shares in enumerate(self.meaning.shares):
+            if len(shares) != steps or not math.isclose(sum(shares), 1, abs_tol=1e-9):
+                raise MismatchError("expected a share for each step, adding up to 1", at=f"meaning.shares[{g}]")
+        cuts = self.weights.cuts
+        if len(cuts) != steps - 1 or any(a < b for a, b in itertools.pairwise(cuts)):
+            raise MismatchError("expected a descending number between every two steps", at="weights.cuts")
+
+    def probabilities(self, documents: Documents) -> Floats:
+        """Document x step: what a judge would say."""
+        above = (self.weights if self.used == "weights" else self.meaning).above(documents)
+        edges = np.hstack([np.ones((len(above), 1)), above, np.zeros((len(above), 1))])
+        return np.asarray(np.maximum(edges[:, :-1] - edges[:, 1:], 0))
+
+    def labels(self, documents: Documents, judged: Ints) -> tuple[Floats, Floats, Floats]:
+        """Relevance, low and high; `judged` is the step that a document was judged to have, or -1.
+
+        A judgment is strong evidence, not law: one that is a step off is a twentieth as likely as the right one.
+        """
+        steps = np.array(self.scale.steps)
+        probable = self.probabilities(documents)
+        known = judged >= 0
+        apart = np.abs(np.arange(len(steps))[:, None] - np.arange(len(steps)))
+        says = ONE_OFF**apart / (ONE_OFF**apart).sum(axis=0)  # said x true
+        probable[known] *= says[judged[known]]
+        probable /= probable.sum(axis=1, keepdims=True)
+        relevance = np.clip(probable @ steps, 0, 1)
+        below = np.cumsum(probable, axis=1)
+        low, high = (
+            steps[np.minimum((below <= share).sum(axis=1), len(steps) - 1)]
+            for share in ((1 - SURE) / 2, (1 + SURE) / 2)
+        )
+        if self.used == "nothing":
+            relevance = np.where(known, relevance, documents.relevance)
+            low, high = np.where(known, low, documents.low), np.where(known, high, documents.high)
+        return relevance, np.minimum(low, relevance), np.maximum(high, relevance)
+
+
+def calibrate(documents: Documents, judged: Ints, query: Ints, scale: Scale) -> Calibration:
+    """Learn from judged documents, each with its step and its query (numbered from 0)."""
+    rng = np.random.default_rng(0)
+    seen = int(query.max()) + 1, len(judged)
+    if len(query) > MOST_DOCUMENTS:
+        order = rng.permutation(seen[0])
+        before = np.cumsum(np.bincount(query)[order]) - np.bincount(query)[order]
+        kept = np.isin(query, order[before < MOST_DOCUMENTS])
+        documents, judged = documents.some(kept), judged[kept]
+        query = np.unique(query[kept], return_inverse=True)[1]
+    sample = _Sample(documents, judged, query, scale)
+    everything = np.arange(len(judged))
+    meaning, weights = sample.meaning(everything), sample.weights(everything, strength=STRENGTHS[-1])
+    if sample.queries < FEWEST_QUERIES:
+        return Calibration(scale, meaning, weights, "nothing", *seen)
+    fold = rng.permutation(sample.queries) % min(FOLDS, sample.queries)
+    nothing, meant = (sample.held_out(fold, fit) for fit in (sample.shares, sample.meaning))
+    weighed = {each: sample.held_out(fold, partial(sample.weights, strength=each)) for each in STRENGTHS}
+    best = min(STRENGTHS, key=lambda strength: float(weighed[strength].mean()))
+    weights = sample.weights(everything, strength=best)
+    gained, related = Gain.between(meant, weighed[best]), Gain.between(nothing, weighed[best])
+    if gained.clear and related.clear:
+        return Calibration(scale, meaning, weights, "weights", *seen, related, gained)
+    by_meaning = Gain.between(nothing, meant)
+    used: Used = "meaning" if by_meaning.clear and sample.gain_of_labels(fold).clear else "nothing"
+    return Calibration(scale, meaning, weights, used, *seen, by_meaning, gained)
+
+
+class _Sample:
+    """Judged documents: what is known of them, their steps and queries."""
+
+    def __init__(self, documents: Documents, judged: Ints, query: Ints, scale: Scale) -> None:
+        self.documents, self.judged, self.query = documents, judged, query
+        self.steps = np.array(scale.steps)
+        self.beyond = (judged[:, None] >= np.arange(1, len(self.steps))).astype(np.float64)
+        self.queries = int(query.max()) + 1
+        spread = documents.columns.var(axis=0)
+        self.spread = np.where(spread > 0, spread, 1.0)  # what never differs has no weight to learn
+
+    def shares(self, rows: Ints) -> Meaning:
+        """Only how common each step is, whatever clicks say."""
+        counts = np.bincount(self.judged[rows], minlength=len(self.steps)) + 0.5
+        shares = tuple((counts / counts.sum()).tolist())
+        return Meaning((shares,) * self.documents.grades.shape[1])
+
+    def meaning(self, rows: Ints) -> Meaning:
+        """How common each step is among documents of each grade, by EM: which grade a document has is hidden.
+
+        Grades of the model that judges put in another order are one. So the order of labels stays.
+        """
+        known, judged = self.documents.grades[rows], self.judged[rows]
+        pseudo = PRIOR_DOCUMENTS * np.array(self.shares(rows).shares)
+        said = np.eye(len(self.steps))[judged]
+        counts = known.T @ said + pseudo
+        for _ in range(EM_STEPS):
+            hidden = known * (counts / counts.sum(axis=1, keepdims=True)).T[judged]
+            hidden /= hidden.sum(axis=1, keepdims=True)
+            counts = np.einsum("dg,dj->gj", hidden, said) + pseudo
+        return Meaning(tuple(tuple(each.tolist()) for each in _in_order(counts, self.steps)))
+
+    def weights(self, rows: Ints, *, strength: float) -> Weights:
+        """Weights of the evidence, pulled to those of the model."""
+        found, cuts = _climb(self.documents.columns[rows], self.beyond[rows], AS_IT_IS, strength * self.spread)
+        prior, click, skip, exposure = found.tolist()
+        return Weights(prior, click, skip, exposure, tuple(cuts.tolist()))
+
+    def held_out(self, fold: Ints, fit: Callable[[Ints], Meaning | Weights]) -> Floats:
+        """The mean loss of each query's documents: being above or below every cut, fitted without its fold."""
+        return self._of_query(_bernoulli(self.beyond, self._predicted(fold, fit)).sum(axis=1))
+
+    def gain_of_labels(self, fold: Ints) -> Gain:
+        """What labels on the judges' scale gain over those of the model, as probabilities of the judged relevance."""
+        meant = self._predicted(fold, self.meaning) @ np.diff(self.steps)
+        judged = self.steps[self.judged]
+        before, after = (_bernoulli(judged, label) for label in (self.documents.relevance, meant))
+        return Gain.between(self._of_query(before), self._of_query(after))
+
+    def _predicted(self, fold: Ints, fit: Callable[[Ints], Meaning | Weights]) -> Floats:
+        above = np.zeros(self.beyond.shape)
+        for k in range(int(fold.max()) + 1):
+            here = fold[self.query] == k
+            above[here] = fit(np.flatnonzero(~here)).above(self.documents.some(here))
+        return above
+
+    def _of_query(self, values: Floats) -> Floats:
+        return np.asarray(np.bincount(self.query, values) / np.bincount(self.query))
+
+
+def _in_order(counts: Floats, steps: Floats) -> list[Floats]:
+    """Shares from counts (grade x step); neighbouring grades whose mean step falls are joined."""
+    joined: list[tuple[Floats, int]] = []
+    for row in counts:
+        joined.append((row, 1))
+        while len(joined) > 1 and _mean(joined[-1][0], steps) < _mean(joined[-2][0], steps):
+            (one, n), (other, m) = joined.pop(), joined.pop()
+            joined.append((one + other, n + m))
+    return [row / row.sum() for row, grades in joined for _ in range(grades)]
+
+
+def _mean(row: Floats, steps: Floats) -> float:
+    return float(row @ steps / row.sum())
+
+
+def _bernoulli(happened: Floats, probability: Floats) -> Floats:
+    p = np.clip(probability, LEAST, 1 - LEAST)
+    return np.asarray(-happened * np.log(p) - (1 - happened) * np.log1p(-p))
+
+
+def _losses(odds: Floats, cuts: Floats, above: Floats) -> Floats:
+    """Of each document: minus the log-likelihood of being above or below every cut."""
+    at = odds[:, None] + cuts
+    return np.asarray((np.logaddexp(0, at) - above * at).sum(axis=1))
+
+
+def _climb(columns: Floats, above: Floats, target: Floats, pull: Floats) -> tuple[Floats, Floats]:
+    """Newton's way to the weights and cuts that fit best, weights pulled to `target`; the problem is convex."""
+    share = (above.sum(axis=0) + 0.5) / (len(above) + 1)
+    start = np.log(share) - np.log1p(-share) - float((columns @ target).mean())
+    first = np.concatenate([target, start])
+    ridge = np.concatenate([pull + 1e-9, np.full(len(start), 1e-3)])  # a cut that no document is beyond stays finite
+    w, now = len(target), first.copy()
+
+    def loss(at: Floats) -> float:
+        off = at - first
+        return float(_losses(columns @ at[:w], at[w:], above).sum() + (ridge * off * off).sum() / 2)
+
+    value = loss(now)
+    for _ in range(100):
+        p = _expit((columns @ now[:w])[:, None] + now[w:])
+        off, bend = p - above, p * (1 - p)
+        slope = np.concatenate([np.einsum("dw,dj->w", columns, off), off.sum(axis=0)]) + ridge * (now - first)
+        curve = np.diag(ridge)
+        curve[:w, :w] += np.einsum("dv,d,dw->vw", columns, bend.sum(axis=1), columns)
+        curve[:w, w:] = np.einsum("dw,dj->wj", columns, bend)
+        curve[w:, :w] = curve[:w, w:].T
+        curve[w:, w:] += np.diag(bend.sum(axis=0))
+        step = np.linalg.solve(curve, slope)
+        length = 1.0
+        while (after := loss(now - length * step)) > value and length > 1e-6:
+            length /= 2
+        if after > value:
+            break
+        now, gain, value = now - length * step, value - after, after
+        if gain < 1e-9 * len(above):
+            break
+    return now[:w], now[w:]
+
+
+def _expit(x: Floats) -> Floats:
+    return np.asarray((1 + np.tanh(x / 2)) / 2)

@@ -1,0 +1,119 @@
+"""Labels with judgments: evidence is weighed, and judged documents are found by id.   Counts, Judged -> Labels
+
+Cells of some queries at a time come from the engine, as numbers without ids, and labels go back.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clickmix.corrections.labels import Labels
+from clickmix.counts.counts import Counts
+from clickmix.engines.sql import aliases, listed
+from clickmix.groups.places import Place, places_of
+from clickmix.groups.sample import cells_query
+from clickmix.mixtures.hierarchical.cells import Cells, Places
+from clickmix.mixtures.log_model import LogModel
+from clickmix.types import Columns, Ints
+
+if TYPE_CHECKING:
+    from clickmix.corrections.mixture_based.judged import Judged
+
+MOST_CELLS = 4_000_000  # at a time: about half a gigabyte
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole queries: the number, the query and the judged step (or -1) of each document; their cells; entries of these.
+
+    Queries and steps are per document, and entries say which row of the cells' entries a document is.
+    """
+
+    document: Ints
+    query: Ints
+    judged: Ints
+    cells: Cells
+    entry: Ints
+
+
+def label_judged(model: LogModel, counts: Counts, place_of: Callable[[Place], int], judged: Judged) -> Labels:
+    """Labels of all documents; `place_of` gives the number of the model's place for a place of the log."""
+    documents = number_documents(counts, judged.table(counts))
+    parts = [
+        counts.engine.take(_labelled(model, block, judged))
+        for block in read_blocks(model.model.places, counts, documents, place_of)
+    ]
+    labelled = " UNION ALL ".join(f"SELECT document, relevance, low, high FROM {part}" for part in parts)
+    return Labels(
+        counts,
+        "SELECT query_id, doc_id, relevance, impressions, clicks, low, high "
+        f"FROM {documents} AS documents JOIN ({labelled}) AS labelled USING (document)",
+    )
+
+
+def number_documents(counts: Counts, judged: str | None = None) -> str:
+    """A table of all documents, with numbers of theirs and of their queries, and the step that `judged` has of them."""
+    step = "coalesce(step, -1)" if judged else "-1"
+    join = (
+        f"LEFT JOIN {judged} AS judged ON CAST(documents.query_id AS VARCHAR) = judged.q "
+        "AND CAST(documents.doc_id AS VARCHAR) = judged.d"
+        if judged
+        else ""
+    )
+    return counts.engine.keep(
+        "SELECT query_id, doc_id, impressions, clicks, cells, row_number() OVER (ORDER BY query_id, doc_id) - 1 AS "
+        f"document, dense_rank() OVER (ORDER BY query_id) - 1 AS query, CAST({step} AS INTEGER) AS step FROM "
+        "(SELECT query_id, doc_id, CAST(sum(impressions) AS BIGINT) AS impressions, CAST(sum(clicks) AS BIGINT) "
+        f"AS clicks, count(*) AS cells FROM {counts.table} GROUP BY query_id, doc_id) AS documents {join}"
+    )
+
+
+def read_blocks(places: Places, counts: Counts, documents: str, place_of: Callable[[Place], int]) -> Iterator[Block]:
+    """The documents of a table that `number_documents` made, some queries at a time."""
+    for low, high in _ranges(counts, documents):
+        columns = _cells(counts, documents, low, high)
+        seen, place = places_of(columns, counts.context)
+        number = np.array([place_of(each) for each in seen])
+        numbers, first, document = np.unique(columns["document"], return_index=True, return_inverse=True)
+        query = columns["query"][first]
+        inner = query - columns["query"][0]
+        cells, entry = Cells.of_documents(
+            places,
+            inner,
+            document,
+            number[place],
+            columns["impressions"],
+            columns["clicks"],
+            queries=int(inner[-1]) + 1,
+        )
+        yield Block(numbers, query, columns["step"][first], cells, entry)
+
+
+def _ranges(counts: Counts, documents: str) -> Iterator[tuple[int, int]]:
+    """Numbers of queries, from and to, that have about as many cells as are looked at in one go."""
+    ((cells, queries),) = counts.engine.rows(
+        f"SELECT CAST(sum(cells) AS BIGINT), CAST(max(query) AS BIGINT) + 1 FROM {documents}"
+    )
+    parts = -(-int(cells) // MOST_CELLS)
+    edges = [int(queries) * i // parts for i in range(parts + 1)]
+    yield from itertools.pairwise(edges)
+
+
+def _cells(counts: Counts, documents: str, low: int, high: int) -> Columns:
+    """Cells of queries from number `low` up to but not including `high`, in order of document."""
+    keys = listed(aliases(counts.keys))
+    return counts.engine.fetch(
+        f"SELECT query, document, step, {keys}, cells.impressions AS impressions, cells.clicks AS clicks "
+        f"FROM {cells_query(counts)} JOIN (SELECT query_id, doc_id, document, query, step FROM {documents} "
+        f"WHERE query >= {low} AND query < {high}) AS numbered USING (query_id, doc_id) ORDER BY document, {keys}"
+    )
+
+
+def _labelled(model: LogModel, block: Block, judged: Judged) -> Columns:
+    relevance, low, high = judged.labels(model, block)
+    return {"document": block.document, "relevance": relevance, "low": low, "high": high}

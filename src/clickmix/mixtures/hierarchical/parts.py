@@ -1,0 +1,58 @@
+"""Parts of a label: how much comes from the prior, from clicks and from skips.   Model, Cells -> Parts
+
+Log odds of the highest grade against the lowest. What skips say is what they would say without any click; clicks add
+the rest. Where queries differ, each part is the mean over what is known of the query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clickmix.mixtures.hierarchical.cells import Cells
+from clickmix.mixtures.hierarchical.climb import expected
+from clickmix.mixtures.hierarchical.label import Labels, labels_of, looks
+from clickmix.mixtures.hierarchical.problem import Model, Problem
+from clickmix.types import Floats
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Per entry of the cells: log odds by where they come from, log impressions, the label, grade x entry P(grade)."""
+
+    prior: Floats
+    clicks: Floats
+    skips: Floats
+    exposure: Floats
+    label: Labels
+    grades: Floats
+
+
+def parts(model: Model, cells: Cells) -> Parts:
+    """The parts of every (query, pattern)."""
+    problem, seen = expected(model, cells)
+    nodes = problem.nodes
+    skipped = cells.impressions - cells.clicks
+    without_clicks = replace(cells, impressions=skipped, clicks=np.zeros_like(skipped))
+    unclicked = Problem(without_clicks, model.knots, nodes, grades=model.grades, effects=model.effects)
+    rates, scatter = problem.scattered_rates(model.vector)
+    both, skips = (
+        _odds(each.evidence @ each.family.table(rates, scatter).reshape(-1, model.grades))
+        for each in (problem, unclicked)
+    )
+    prior = problem.log_prior(problem.split(model.vector)[1])
+    found = np.zeros((3, len(cells.query)))
+    query = cells.query if len(nodes.at) > 1 else np.zeros_like(cells.query)
+    for v in range(len(nodes.v)):
+        for point in range(nodes.at.shape[1]):
+            key = nodes.of_entry[:, point]
+            of_node = [prior[-1, cells.entry, v] - prior[0, cells.entry, v], both[key] - skips[key], skips[key]]
+            found += seen.weight[query, point, v] * np.array(of_node)
+    grades = np.asarray(sum(weight * post for weight, post in looks(problem, seen)))
+    exposure = np.log(np.maximum(cells.per_pattern(cells.impressions), 1))[cells.entry]
+    return Parts(found[0], found[1], found[2], exposure, labels_of(grades), grades)
+
+
+def _odds(logs: Floats) -> Floats:
+    return np.asarray(logs[:, -1] - logs[:, 0])
