@@ -189,8 +189,8 @@ class TestChecks:
 
     def test_a_log_whose_impressions_were_all_written_three_times_is_found(self) -> None:
         cells = position_based(1_000).counts.cells()
-        keys = (cells[key] for key in ("query_id", "doc_id", "position"))
-        counts = cm.Counts.from_arrays(*keys, 3 * cells["impressions"], 3 * cells["clicks"])
+        query, doc, position = (cells[key] for key in ("query_id", "doc_id", "position"))
+        counts = cm.Counts.from_arrays(query, doc, position, 3 * cells["impressions"], 3 * cells["clicks"])
         fitted = checked(cm.MixtureCorrection("binomial").fit(counts), counts)
         (check,) = [check for check in fitted.checks if check.violation is cm.Violation.REPEATED]
         assert (check.found, check.statistic) == (True, 3.0)
