@@ -117,7 +117,7 @@ class FitResults:
     judgments: Mapping[str, Any] | None = None
 
     def json(self) -> dict[str, Any]:
-        """Raw values for `--json`: verdict, errors, places, checks; what held-out clicks and judgments say, if asked."""
+        """Raw values for `--json`: verdict, errors, places, checks, held-out evidence, what judgments say."""
         return {
             **({"judgments": self.judgments} if self.judgments else {}),
             "verdict": self.verdict.name,
