@@ -24,7 +24,7 @@ from clickmix.types import Floats, Ints
 
 DOCUMENTS = 16_384  # that are looked at together: their numbers fit into a fast cache
 FINE_STEP = 0.01  # of attention: as well as that of a query with thousands of clicks is known
-POINTS, STRIDE = np.arange(-5, 6), 0.8  # more nodes, and nearer to each other, than a fit needs
+POINTS, STRIDE = np.arange(-6, 7), 0.8  # more nodes, nearer to each other and further out, than a fit needs
 LOOKS, MOST_LOOKS = 3, 4  # where shares differ, which are looked at last; and where they do not
 EDGE = 0.05  # of a query's weight at its first or last node: its attention may lie beyond
 
