@@ -207,8 +207,6 @@ def _features(seeds: Path) -> None:
     (seeds / "letor.txt.gz").write_bytes(gzip.compress((seeds / "letor.txt").read_bytes(), mtime=0))
     labels = {key: columns[key] for key in ("query_id", "doc_id")} | {"relevance": [g / 2 for g in columns["grade"]]}
     (seeds / "feature-labels.csv").write_text(csv_text(labels))
-    numbered = labels | {"doc_id": list(range(len(keys)))}  # LETOR's documents are numbered through the file
-    (seeds / "letor-labels.csv").write_text(csv_text(numbered))
     collection = seeds / "collection"
     collection.mkdir()
     more = [

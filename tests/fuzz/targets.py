@@ -58,7 +58,6 @@ FEATURES = (
     "train --features {} --labels in/feature-labels.csv -o out/ranker",
     "inspect {}",
 )
-LETOR = tuple(command.replace("feature-labels", "letor-labels") for command in FEATURES)
 RANKER = (
     "score --ranker in/{0} --features in/features.csv -o out/scores.csv",
     "evaluate --ranker in/{0} --features in/features.csv",
@@ -80,6 +79,7 @@ MODEL = (
     "sql labels --dialect duckdb --model {}",
     "explain in/rows.csv --query 'query 1' --model {}",
 )
+NOT_IN_SQL = tuple(words for words in MODEL if not words.startswith("sql"))
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ TARGETS = [
     Target("gaussian-model.json", (document, numbers, raw), MODEL, 60),
     Target("device-model.json", (document, numbers, raw), MODEL, 40),
     Target("appeal-model.json", (document, numbers), MODEL, 50),
-    Target("queries-model.json", (document, numbers), MODEL, 50),
-    Target("cascade-model.json", (document, numbers), MODEL, 30),
+    Target("queries-model.json", (document, numbers), NOT_IN_SQL, 50),
+    Target("cascade-model.json", (document, numbers), NOT_IN_SQL, 30),
     Target("parameters.json", (json_file, raw), (f"{NONE.format('in/rows.csv')[:-4]}affine --parameters {{}}",), 40),
     Target("theta.json", (json_file, raw), (f"{NONE.format('in/rows.csv')[:-4]}ips --parameters {{}}",), 20),
     Target("labels.csv", CSV, LABELS, 70),
@@ -179,8 +179,8 @@ TARGETS = [
     Target("features.csv", CSV, FEATURES, 50),
     Target("features.ndjson", NDJSON, FEATURES, 40),
     Target("features.parquet", PARQUET, FEATURES, 40),
-    Target("letor.txt", CSV, LETOR, 60),
-    Target("letor.txt.gz", (packed(lines), raw), LETOR, 20),
+    Target("letor.txt", CSV, FEATURES, 60),
+    Target("letor.txt.gz", (packed(lines), raw), FEATURES, 20),
     Target("collection/train.txt", CSV, ("simulate --data in/collection --clicks 50 -o out/simulated",), 20),
     _described("ranker", TREES, 50),
     _described("net", RANKER, 40),

@@ -7,6 +7,7 @@ does not settle is compared again on a larger one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -25,6 +26,7 @@ LINKS: tuple[Link, Link] = ("examination", "odds")
 CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, must gain
 WORTH = 0.01  # of what two grades gain over one rate per place, that more grades or appeal must gain
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
+VANISHED = 0.06  # deviation of attention or shares; the least a fit can have is 0.05
 LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the number of documents: BIC, two parameters
 LARGE = 1.0  # log-likelihood of a query
 EXTREME = 0.08  # of the queries, at either end of a difference between two models, that count for half of it at most
@@ -87,9 +89,12 @@ class _Search:
         """What a model must gain over one rate per place, beyond what two grades do.
 
         Where grades and appeal cannot be told apart, grades are taken, if they are few: labels lose less that way.
-        Appeal that hardly matters leaves labels as they are.
+        Appeal that hardly matters leaves labels as they are. Queries that hardly differ are alike: such a fit gains
+        by where else it leads rates that clicks leave open.
         """
         effects = model.effects
+        if any(model.number(name) < np.log(VANISHED) for name in ("log s", "log t") if name in effects.numbers):
+            return math.inf
         price = CLEAR * ((effects.attention is not None) + effects.shares) + self.worth * (model.grades > 2)
         price += CLEAR * (model.grades == MOST_GRADES)
         if effects.appeal:

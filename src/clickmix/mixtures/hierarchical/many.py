@@ -45,11 +45,12 @@ class Documents:
     @classmethod
     def of_rows(cls, places: Places, query: Ints, document: Ints, place: Ints, n: Ints, c: Ints) -> Documents:
         """From rows (document, place, impressions, clicks) in order of document; `query` has one element for each."""
-        shown, clicked = int(n.max()) + 1, int(c.max()) + 1
-        keys, kind = np.unique((place * shown + n) * clicked + c, return_inverse=True)
-        every, rest = np.arange(len(keys)), keys // clicked
-        parts = (rest % shown).astype(np.float64), (keys % clicked).astype(np.float64)
-        kinds = Cells(places, every, rest // shown, *parts, every, every, np.ones(len(keys)), len(keys))
+        # Numbers of the distinct impressions and clicks: these themselves may be too large to be combined.
+        (shown, n), (clicked, c) = (np.unique(part, return_inverse=True) for part in (n, c))
+        keys, kind = np.unique((place * len(shown) + n) * len(clicked) + c, return_inverse=True)
+        every, rest = np.arange(len(keys)), keys // len(clicked)
+        parts = (part.astype(np.float64) for part in (shown[rest % len(shown)], clicked[keys % len(clicked)]))
+        kinds = Cells(places, every, rest // len(shown), *parts, every, every, np.ones(len(keys)), len(keys))
         return cls(kinds, kind, *(np.append(_starts(of), len(of)) for of in (document, query)))
 
 
