@@ -26,7 +26,7 @@ LINKS: tuple[Link, Link] = ("examination", "odds")
 CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, must gain
 WORTH = 0.01  # of what two grades gain over one rate per place, that more grades or appeal must gain
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
-VANISHED = 0.06  # deviation of attention or shares; the least a fit can have is 0.05
+LEAST_LOG = np.log(0.06)  # of the deviation of attention or shares; the least a fit can have is 0.05
 LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the number of documents: BIC, two parameters
 LARGE = 1.0  # log-likelihood of a query
 EXTREME = 0.08  # of the queries, at either end of a difference between two models, that count for half of it at most
@@ -93,7 +93,7 @@ class _Search:
         by where else it leads rates that clicks leave open.
         """
         effects = model.effects
-        if any(model.number(name) < np.log(VANISHED) for name in ("log s", "log t") if name in effects.numbers):
+        if _without_vanished(model) != effects:
             return math.inf
         price = CLEAR * ((effects.attention is not None) + effects.shares) + self.worth * (model.grades > 2)
         price += CLEAR * (model.grades == MOST_GRADES)
@@ -133,11 +133,17 @@ class _Search:
         return reduce(lambda best, each: each if self.lead(each, best) > 0 else best, candidates)
 
     def compare(self, start: Model, effects: Effects | None = None, grades: int | None = None) -> _Candidate:
-        """A model with these effects and grades, or those of the start; it becomes the best one if it is."""
+        """A model with these effects and grades, or those of the start; it becomes the best one if it is.
+
+        Effects that its fit makes vanish are left out.
+        """
         effects, grades = effects or start.effects, grades or start.grades
         found = self.found.get((grades, effects)) or self._add(
             *fit(self.held.cells, grades=grades, effects=effects, start=start, look=self.look, gain=COMPARED)
         )
+        left = _without_vanished(found.model)
+        if left != effects:
+            return self.compare(start, left, grades)
         self.best = self.top([self.best, found])
         return found
 
@@ -353,6 +359,13 @@ def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -
 
 def _both(on: Effects, other: Effects) -> Effects:
     return Effects(on.attention or other.attention, on.shares or other.shares, on.appeal or other.appeal)
+
+
+def _without_vanished(model: Model) -> Effects:
+    """The effects of a model but for attention or shares in which queries hardly differ."""
+    tiny = [name for name in ("log s", "log t") if name in model.effects.numbers and model.number(name) < LEAST_LOG]
+    attention = None if "log s" in tiny else model.effects.attention
+    return replace(model.effects, attention=attention, shares=model.effects.shares and "log t" not in tiny)
 
 
 def _other(effects: Effects) -> Effects:
