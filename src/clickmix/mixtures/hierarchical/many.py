@@ -49,7 +49,7 @@ class Documents:
         (shown, n), (clicked, c) = (np.unique(part, return_inverse=True) for part in (n, c))
         keys, kind = np.unique((place * len(shown) + n) * len(clicked) + c, return_inverse=True)
         every, rest = np.arange(len(keys)), keys // len(clicked)
-        parts = (part.astype(np.float64) for part in (shown[rest % len(shown)], clicked[keys % len(clicked)]))
+        parts = shown[rest % len(shown)].astype(np.float64), clicked[keys % len(clicked)].astype(np.float64)
         kinds = Cells(places, every, rest // len(shown), *parts, every, every, np.ones(len(keys)), len(keys))
         return cls(kinds, kind, *(np.append(_starts(of), len(of)) for of in (document, query)))
 
