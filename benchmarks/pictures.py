@@ -8,7 +8,7 @@ from pathlib import Path
 import measuring  # noqa: F401  lets `browser` be found
 from browser import started
 from clickmix.counts.count import count
-from clickmix.groups.histogram import read_histogram
+from clickmix.groups.places import read_histogram
 from clickmix.lab.demo import Demo, run_demo
 from clickmix.lab.demo_page import calibration_figure
 from clickmix.report import Figure, figure_svg

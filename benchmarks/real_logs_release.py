@@ -14,10 +14,9 @@ import duckdb
 import numpy as np
 
 import clickmix as cm
-from clickmix.corrections.click_rates import PlacedCells
+from clickmix.corrections.click_rates import PlacedCells, placed_cells
 from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
-from clickmix.judging.held_out.cells import placed_cells
 
 SPLITS = range(5)
 LEAST_RATE = 1e-5

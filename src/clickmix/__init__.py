@@ -12,7 +12,7 @@ import typing as _typing
 if _typing.TYPE_CHECKING:
     from clickmix.comparing.comparison import Comparison, compare
     from clickmix.corrections.affine import AffineCorrection
-    from clickmix.corrections.check import Check, Violation
+    from clickmix.corrections.check import Check, Judgement, Violation
     from clickmix.corrections.coec import ClicksOverExpected
     from clickmix.corrections.ips import InversePropensity
     from clickmix.corrections.labels import Labels
@@ -28,12 +28,10 @@ if _typing.TYPE_CHECKING:
     from clickmix.drawn import Plot
     from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
     from clickmix.groups.observations import Observations
-    from clickmix.judging.judgement import Judgement
     from clickmix.judging.verdict import LogVerdict, judge
     from clickmix.lab.affine_error import affine_error, wrong_parameters
-    from clickmix.mixtures.group import Group
     from clickmix.mixtures.impressions_needed import expected_error, impressions_for
-    from clickmix.mixtures.mixture import Mixture, Verdict
+    from clickmix.mixtures.mixture import Group, Mixture, Verdict
     from clickmix.mixtures.single import fit_group
     from clickmix.pipeline import debias, explain
     from clickmix.report.explain import Explanation
@@ -53,7 +51,7 @@ _MODULES = {
     "impressions_for": "clickmix.mixtures.impressions_needed",
     "MixtureCorrection": "clickmix.corrections.mixture",
     "MixtureFit": "clickmix.corrections.mixture_based.fit",
-    "Group": "clickmix.mixtures.group",
+    "Group": "clickmix.mixtures.mixture",
     "NoCorrection": "clickmix.corrections.none",
     "BiasParameters": "clickmix.corrections.parameters",
     "AffineCorrection": "clickmix.corrections.affine",
@@ -71,7 +69,7 @@ _MODULES = {
     "Violation": "clickmix.corrections.check",
     "judge": "clickmix.judging.verdict",
     "LogVerdict": "clickmix.judging.verdict",
-    "Judgement": "clickmix.judging.judgement",
+    "Judgement": "clickmix.corrections.check",
     "debias": "clickmix.pipeline",
     "explain": "clickmix.pipeline",
     "Explanation": "clickmix.report.explain",

@@ -16,13 +16,13 @@ from clickmix.counts import MOST_CONTEXTS
 from clickmix.counts.count import BadRows, count
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
+from clickmix.log.files import are_paths
 from clickmix.log.open import split_options
-from clickmix.log.paths import are_paths
 from clickmix.types import AnyFrame, Paths, Progress, Spelling
 
 if TYPE_CHECKING:
     from clickmix.corrections.labels import Labels
-    from clickmix.judging.held_out.evidence import HeldOutEvidence
+    from clickmix.judging.held_out import HeldOutEvidence
     from clickmix.log.layout import Layout
     from clickmix.report.explain import Explanation
 
@@ -191,7 +191,7 @@ def fit_and_label(
     held_out = None
     if judging:
         from clickmix.judging.checks import checked  # late: labels alone need no checks
-        from clickmix.judging.held_out.evidence import held_out_evidence
+        from clickmix.judging.held_out import held_out_evidence
 
         with watch("checking"):
             fit, held_out = checked(fit, counts), held_out_evidence(fit, counts)

@@ -11,8 +11,8 @@ import pytest
 
 from clickmix import cli
 from clickmix.cli.command import app
+from clickmix.corrections.check import Judgement
 from clickmix.evaluate.tables import folded_lines
-from clickmix.judging.judgement import Judgement
 from commands import failure, run
 from simulation import simulated
 

@@ -331,7 +331,7 @@ def test_all_predict_the_same_clicks(given: str, tmp_path: Path, monkeypatch: py
     if given == "lists":
         cm.count(path, lists="clicks").write(path := tmp_path / "lists.parquet")
     if given == "contexts, dealt by chance":
-        monkeypatch.setattr("clickmix.groups.quarters.names_sessions", lambda part: False)
+        monkeypatch.setattr("clickmix.groups.sample.names_sessions", lambda part: False)
     monkeypatch.setattr("clickmix.comparing.contenders.MOST_LIST_CELLS", 2_000)
     context = "device" if given.startswith("contexts") else ()
     found = cm.compare(path, context=context, corrections=["sdbn", "dcm", "ctr-smoothed"])

@@ -16,8 +16,7 @@ from clickmix.engines.engine import ENGINES, choose_engine
 from clickmix.errors import InputError
 from clickmix.groups import sample as groups
 from clickmix.judging import checks
-from clickmix.judging.held_out.evidence import held_out_evidence
-from clickmix.judging.held_out.words import held_out_sentences
+from clickmix.judging.held_out import held_out_evidence, held_out_sentences
 from clickmix.lab.users.logfile import read_sessions
 from clickmix.report import log_page, write_page
 from logs import Table, cells, counted, small_log, write

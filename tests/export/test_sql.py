@@ -19,8 +19,7 @@ from clickmix import cli
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.engines.dialects import DIALECTS
 from clickmix.groups.places import Place
-from clickmix.mixtures.group import Group, PlaceCounts
-from clickmix.mixtures.mixture import Mixture, Verdict
+from clickmix.mixtures.mixture import Group, Mixture, PlaceCounts, Verdict
 from commands import failure
 from logs import Table, count_slowly, csv_text, small_log, write
 

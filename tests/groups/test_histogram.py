@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import clickmix as cm
-from clickmix.groups.histogram import histogram_query, read_downloaded
-from clickmix.groups.places import Place, places_of
+from clickmix.groups.places import Place, histogram_query, places_of, read_downloaded
 from commands import failure, run
 from logs import Table, cells, csv_text, small_log, write
 

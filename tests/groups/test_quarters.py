@@ -11,7 +11,7 @@ import pytest
 
 import clickmix as cm
 from clickmix.counts.counts import Counts
-from clickmix.groups.quarters import QUARTERS, deal
+from clickmix.groups.sample import QUARTERS, deal
 from logs import Table, small_log, write
 from moving_logs import moving_counts
 from session_logs import session_log
@@ -127,7 +127,7 @@ def test_a_sample_has_all_cells_of_its_queries(dealt: str) -> None:
 
 def test_large_text_files_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = cm.count(write(tmp_path / "log.csv", session_log()))
-    monkeypatch.setattr("clickmix.groups.quarters.MOST_TEXT", 100)
+    monkeypatch.setattr("clickmix.groups.sample.MOST_TEXT", 100)
     assert deal(counts).dealt == "impressions"
 
 

@@ -12,19 +12,23 @@ import pyarrow as pa
 import pytest
 
 import clickmix as cm
-from clickmix.corrections.click_rates import PlacedCells, predicted_rates
+from clickmix.corrections.click_rates import PlacedCells, placed_cells, predicted_rates, quarter_cells, without_context
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.none import NoCorrection
 from clickmix.counts.counts import Counts
 from clickmix.groups.places import Place
-from clickmix.groups.quarters import QUARTERS, deal
-from clickmix.judging.held_out.baselines import baseline_rates
-from clickmix.judging.held_out.cells import placed_cells, quarter_cells, without_context
-from clickmix.judging.held_out.evidence import HeldOutEvidence, evidence, held_out_evidence
-from clickmix.judging.held_out.halves import agreement
-from clickmix.judging.held_out.moves import moves
-from clickmix.judging.held_out.prediction import LEAST_RATE, held_out_bits
-from clickmix.judging.held_out.words import held_out_sentences
+from clickmix.groups.sample import QUARTERS, deal
+from clickmix.judging.held_out import (
+    LEAST_RATE,
+    HeldOutEvidence,
+    agreement,
+    baseline_rates,
+    evidence,
+    held_out_bits,
+    held_out_evidence,
+    held_out_sentences,
+    moves,
+)
 from clickmix.report.held_out import held_out_results
 from clickmix.report.rows import json_text
 from clickmix.types import Floats

@@ -16,7 +16,7 @@ import clickmix as cm
 from clickmix.groups.places import Place
 from clickmix.judging.checks import check_rising, checked
 from clickmix.lab.users import PositionBased
-from clickmix.mixtures.group import PlaceCounts
+from clickmix.mixtures.mixture import PlaceCounts
 from clickmix.report.results import fit_sentences
 from oracles_sure import expected_squared_error
 from remark1 import toy

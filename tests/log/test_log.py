@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import clickmix as cm
-from clickmix.log.paths import find_files
+from clickmix.log.files import find_files
 from logs import FILE_NAMES, cells, count_slowly, counted, part, small_log, write
 
 LOG = small_log()

@@ -17,7 +17,7 @@ from clickmix.lab.collections import synthetic_collection
 from clickmix.lab.experiments import Request
 from clickmix.lab.experiments.paper import FIGURE2
 from clickmix.report import log_page, write_page
-from clickmix.report.words import cut
+from clickmix.report.rows import cut
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here: the report is not tried in a browser")
 

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 import clickmix as cm
 from clickmix import cli
 from clickmix.engines.engine import embedded
-from clickmix.groups.histogram import read_histogram
+from clickmix.groups.places import read_histogram
 from clickmix.judging.changes import Moved
 from clickmix.report import SECTIONS, Figure, Line, LogReport, Section, log_page, page_html
 from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_far_labels, read_label_bins, thinned
 from clickmix.report.mixture_figures import chosen_groups, expected_documents, group_figures, label_curve
-from clickmix.report.words import percent
+from clickmix.report.rows import percent
 from logs import small_log, write
 from oracles_report import bin_of, expected_slowly, text
 from simulation import simulated

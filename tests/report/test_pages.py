@@ -30,7 +30,7 @@ from clickmix.report import (
 )
 from clickmix.report.query_list import QueryList
 from clickmix.report.query_numbers import ShownDocument, ShownQuery
-from clickmix.report.words import cut
+from clickmix.report.rows import cut
 from oracles_report import Tags, tags, text
 
 ATTACKS = [

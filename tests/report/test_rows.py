@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import clickmix as cm
 from clickmix.judging.checks import checked
 from clickmix.report import Column, Page, Rows, Section, fit_results, page_html
-from clickmix.report.rows import Estimate, json_text, letters, text_lines
-from clickmix.report.words import command_text, number_text, percent
+from clickmix.report.rows import Estimate, command_text, json_text, letters, number_text, percent, text_lines
 from oracles_report import text
 from simulation import simulated
 

@@ -22,8 +22,7 @@ try:
     from clickmix.cli import labels as cli_labels
     from clickmix.cli import rankers as cli_rankers
     from clickmix.cli import sql as cli_sql
-    from clickmix.cli.options import command_with
-    from clickmix.cli.reading import engine_options, label_options, layout_options, log_options
+    from clickmix.cli.options import command_with, engine_options, label_options, layout_options, log_options
     from clickmix.cli.terminal import say_error, steady_streams
     from clickmix.errors import ClickmixError
     from clickmix.storage.atomic import Written, recording

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickmix.cli.options import given, words
-from clickmix.cli.reading import Log, check_outputs, check_report, split_reading
+from clickmix.cli.options import Log, check_outputs, check_report, given, split_reading, words
 from clickmix.cli.terminal import say, stages
 from clickmix.errors import SettingError, printable
 

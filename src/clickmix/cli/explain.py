@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickmix.cli.options import given
-from clickmix.cli.reading import Log, count_log, split_reading
+from clickmix.cli.options import Log, count_log, given, split_reading
 from clickmix.cli.terminal import progress_bar, say, terminal_width
 from clickmix.errors import SettingError
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickmix.cli.reading import read_json
+from clickmix.cli.options import read_json
 from clickmix.cli.terminal import print_fit, say, say_rows
 from clickmix.engines.sql import name
 from clickmix.errors import FormatError, several
@@ -89,8 +89,8 @@ def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout,
     import duckdb
 
     from clickmix.engines.duckdb import DuckDB
-    from clickmix.groups.histogram import is_histogram
-    from clickmix.log.open import unreadable
+    from clickmix.groups.places import is_histogram
+    from clickmix.log.files import unreadable
 
     engine = DuckDB()
     sources = layout.find(files, engine)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickmix.cli.options import fail_on, given, member_option
-from clickmix.cli.reading import (
+from clickmix.cli.options import (
     Log,
     check_outputs,
     check_report,
@@ -21,6 +20,9 @@ from clickmix.cli.reading import (
     counted_before,
     counts_target,
     engine_options,
+    fail_on,
+    given,
+    member_option,
     read_json,
     split_reading,
 )
@@ -143,10 +145,10 @@ def fit(
 ) -> dict[str, Any]:
     """Fit the mixture correction to a log, and save it as a model. Also takes a histogram from elsewhere."""
     from clickmix.corrections.mixture import MixtureCorrection
-    from clickmix.groups.histogram import is_histogram, read_downloaded
+    from clickmix.groups.places import is_histogram, read_downloaded
     from clickmix.groups.sample import MOVING_FROM
     from clickmix.judging.checks import checked
-    from clickmix.judging.held_out.evidence import held_out_evidence
+    from clickmix.judging.held_out import held_out_evidence
 
     reading, options = split_reading(given(given_options))
     opened = reading.open_engine()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickmix.cli.options import given, member_option
-from clickmix.cli.reading import check_report
+from clickmix.cli.options import check_report, given, member_option
 from clickmix.cli.terminal import progress_bar, say, say_table, stages
 from clickmix.errors import InputError, SettingError, several
 
@@ -73,7 +72,7 @@ def train(
         say(remark)
     importances = [each for each in fitted.importance() if each.gain > 0]
     if importances:
-        from clickmix.report.words import percent
+        from clickmix.report.rows import percent
 
         shares = ", ".join(f"{each.name} {percent(each.share)}" for each in importances[:STRONGEST])
         say(f"Strongest features, by their share of the gain: {shares}.")

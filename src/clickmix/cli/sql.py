@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from clickmix.cli.options import pairs, words
-from clickmix.cli.reading import COLUMNS, CONTEXT
+from clickmix.cli.options import COLUMNS, CONTEXT, pairs, words
 from clickmix.engines.dialects import DIALECTS
 from clickmix.errors import SettingError
 

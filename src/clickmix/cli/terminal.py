@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from clickmix.evaluate import Table
-    from clickmix.judging.held_out.evidence import HeldOutEvidence
+    from clickmix.judging.held_out import HeldOutEvidence
     from clickmix.report.rows import Rows
 
 MOST_PLACES = 100

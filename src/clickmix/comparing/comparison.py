@@ -24,7 +24,7 @@ from clickmix.errors import InputError, SettingError, printable
 from clickmix.evaluate.agreement import JudgedDocuments
 from clickmix.evaluate.resampling import Bootstrap, Measured, Resampled
 from clickmix.judging.changes import open_labels
-from clickmix.judging.held_out.prediction import Prediction, held_out_bits
+from clickmix.judging.held_out import Prediction, held_out_bits
 from clickmix.log.layout import Layout
 from clickmix.log.open import split_options
 from clickmix.types import Floats

@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clickmix.corrections.click_rates import PlacedCells, PredictsClicks, predicted_rates
+from clickmix.corrections.click_rates import PlacedCells, PredictsClicks, placed_cells, predicted_rates, without_context
 from clickmix.corrections.correction import CORRECTIONS, Correction, needs_lists
 from clickmix.counts.counts import Counts
 from clickmix.errors import ClickmixError
-from clickmix.groups.quarters import Quarters, deal, share_dealt
-from clickmix.judging.held_out.cells import placed_cells, without_context
-from clickmix.judging.held_out.evidence import HELD_OUT, TRAINING
-from clickmix.judging.held_out.prediction import Prediction, held_out_bits
+from clickmix.groups.sample import Quarters, deal, share_dealt
+from clickmix.judging.held_out import HELD_OUT, TRAINING, Prediction, held_out_bits
 from clickmix.log.layout import Lists
 
 ALWAYS = ("none", "ctr-then-rank", "coec", "coec-smoothed")  # what a search engineer would try first

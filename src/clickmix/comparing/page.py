@@ -12,7 +12,7 @@ from clickmix.evaluate.agreement import JudgedDocuments
 from clickmix.report.figures import Axis, Figure, Line, Panel
 from clickmix.report.glossary import GLOSSARY
 from clickmix.report.pages import Banner, Page, Section
-from clickmix.report.words import command_text, file_name
+from clickmix.report.rows import command_text, file_name
 from clickmix.types import Floats
 
 BINS = 8

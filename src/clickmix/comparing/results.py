@@ -11,8 +11,7 @@ from typing import Any
 from clickmix.comparing.answer import Answer, answer, more_text
 from clickmix.comparing.comparison import Comparison, Row
 from clickmix.evaluate.resampling import Resampled
-from clickmix.report.rows import Column, Estimate, Rows, Value
-from clickmix.report.words import percent
+from clickmix.report.rows import Column, Estimate, Rows, Value, percent
 
 PERPLEXITY = Column("perplexity", "perplexity", help="Of held-out clicks: 1 is perfect, 2 is tossing a coin.", rank=1)
 NDCG = Column(

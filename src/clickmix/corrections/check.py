@@ -1,4 +1,7 @@
-"""Check: an assumption of the mixture, tested on a log, and what it does to labels.   judging makes them"""
+"""Checks and judgements: what can be said of a log, as closed lists. `judging/` says it.
+
+A fit keeps the checks of its log, and `--fail-on` reads the judgements without loading what judges.
+"""
 
 from __future__ import annotations
 
@@ -69,3 +72,26 @@ class Check:
     def advice(self) -> str:
         """What to do about it."""
         return ADVICE.get(self.violation, "Look at the queries concerned")
+
+
+class Judgement(enum.StrEnum):
+    """The verdicts on a log, a closed list, best first.
+
+    >>> Judgement.NEEDS_MORE.machine_name, Judgement.DO_NOT_USE.as_bad_as(Judgement.NEEDS_MORE)
+    ('needs-more-data', True)
+    """
+
+    TRUSTWORTHY = "trustworthy"
+    USABLE = "usable"
+    NEEDS_MORE = "needs more data"
+    DO_NOT_USE = "do not use"
+
+    @property
+    def machine_name(self) -> str:
+        """Its name in `--json` and `--fail-on`."""
+        return self.replace(" ", "-")
+
+    def as_bad_as(self, other: Judgement) -> bool:
+        """Whether it is the other one or a worse one."""
+        order = list(Judgement)
+        return order.index(self) >= order.index(other)

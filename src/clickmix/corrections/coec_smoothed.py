@@ -17,15 +17,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickmix.corrections.click_rates import PlacedCells, position_rates
+from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.clipping import CLIP, LARGEST, Clip, checked_clip, clip_title, relevance_sql
 from clickmix.corrections.coec import ClicksOverExpected
 from clickmix.corrections.correction import CORRECTIONS, check_positions_only
-from clickmix.corrections.empirical_bayes import GammaPrior, check_known, fit_gamma, gamma_interval
+from clickmix.corrections.empirical_bayes import GammaPrior, check_known, expected_rates, fit_gamma, gamma_interval
 from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
-from clickmix.groups.histogram import read_histogram
+from clickmix.groups.places import read_histogram
 from clickmix.groups.sample import read_queries
 from clickmix.types import Floats, Progress
 
@@ -107,7 +107,4 @@ class FittedSmoothedClicksOverExpected:
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
         """The click rate of the asked position times the estimate; 1 is the estimate of a document not seen."""
-        rate = position_rates(seen)
-        expected = seen.by_document(seen.impressions * rate[seen.place])
-        estimate = (seen.by_document(seen.clicks) + self.prior.shape) / (expected + self.prior.shape)
-        return np.asarray(np.minimum(rate[asked.place] * estimate[asked.document], 1.0))
+        return expected_rates(self.prior, seen, asked)

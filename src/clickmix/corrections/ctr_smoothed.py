@@ -20,12 +20,11 @@ import numpy as np
 
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.correction import CORRECTIONS, check_positions_only
-from clickmix.corrections.empirical_bayes import BetaPrior, beta_interval_query, check_known, fit_beta
+from clickmix.corrections.empirical_bayes import BetaPrior, beta_interval_query, check_known, fit_beta, posterior_rates
 from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
-from clickmix.groups.histogram import read_histogram
-from clickmix.groups.places import join_small
+from clickmix.groups.places import join_small, read_histogram
 from clickmix.types import Floats, Progress
 
 NAME = "ctr-smoothed"
@@ -100,12 +99,4 @@ class FittedSmoothedRate:
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
         """The posterior mean under the Beta of the asked position, with the clicks of all positions."""
-        priors = [self.priors[self._nearest(place.position)] for place in seen.places]
-        mean, strength = (np.array([getattr(prior, key) for prior in priors]) for key in ("mean", "strength"))
-        clicks, shown = (seen.by_document(column)[asked.document] for column in (seen.clicks, seen.impressions))
-        m, s = mean[asked.place], strength[asked.place]
-        return np.asarray((clicks + m * s) / (shown + s))
-
-    def _nearest(self, position: int) -> int:
-        """The position itself, or the nearest one that was fitted."""
-        return min(self.priors, key=lambda known: (abs(known - position), known))
+        return posterior_rates(self.priors, seen, asked)

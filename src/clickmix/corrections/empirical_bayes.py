@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clickmix.corrections.click_rates import PlacedCells, position_rates
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError
 from clickmix.types import Floats
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from clickmix.mixtures.mixture import Verdict
 
@@ -149,6 +150,23 @@ def beta_interval_query(table: str) -> str:
         f"SELECT *, 1.0 / (9.0 * greatest(least(a, b), {LEAST_SHAPE})) AS u, "
         f"1.0 / (9.0 * greatest(a, b, {LEAST_LARGER_SHAPE})) AS v FROM {table}) AS shapes) AS ratios) AS shares"
     )
+
+
+def posterior_rates(priors: Mapping[int, BetaPrior], seen: PlacedCells, asked: PlacedCells) -> Floats:
+    """The posterior mean under the Beta of the asked position, or of the nearest known one, given all clicks seen."""
+    nearest = [min(priors, key=lambda known: (abs(known - at), known)) for at in (p.position for p in seen.places)]
+    mean, strength = (np.array([getattr(priors[at], key) for at in nearest]) for key in ("mean", "strength"))
+    clicks, shown = (seen.by_document(column)[asked.document] for column in (seen.clicks, seen.impressions))
+    m, s = mean[asked.place], strength[asked.place]
+    return np.asarray((clicks + m * s) / (shown + s))
+
+
+def expected_rates(prior: GammaPrior, seen: PlacedCells, asked: PlacedCells) -> Floats:
+    """The click rate of the asked position times the estimate; 1 is the estimate of a document not seen."""
+    rate = position_rates(seen)
+    expected = seen.by_document(seen.impressions * rate[seen.place])
+    estimate = (seen.by_document(seen.clicks) + prior.shape) / (expected + prior.shape)
+    return np.asarray(np.minimum(rate[asked.place] * estimate[asked.document], 1.0))
 
 
 def check_known(counts: Counts, known: Collection[int], *, correction: str) -> None:

@@ -16,7 +16,7 @@ from clickmix.types import Progress
 
 if TYPE_CHECKING:
     from clickmix.corrections.mixture_based.fit import MixtureFit
-    from clickmix.groups.histogram import Histogram
+    from clickmix.groups.places import Histogram
 
 Prior = Literal["position", "flat"]
 Examination = Literal["pbm", "dcm", "ubm"]

@@ -20,6 +20,7 @@ from clickmix.engines.engine import Engine, choose_engine, embedded
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError, SettingError
 from clickmix.log.bad_rows import find_refused
+from clickmix.log.files import unreadable
 from clickmix.log.json_lines import odd_ids_query
 from clickmix.log.layout import (
     Layout,
@@ -29,7 +30,7 @@ from clickmix.log.layout import (
     line_by_line,
     without_broken_lines,
 )
-from clickmix.log.open import OpenedLog, choose_layout, open_log, unreadable
+from clickmix.log.open import OpenedLog, choose_layout, open_log
 from clickmix.log.refused import Note, refusal
 from clickmix.log.source import disagree
 from clickmix.types import Progress

@@ -24,10 +24,10 @@ from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Engine
 from clickmix.engines.sql import aliased, listed, name
 from clickmix.errors import FormatError, InputError, SettingError
-from clickmix.log.columns import checked_context
+from clickmix.log.files import file_sources
 from clickmix.log.layout import Lists, Part, Roles
 from clickmix.log.layouts.counted import Counted
-from clickmix.log.open import OpenedLog, file_sources
+from clickmix.log.open import OpenedLog, checked_context
 from clickmix.log.refused import Note, Refused
 from clickmix.log.source import Frame, Source
 from clickmix.storage.locks import holding, making

@@ -14,7 +14,7 @@ from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Engine, embedded
 from clickmix.errors import InputError
-from clickmix.log.open import find_sources, unreadable
+from clickmix.log.files import find_sources, unreadable
 from clickmix.log.source import Source, kind_of
 from clickmix.types import Floats
 

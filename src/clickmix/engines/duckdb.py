@@ -12,6 +12,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -286,18 +287,18 @@ class DuckDB:
         return results[0]
 
 
-@ENGINES.register(
+ENGINES.register(
     "duckdb", help="runs in this process and reads files (Parquet, CSV, NDJSON) and frames; bounded by --memory."
-)
-def duckdb_kind() -> EngineKind:
-    """DuckDB, by its name."""
-    return EngineKind(
+)(
+    partial(
+        EngineKind,
         title="DuckDB",
         argument="duckdb",
         recognises=lambda engine: engine == "duckdb",
         start=lambda _, memory: DuckDB(memory=memory),
         embedded=True,
     )
+)
 
 
 def _temporary_folder() -> Path:

@@ -168,9 +168,10 @@ def choose_engine(engine: object = None, *, log: object = None, memory: str | No
     """The engine with that name, address or session; without one, the engine that the log lives in, or DuckDB."""
     if isinstance(engine, Engine):
         return engine
-    if engine is None:
+    if engine is None and hasattr(type(log), "columns"):  # a frame may bring its session
         sessions = (member.make().session_of(log) for member in ENGINES)
-        engine = next((session for session in sessions if session is not None), DEFAULT)
+        engine = next((session for session in sessions if session is not None), None)
+    engine = DEFAULT if engine is None else engine
     kind = find_kind(engine)
     if memory is not None and not kind.embedded:
         raise SettingError(f"memory {memory!r}: a bound for the embedded DuckDB. {kind.title} has settings for it.")
@@ -179,11 +180,10 @@ def choose_engine(engine: object = None, *, log: object = None, memory: str | No
 
 def find_kind(engine: object) -> EngineKind:
     """The kind of engine that an argument means; nothing is started."""
-    kinds = [member.make() for member in ENGINES]
-    for kind in kinds:
-        if kind.recognises(engine):
+    for member in ENGINES:
+        if (kind := member.make()).recognises(engine):
             return kind
-    raise SettingError(f"engine {engine!r}: expected {'; '.join(kind.argument for kind in kinds)}.")
+    raise SettingError(f"engine {engine!r}: expected {'; '.join(member.make().argument for member in ENGINES)}.")
 
 
 def embedded(engine: Engine, *, of: str) -> DuckDB:

@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import weakref
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
@@ -240,15 +241,15 @@ class Postgres:
             raise EngineError(f"PostgreSQL: {_first_line(error)}.", nothing_written=True) from None
 
 
-@ENGINES.register("postgres", help="runs in a PostgreSQL server; logs and outputs are tables.")
-def postgres_kind() -> EngineKind:
-    """PostgreSQL, by its address."""
-    return EngineKind(
+ENGINES.register("postgres", help="runs in a PostgreSQL server; logs and outputs are tables.")(
+    partial(
+        EngineKind,
         title="PostgreSQL",
         argument="postgresql://user@host/database",
         recognises=lambda engine: isinstance(engine, str) and engine.startswith(("postgresql://", "postgres://")),
         start=lambda engine, _: Postgres(str(engine)),
     )
+)
 
 
 def _unreachable(address: str, reason: str) -> EngineError:

@@ -8,6 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clickmix.engines.dialects import translated
@@ -215,10 +216,9 @@ class Spark:
             raise EngineError(f"Spark: {_first_line(error)}.", nothing_written=True) from None
 
 
-@ENGINES.register("spark", help="runs in Spark; logs and outputs are tables of its catalog, or paths.")
-def spark_kind() -> EngineKind:
-    """Spark, by its name, a master or a session; a data frame brings its session."""
-    return EngineKind(
+ENGINES.register("spark", help="runs in Spark; logs and outputs are tables of its catalog, or paths.")(
+    partial(
+        EngineKind,
         title="Spark",
         argument="spark, or a Spark master such as local[2] or spark://host:7077",
         recognises=lambda engine: (
@@ -227,6 +227,7 @@ def spark_kind() -> EngineKind:
         start=lambda engine, _: Spark(engine),
         session_of=lambda log: getattr(log, "sparkSession", None) if _is(log, "DataFrame") else None,
     )
+)
 
 
 def _started(master: str) -> SparkSession:

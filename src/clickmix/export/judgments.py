@@ -19,8 +19,7 @@ from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.export.grades import SCALE, Gain, check_scale, cuts, grade_sql
 from clickmix.export.target import Exported, Takes
-from clickmix.log.open import file_sources, unreadable
-from clickmix.log.paths import find_files
+from clickmix.log.files import file_sources, find_files, unreadable
 from clickmix.log.source import Source, kind_of
 from clickmix.registry import Option
 from clickmix.storage.atomic import replacing, write_failure

@@ -11,13 +11,13 @@ from clickmix.engines.dialects import printed
 from clickmix.engines.engine import StoredTable
 from clickmix.engines.sql import listed, name
 from clickmix.errors import SettingError
-from clickmix.groups.histogram import histogram_query
+from clickmix.groups.places import histogram_query
 from clickmix.log.bad_rows import reasons_query
-from clickmix.log.columns import checked_columns, checked_context
+from clickmix.log.files import table_source
 from clickmix.log.layout import Part, Roles, counting_query
 from clickmix.log.layouts.ga4 import BIGQUERY, IN_ADDRESS
 from clickmix.log.layouts.rows import Rows
-from clickmix.log.open import table_source
+from clickmix.log.open import checked_columns, checked_context
 
 READ = ("query_id", "doc_id", "position", "clicked")
 # A part of a table's name: in quotation marks of either kind, or plain.

@@ -22,8 +22,7 @@ from clickmix.errors import InputError
 from clickmix.features.ids import checked_ids, id_sql
 from clickmix.features.letor_lines import LARGEST_GRADE
 from clickmix.features.split import KEYS, Split, default_names, offsets_of, refuse_repeated, row_of_scattered_query
-from clickmix.log.open import file_sources, frame_source, unreadable
-from clickmix.log.paths import find_files
+from clickmix.log.files import file_sources, find_files, frame_source, unreadable
 from clickmix.log.source import Source, kind_of
 from clickmix.storage.atomic import replacing, write_failure
 from clickmix.types import Columns

@@ -17,8 +17,7 @@ from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError
 from clickmix.features.ids import Ids, checked_ids, id_sql
-from clickmix.log.open import file_sources, frame_source, unreadable
-from clickmix.log.paths import are_paths, find_files
+from clickmix.log.files import are_paths, file_sources, find_files, frame_source, unreadable
 from clickmix.log.source import Source
 
 NAMES = ("query_id", "doc_id", "relevance")

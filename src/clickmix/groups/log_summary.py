@@ -12,11 +12,12 @@ from clickmix.counts.count import count
 from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import name
-from clickmix.groups.histogram import read_histogram
+from clickmix.groups.places import read_histogram
 from clickmix.groups.sample import read_moving
+from clickmix.log.files import unreadable
 from clickmix.log.layout import LAYOUTS, Layout, key_values, line_by_line
 from clickmix.log.layouts.rows import flags
-from clickmix.log.open import OpenedLog, open_log, unreadable
+from clickmix.log.open import OpenedLog, open_log
 
 FIRST_ROWS = 5
 

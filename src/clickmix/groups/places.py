@@ -1,7 +1,12 @@
-"""Places: a position, crossed with the context columns. Which of them share a group, and which is nearest.
+"""Places: a position, crossed with the context columns; and their histogram.   counts -> groups -> mixtures
 
-counts -> groups -> mixtures. Under the position-based model each place is its own group. A place with too few documents
-to fit joins a neighbour.
+Under the position-based model each place is its own group. A place with too few documents to fit joins a neighbour.
+
+The histogram says how many documents had how many impressions and clicks at each place. It is all that separate fits
+need: a few thousand rows, however long the log. `read_histogram` computes it from counts. `read_downloaded` reads one
+that a warehouse computed with the statement of `clickmix sql histogram`. Its columns are position, the context columns,
+impressions, clicks, documents, moving and again. `documents` counts every document seen at the place. `again` counts
+those already seen at an earlier place, `moving` those seen again at a later one.
 """
 
 from __future__ import annotations
@@ -9,13 +14,23 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import duckdb
 import numpy as np
 
+from clickmix.counts import MOST_CONTEXTS
+from clickmix.counts.count import LARGEST_TOTAL, checked_bound, count_contexts
 from clickmix.counts.counts import Counts
-from clickmix.engines.sql import aliases, listed
-from clickmix.errors import InputError
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.sql import aliased, aliases, listed, name
+from clickmix.errors import InputError, SettingError
+from clickmix.groups.observations import Observations
+from clickmix.log.files import find_sources, unreadable
+from clickmix.log.layout import whole
+from clickmix.log.open import checked_context, same_but_case
+from clickmix.log.source import Source, kind_of
 from clickmix.types import Ints
 
 SMALLEST_GROUP = 30  # documents
@@ -149,3 +164,158 @@ def _too_many(places: int, positions: int, context: Sequence[str]) -> str:
         f"the log has {places:,} places ({positions:,} positions{by_context}), more than {MOST_PLACES:,}. "
         f"{'Leave the context out, or' if context else 'Check the position column, or'} take only the first positions."
     )
+
+
+NUMBERS = ("position", "impressions", "clicks", "documents", "moving", "again")
+GOOD = (
+    "k0 >= 1 AND impressions >= 1 AND clicks BETWEEN 0 AND impressions AND documents >= 1 "
+    "AND moving >= 0 AND again >= 0 AND moving + again <= documents"
+)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many documents had how many impressions and clicks at each place; one row per distinct combination."""
+
+    places: tuple[Place, ...]
+    place: Ints
+    impressions: Ints
+    clicks: Ints
+    documents: Ints
+    context: tuple[str, ...] = ()
+
+    def total(self, column: Ints) -> Ints:
+        """Sum a column per place, counting each row once per document."""
+        sums = np.zeros(len(self.places), dtype=np.int64)
+        np.add.at(sums, self.place, column * self.documents)  # integers stay exact beyond 2^53
+        return sums
+
+
+def read_histogram(counts: Counts) -> Histogram:
+    """Fetch the histogram of counts from the engine."""
+    keys = listed([*aliases(counts.keys), "impressions", "clicks"])
+    columns = counts.engine.fetch(f"SELECT {keys}, documents FROM {counts.histogram} ORDER BY {keys}")
+    return make_histogram(columns, counts.context)
+
+
+def make_histogram(columns: dict[str, Ints], context: Sequence[str]) -> Histogram:
+    """Build a histogram from columns impressions, clicks, documents, k0 (position) and k1, ... (the context)."""
+    places, place = places_of(columns, context)
+    return Histogram(
+        places, place, columns["impressions"], columns["clicks"], columns["documents"], context=tuple(context)
+    )
+
+
+def observations_of(histogram: Histogram, group: Ints) -> list[Observations]:
+    """The rows of each group as observations; `group` has the number of each place's group."""
+    columns = (histogram.impressions, histogram.clicks, histogram.documents)
+    return [
+        Observations.histogram(*(column[rows] for column in columns))
+        for rows in rows_of_groups(group[histogram.place], groups=int(group.max()) + 1)
+    ]
+
+
+def rows_of_groups(group: Ints, *, groups: int) -> list[Ints]:
+    """The rows of each group, in order; `group` has the number of each row's group.
+
+    >>> [rows.tolist() for rows in rows_of_groups(np.array([1, 0, 1]), groups=3)]
+    [[1], [0, 2], []]
+    """
+    ends = np.cumsum(np.bincount(group, minlength=groups))
+    return np.split(np.argsort(group, kind="stable"), ends[:-1])
+
+
+def histogram_query(table: str, context: Sequence[str]) -> str:
+    """SQL that computes the histogram of a table of counts."""
+    keys = ("position", *_checked(context))
+    cells, nth = f"k{len(keys)}", f"k{len(keys) + 1}"
+    document = "PARTITION BY query_id, doc_id"
+    renamed = listed(f"{alias} AS {name(key)}" for key, alias in zip(keys, aliases(keys), strict=True))
+    ordinals = listed(str(i + 1) for i in range(len(keys) + 2))
+    return (
+        f"SELECT {renamed}, impressions, clicks, count(*) AS documents, "
+        f"sum(CASE WHEN {cells} > 1 AND {nth} = 1 THEN 1 ELSE 0 END) AS moving, "
+        f"sum(CASE WHEN {nth} > 1 THEN 1 ELSE 0 END) AS again FROM (SELECT {aliased(keys)}, impressions, clicks, "
+        f"count(*) OVER ({document}) AS {cells}, "
+        f"row_number() OVER ({document} ORDER BY {listed(map(name, keys))}) AS {nth} FROM {table}) "
+        f"GROUP BY {ordinals} ORDER BY {ordinals}"
+    )
+
+
+def is_histogram(log: object) -> bool:
+    """Whether files hold a histogram: they count documents instead of naming them."""
+    columns = [{column.lower() for column in source.types} for source in find_sources(log, DuckDB())]
+    return all("documents" in each and "query_id" not in each for each in columns)
+
+
+def read_downloaded(
+    log: object, *, context: Sequence[str] = (), max_contexts: int = MOST_CONTEXTS
+) -> tuple[Histogram, float]:
+    """Read a histogram from files; also returns the share of its documents that were seen at several places."""
+    engine, context = DuckDB(), _checked(context)
+    sources = find_sources(log, engine)
+    where = ", ".join(map(str, sources))
+    try:
+        table = engine.keep(" UNION ALL ".join(_part(source, context) for source in sources))
+    except duckdb.Error as error:
+        raise unreadable(where, error) from None
+    _check_rows(engine, table, where)
+    places = aliases(["position", *context])
+    count_contexts(engine, table, dict(zip(context, places[1:], strict=True)), most=checked_bound(max_contexts))
+    keys = listed([*places, "impressions", "clicks"])
+    columns = engine.fetch(
+        f"SELECT {keys}, CAST(sum(documents) AS BIGINT) AS documents, CAST(sum(moving) AS BIGINT) AS moving, "
+        f"CAST(sum(again) AS BIGINT) AS again FROM {table} GROUP BY {keys} ORDER BY {keys}"
+    )
+    documents = np.sum(columns["documents"]) - np.sum(columns["again"])
+    moving = float(np.sum(columns["moving"]) / documents) if documents > 0 else 0.0
+    return make_histogram(columns, context), moving
+
+
+def _checked(context: Sequence[str]) -> tuple[str, ...]:
+    """The context columns; raises if one has the name of a histogram column."""
+    for column in checked_context(context):
+        if column.lower() in NUMBERS:
+            raise SettingError(
+                f"context {column!r}: a histogram already has a column of that name. Make a view of the counts that "
+                "gives it another name."
+            )
+    return tuple(context)
+
+
+def _check_rows(engine: DuckDB, table: str, where: str) -> None:
+    ((bad, rows),) = engine.rows(f"SELECT count(CASE WHEN {GOOD} THEN NULL ELSE 1 END), count(*) FROM {table}")
+    if bad or not rows:
+        raise InputError(
+            f"{where}: {bad:,} of {rows:,} rows do not belong in a histogram. Expected position from 1 on, impressions "
+            "from 1 on, clicks up to impressions, documents from 1 on, moving and again together up to documents, as "
+            "whole numbers."
+        )
+    # Cap each row just above the limit: even a HUGEINT cannot hold the sum of all products.
+    shown = f"least(CAST(impressions AS HUGEINT) * documents, {LARGEST_TOTAL + 1})"
+    ((total,),) = engine.rows(f"SELECT sum({shown}) FROM {table}")
+    if total > LARGEST_TOTAL:
+        raise InputError(
+            f"{where}: the impressions of all documents add up to more than {LARGEST_TOTAL}. Check the columns "
+            "impressions and documents, or take a part of the log."
+        )
+
+
+def _part(source: Source, context: Sequence[str]) -> str:
+    """SQL for a file's rows, with keys renamed k0, k1, ... Snowflake writes column names in capitals."""
+    found = {wanted: same_but_case(wanted, source.types) for wanted in (*NUMBERS, *context)}
+    missing = [wanted for wanted, column in found.items() if column is None]
+    if missing:
+        raise InputError(
+            f"{source}: no column {missing[0]!r}. Found {', '.join(source.types)}. Expected what the statement of "
+            "`clickmix sql histogram` gives."
+        )
+    columns = {wanted: str(column) for wanted, column in found.items()}
+    for wanted in NUMBERS:
+        type = source.types[columns[wanted]]
+        if kind_of(type) not in ("text", "integer", "real"):
+            raise InputError(f"{source}, column {columns[wanted]!r}: found {type} values, expected whole numbers.")
+    position, *numbers = (whole(source, columns[wanted]) for wanted in NUMBERS)
+    keys = [position, *(f"coalesce(CAST({name(columns[key])} AS VARCHAR), '')" for key in context)]
+    values = zip((*keys, *numbers), (*aliases(keys), *NUMBERS[1:]), strict=True)
+    return f"SELECT {listed(f'{value} AS {alias}' for value, alias in values)} FROM {source.table()}"

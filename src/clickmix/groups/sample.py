@@ -1,16 +1,36 @@
-"""A sample of a log: some of its documents or queries, the same ones on every engine.   counts -> groups"""
+"""Some of a log: a sample of its documents or queries, the same ones on every engine; or quarters.   counts -> groups
+
+A log is dealt into four quarters, so that what some of them teach can be tested on the others. Sessions are dealt where
+the log names them: a person's clicks go together. Otherwise impressions are dealt out of the counts. Of a large log a
+sample of queries is dealt, with all that was seen of each.
+
+Dealing sessions reads the log again, but only the rows of the sampled queries, and only if somebody asks: on 20 million
+rows of Parquet it takes a quarter of the time of counting. Carrying quarters along in the count would take as long, for
+every count. Text is slow to read however few rows are wanted, so of large text files impressions are dealt.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import contextlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
 
+import duckdb
 import numpy as np
 
+from clickmix.counts.count import GOOD_KEY, count_opened
 from clickmix.counts.counts import Counts
-from clickmix.engines.sql import aliased, aliases, listed
-from clickmix.groups.histogram import Histogram
-from clickmix.groups.places import places_of
-from clickmix.log.source import kind_of
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.sql import aliased, aliases, listed, name
+from clickmix.groups.places import Histogram, places_of
+from clickmix.log.layout import Part, Roles, context_value, key_values
+from clickmix.log.layouts.counted import Counted
+from clickmix.log.layouts.rows import Rows, flags
+from clickmix.log.open import OpenedLog
+from clickmix.log.source import Frame, kind_of
 from clickmix.types import Ints
 
 MOVING_FROM = 0.1  # share of documents at several places from which a log's documents move
@@ -127,3 +147,149 @@ def read_queries(counts: Counts, histogram: Histogram, *, cells: int | None = No
     first = np.flatnonzero(np.diff(columns["document"], prepend=-1))
     impressions, clicks = columns["impressions"], columns["clicks"]
     return QueryCells(columns["query"][first], columns["document"], known[place], impressions, clicks, share)
+
+
+Dealt = Literal["sessions", "impressions"]
+QUARTERS = 4
+QUARTER = "quarter of the log"  # no context column is called so
+MOST_CELLS = 200_000
+MOST_IMPRESSIONS = 1_000_000
+FEWEST_QUERIES = 100  # of a sample; where they are too many rows to read again, impressions are dealt
+MOST_TEXT = 100_000_000  # bytes of text files that are quick to read again
+MOST_DEALT = 10**8  # impressions of a cell that are dealt one by one; of more, as many with the same click rate
+DEALT_BY = 2**20
+
+
+@dataclass(frozen=True)
+class Quarters:
+    """The four quarters of a log: sessions or impressions were dealt, of this `share` of its queries."""
+
+    dealt: Dealt
+    share: float
+    engine: DuckDB = field(repr=False)
+    table: str = field(repr=False)
+    layout: Rows | Counted = field(repr=False)
+    roles: Roles = field(repr=False)
+
+    @property
+    def without_lists(self) -> Quarters:
+        """The same quarters, in whose counts result lists are not kept apart."""
+        return replace(self, roles=replace(self.roles, lists=False))
+
+    def counts(self, *quarters: int) -> Counts:
+        """The counts of some quarters together."""
+        view = self.engine.new_name("quarters")
+        chosen = f"{name(QUARTER)} IN ({listed(map(str, quarters))})"
+        self.engine.run(f"CREATE TEMP VIEW {view} AS SELECT * EXCLUDE {name(QUARTER)} FROM {self.table} WHERE {chosen}")
+        source = Frame(self.engine.types(view), registered=view)
+        return count_opened(OpenedLog((source,), (Part(source, self.layout, self.roles),), self.roles), self.engine)
+
+    def cells_query(self) -> str:
+        """SQL for the cells of all quarters, lists added up: `part` is the quarter, k0 the position, then contexts."""
+        keys = ("position", *self.roles.context)
+        counted = "count(*), count(*) FILTER (WHERE clicked)"
+        counted = "sum(impressions), sum(clicks)" if self.dealt == "impressions" else counted
+        impressions, clicks = (f"CAST({sums} AS BIGINT)" for sums in counted.split(", "))
+        return (
+            f"SELECT {name(QUARTER)} AS part, query_id, doc_id, {aliased(keys)}, {impressions} AS impressions, "
+            f"{clicks} AS clicks FROM {self.table} GROUP BY {listed(map(str, range(1, 4 + len(keys))))}"
+        )
+
+
+def share_dealt(counts: Counts, *, most_cells: int = MOST_CELLS) -> float:
+    """The share of queries that has about so many cells, with their result lists where these are kept apart."""
+    cells, queries, _ = _sizes(counts)
+    return min(1.0, max(most_cells / cells, FEWEST_QUERIES / queries))
+
+
+def _sizes(counts: Counts) -> tuple[int, int, int]:
+    """Cells, with their result lists where these are kept apart; queries and impressions."""
+    ((cells, queries, shown),) = counts.engine.rows(
+        "SELECT count(*), count(DISTINCT query_id), CAST(sum(impressions) AS BIGINT) "
+        f"FROM {counts.by_list or counts.table}"
+    )
+    return int(cells), int(queries), int(shown)
+
+
+def deal(
+    counts: Counts,
+    *,
+    most_cells: int = MOST_CELLS,
+    most_impressions: int = MOST_IMPRESSIONS,
+    most_read: float = math.inf,
+    share: float = 1.0,
+    seed: int = 0,
+) -> Quarters:
+    """Deal a log, or a sample of its queries with about so many cells and impressions, into quarters.
+
+    `share` is the largest share of queries to deal. Counts of one log with and without result lists have the same
+    sessions in each quarter if the share is the same. A log of more than `most_read` impressions is not read again.
+    """
+    cells, queries, shown = _sizes(counts)
+    share = min(share, 1.0, max(most_cells / cells, FEWEST_QUERIES / queries))
+    of_rows = min(share, most_impressions / shown)
+    engine = counts.engine.embedded
+    enough = shown <= most_read and (of_rows == 1 or of_rows * queries >= FEWEST_QUERIES)
+    if engine is not None and enough and counts.parts and all(map(names_sessions, counts.parts)):
+        with contextlib.suppress(duckdb.Error):  # lines that only the slow reader can read, or a file that is gone
+            return _deal_sessions(counts, engine, of_rows, seed)
+    return _deal_impressions(counts, share, seed)
+
+
+def names_sessions(part: Part) -> bool:
+    """Whether a part has one row per impression, with its session, and is quick to read again."""
+    if not (part.layout.row_is_impression and part.has("session_id")):
+        return False
+    text = [Path(file) for file in part.source.files if not file.lower().endswith((".parquet", ".pq"))]
+    return sum(file.stat().st_size if file.is_file() else MOST_TEXT for file in text) < MOST_TEXT
+
+
+def _deal_sessions(counts: Counts, engine: DuckDB, share: float, seed: int) -> Quarters:
+    types, lists = engine.types(counts.table), counts.parts[0].roles.lists
+    table = engine.keep(" UNION ALL ".join(_rows(part, counts.context, types, share, seed) for part in counts.parts))
+    return Quarters("sessions", share, engine, table, Rows(), Roles({}, counts.context, lists))
+
+
+def _rows(part: Part, context: tuple[str, ...], types: Mapping[str, str], share: float, seed: int) -> str:
+    """SQL for the good rows of sampled queries, each with the quarter of its session."""
+    query, document, position = key_values(part)
+    clicked, readable = flags(part)
+    session = f"CAST({name(part.column('session_id'))} AS VARCHAR)"
+    chosen = f" AND hash({query}) % {DEALT_BY} < {share * DEALT_BY}" if share < 1 else ""
+    contexts = "".join(f", {context_value(column)} AS {name(column)}" for column in context)
+    rows = (
+        f"SELECT TRY_CAST({query} AS {types['query_id']}) AS query_id, "
+        f"TRY_CAST({document} AS {types['doc_id']}) AS doc_id, {position} AS position, {clicked} AS clicked, "
+        f"{session} AS session_id{contexts}, hash(concat({session}, ' {seed}')) % {QUARTERS} AS {name(QUARTER)} "
+        f"FROM {part.source.table()} WHERE {readable}{chosen}"
+    )
+    return f"SELECT * FROM ({rows}) WHERE {GOOD_KEY} AND session_id <> ''"
+
+
+def _deal_impressions(counts: Counts, share: float, seed: int) -> Quarters:
+    """Every impression goes to one of the quarters, all alike; the impressions of a result list go together."""
+    chosen = sample_queries(counts, share)
+    columns = chosen.engine.fetch(chosen.query() if chosen.by_list is None else chosen.list_query())
+    exact = columns["impressions"]
+    shown = np.minimum(exact, MOST_DEALT)
+    clicks = columns["clicks"] * shown // exact
+    rng = np.random.default_rng(seed)
+    sizes = rng.multinomial(shown, [1 / QUARTERS] * QUARTERS)
+    if chosen.by_list is not None:
+        new = np.ones(len(shown), dtype=np.bool_)
+        new[1:] = (columns["list"][1:] != columns["list"][:-1]) | (columns["query_id"][1:] != columns["query_id"][:-1])
+        first = np.flatnonzero(new)[np.cumsum(new) - 1]
+        sizes = np.where((shown == shown[first])[:, None], sizes[first], sizes)
+    dealt, clicks_left, left = np.zeros_like(sizes), clicks.copy(), shown.copy()
+    for i in range(QUARTERS):
+        dealt[:, i] = rng.hypergeometric(clicks_left, left - clicks_left, sizes[:, i])
+        clicks_left, left = clicks_left - dealt[:, i], left - sizes[:, i]
+    row, quarter = np.nonzero(sizes)
+    table = {key: values[row] for key, values in columns.items() if key not in ("impressions", "clicks")}
+    table |= {"impressions": sizes[row, quarter], "clicks": dealt[row, quarter], QUARTER: quarter}
+    engine = counts.engine.embedded or DuckDB()
+    given = engine.new_name("dealt")
+    engine.register(given, table)
+    return Quarters(
+        "impressions", share, engine, given, Counted(), Roles({}, counts.context, counts.by_list is not None)
+    )

@@ -11,7 +11,7 @@ from clickmix.corrections.labels import Labels
 from clickmix.drawn import Drawn
 from clickmix.engines.engine import Engine
 from clickmix.errors import InputError, several
-from clickmix.log.open import find_sources, unreadable
+from clickmix.log.files import find_sources, unreadable
 from clickmix.log.source import Source, kind_of
 
 MOST_EXAMPLES = 20

@@ -20,9 +20,8 @@ from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.mixture_based.whole_log import joined_places
 from clickmix.counts.counts import Counts
-from clickmix.groups.histogram import Histogram, read_histogram
+from clickmix.groups.places import Histogram, read_histogram
 from clickmix.groups.sample import read_queries
-from clickmix.mixtures.group import Group
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
 from clickmix.mixtures.hierarchical.choose import choose, name_of
 from clickmix.mixtures.hierarchical.climb import climb, expected
@@ -30,6 +29,7 @@ from clickmix.mixtures.hierarchical.fit import with_effects, with_places
 from clickmix.mixtures.hierarchical.label import label
 from clickmix.mixtures.hierarchical.outliers import FEWEST_QUERIES, RARELY, distances, farthest, from_middle
 from clickmix.mixtures.hierarchical.problem import Model
+from clickmix.mixtures.mixture import Group
 from clickmix.types import Floats, Ints
 
 BEYOND_CHANCE = 3.0  # standard errors: by which both rates must rise, and clicks of other queries be predicted better

@@ -14,16 +14,14 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from clickmix.corrections.check import Check, Violation
+from clickmix.corrections.check import Check, Judgement, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.drawn import Drawn
 from clickmix.errors import SettingError
 from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
-from clickmix.judging.held_out.evidence import HeldOutEvidence, held_out_evidence
-from clickmix.judging.held_out.words import held_out_sentences
-from clickmix.judging.judgement import Judgement
+from clickmix.judging.held_out import HeldOutEvidence, held_out_evidence, held_out_sentences
 from clickmix.mixtures.impressions_needed import TARGET, check_target, prior_squared_error, times_more_data
 from clickmix.mixtures.mixture import Verdict
 

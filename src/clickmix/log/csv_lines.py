@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
-from clickmix.log.paths import is_gzipped
 from clickmix.log.refused import EXAMPLES_PER_REASON, LONGEST_EXAMPLE, Example, Refused
-from clickmix.storage.packed import BLOCK, LONG_LINE, write_blocks
+from clickmix.storage.packed import BLOCK, LONG_LINE, is_gzipped, write_blocks
 
 if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Whether result lists are kept apart: not at all, by what was shown, or also by what was clicked.
 Lists = Literal[False, True, "clicks"]
+# The columns of a log that is counted already.
+COUNTED = ("impressions", "clicks")
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Layout(ABC):
 
     def find(self, log: object, engine: Engine) -> tuple[Source, ...]:
         """The sources that a log names."""
-        from clickmix.log.open import find_sources
+        from clickmix.log.files import find_sources
 
         return find_sources(log, engine)
 

@@ -14,8 +14,8 @@ import duckdb
 
 from clickmix.engines.sql import ListSql, listed
 from clickmix.errors import EngineError, InputError
-from clickmix.log.columns import ListPath, list_kind, list_path
 from clickmix.log.layout import Part
+from clickmix.log.open import ListPath, list_kind, list_path
 from clickmix.log.refused import Problem
 from clickmix.log.source import kind_of
 

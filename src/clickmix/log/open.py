@@ -1,238 +1,49 @@
-"""A click log in any layout: files, a frame or an engine's tables -> sources -> the parts to count.   paths -> counts
+"""Open a log: choose its layout, say which column means what, and what is missing.   sources -> the parts to count
 
-A source is a SQL table with known columns, and a log is one or many. Text formats (CSV, NDJSON) are read as text and
-judged in SQL, so that a bad value can be shown as it is in the file.
+Missing columns are named with likely candidates. A list inside a column is found by its path: `doc_ids`,
+`results[].sku` or `search.items[].document.id`. It is a list of the source (Parquet, frames, tables) or JSON text (CSV,
+NDJSON). Its elements are values, or objects in which the path names a field.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import json
+import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
-from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.engine import Engine, StoredTable
-from clickmix.errors import InputError, SettingError
-from clickmix.log.columns import all_roles, checked_columns, checked_context, same_but_case
-from clickmix.log.csv_lines import has_long_line, write_cut
-from clickmix.log.layout import LAYOUTS, Layout, Lists, Part, Roles
-from clickmix.log.layouts.counted import COUNTED
-from clickmix.log.paths import are_paths, find_files, format_of, is_gzipped, partitions, passed_over
+from clickmix.engines.engine import Engine
+from clickmix.errors import InputError, MissingColumnError, SettingError
+from clickmix.log.files import are_paths, passed_over, unreadable
+from clickmix.log.layout import COUNTED, LAYOUTS, Layout, Lists, Part, Roles
 from clickmix.log.refused import Note
-from clickmix.log.source import Csv, EngineTable, Frame, Ndjson, Parquet, Source, reader_arguments
-from clickmix.storage.packed import check_packed, unpack
+from clickmix.log.source import Source, kind_of
 
-DELIMITERS = (",", "\t", ";", "|")
-LONGEST_HEADER = 2_000_000
-LINE_END = re.compile(r"[\r\n]")
-FIRST_OBJECTS = 20_000
-
-
-def find_sources(log: object, engine: Engine) -> tuple[Source, ...]:
-    """What a log is read from: DuckDB reads files and frames, other engines what they call tables."""
-    if engine.embedded is None:
-        return tuple(table_source(table) for table in engine.tables(log))
-    if not are_paths(log):
-        return (frame_source(log, engine.embedded),)
-    if log == "" or (isinstance(log, (list, tuple)) and "" in log):  # to pathlib, this is the current folder
-        raise InputError("'': no such file. The path is empty; check the variable it came from.")
-    return file_sources(find_files(log), engine.embedded)
-
-
-def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
-    """Group files that one reader can take together: same format, same columns with the same types."""
-    files = list(files)
-    # First of all: what a damaged archive holds looks like bad rows, or like good ones.
-    packed = [file for file in files if is_gzipped(file) and format_of(file) != "parquet" and file.stat().st_size]
-    long_lines = check_packed(packed) if packed else []
-    groups: dict[str, list[Source]] = {}
-    for number, file in enumerate(files):
-        if file.stat().st_size == 0:
-            raise InputError(f"{file}: the file is empty. Expected a click log with a header.")
-        folder = engine.folder / "unpacked" / str(number)
-        source = OPENERS[format_of(file)](file, engine, folder, file in long_lines)
-        groups.setdefault(repr(replace(source, files=(), origin={})), []).append(source)
-    return tuple(
-        replace(
-            alike[0],
-            files=tuple(file for source in alike for file in source.files),
-            origin={file: name for source in alike for file, name in source.origin.items()},
-        )
-        for alike in groups.values()
-    )
-
-
-def _open_csv(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> Source:
-    delimiter, types = _csv_columns(file)
-    gzipped, readable = is_gzipped(file), file
-    if has_long or (not gzipped and has_long_line(file)):
-        readable, gzipped = _unpacked(file, folder, write_cut), False
-    added = _added(file, types)
-    origin = {str(readable): str(file)} if readable != file else {}
-    return Csv(types | dict.fromkeys(added, "VARCHAR"), (str(readable),), origin, gzipped, added, delimiter)
-
-
-def _open_ndjson(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> Source:
-    types = _json_columns(file, engine)
-    added = _added(file, types)
-    return Ndjson(types | dict.fromkeys(added, "VARCHAR"), (str(file),), {}, is_gzipped(file), added)
-
-
-def _open_parquet(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> Source:
-    # Parquet needs random access, so an archive is unpacked.
-    readable = _unpacked(file, folder, unpack) if is_gzipped(file) else file
-    try:
-        types = engine.types(f"read_parquet({reader_arguments([str(readable)])}, binary_as_string = true)")
-    except duckdb.Error as error:
-        raise unreadable(str(readable), error) from None
-    added = _added(file, types)
-    origin = {str(readable): str(file)} if readable != file else {}
-    return Parquet(types | dict.fromkeys(added, "VARCHAR"), (str(readable),), origin, added)
-
-
-OPENERS = {"csv": _open_csv, "ndjson": _open_ndjson, "parquet": _open_parquet}
-
-
-def _added(file: Path, types: dict[str, str]) -> tuple[str, ...]:
-    """The columns that the names of folders add to those of a file."""
-    return tuple(column for column in partitions(file) if column not in types)
-
-
-def _unpacked(file: Path, folder: Path, write: Callable[[Path, Path], None]) -> Path:
-    """An unpacked copy below `folder`, in folders of the same names, because they may carry columns."""
-    kept = [part for part in file.parent.parts if "=" in part]
-    target = folder.joinpath(*kept, file.name.removesuffix(file.suffix) if is_gzipped(file) else file.name)
-    target.parent.mkdir(parents=True)
-    write(file, target)
-    return target
-
-
-def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
-    """The delimiter and the columns, from the header; everything in CSV is text."""
-    try:
-        with gzip.open(file) if is_gzipped(file) else file.open("rb") as lines:
-            start = lines.read(LONGEST_HEADER).decode("utf-8-sig", errors="replace")
-            if not LINE_END.search(start) and lines.read(1):
-                raise InputError(
-                    f"{file}: the first line is longer than {LONGEST_HEADER:,} bytes. Expected a header with the names "
-                    "of the columns."
-                )
-        first = next(iter(io.StringIO(start, newline="")), "")
-        delimiter = max(DELIMITERS, key=first.count)
-        columns = next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), [])
-    except (OSError, csv.Error) as error:
-        raise InputError(f"{file}: the header cannot be read: {error}. Expected UTF-8 text.") from None
-    if "\ufffd" in first:
-        raise InputError(f"{file}: the header is not UTF-8 text. Save the file as UTF-8.")
-    if not columns:
-        raise InputError(f"{file}: the first line is blank. Expected a header with the names of the columns.")
-    # Blanks around a name mean nothing. Frames written with their index have a first column without a name.
-    columns = [column.strip() or f"column{i}" for i, column in enumerate(columns)]
-    if columns[2:3] == ["Q"] and delimiter == "\t":  # a page of the Yandex challenge, in which numbers repeat
-        return delimiter, {f"{column} ({i})": "VARCHAR" for i, column in enumerate(columns)}
-    seen: set[str] = set()
-    for column in columns:
-        if column.lower() in seen and column.isdigit():
-            raise InputError(
-                f"{file}: the first line ({', '.join(columns[:6])}) has no names of columns. Expected a header. Pairs "
-                "that were clicked or judged (as MS MARCO's) are not a log: they do not say what was shown and not "
-                "clicked."
-            )
-        if column.lower() in seen:
-            raise InputError(f"{file}: the header has the column {column!r} twice. Rename one of them.")
-        seen.add(column.lower())
-    return delimiter, dict.fromkeys(columns, "VARCHAR")
-
-
-def _json_columns(file: Path, engine: DuckDB) -> dict[str, str]:
-    """The keys of the first objects with the types of their values: 5 is a number, "5" and dates are text."""
-    objects = f"read_ndjson_objects({reader_arguments([str(file)], gzipped=is_gzipped(file))}, ignore_errors = true)"
-    first = f"SELECT json FROM {objects} WHERE json_type(json) = 'OBJECT' LIMIT {FIRST_OBJECTS}"
-    try:
-        with engine.in_order():
-            ((structure,),) = engine.rows(f"SELECT json_group_structure(json) FROM ({first})")
-    except duckdb.Error as error:
-        raise unreadable(str(file), error) from None
-    if structure is None:
-        raise InputError(f"{file}: no line is a JSON object. Expected one object per line, one line per impression.")
-    return {key: _json_type(type) for key, type in json.loads(structure).items()}
-
-
-def _json_type(structure: Any) -> str:
-    """The SQL type of a value that json_group_structure describes; objects and lists of objects are JSON."""
-    if isinstance(structure, list) and len(structure) == 1 and isinstance(structure[0], str):
-        return f"{_json_type(structure[0])}[]"
-    scalar = {"UBIGINT": "BIGINT", "NULL": "VARCHAR"}
-    return scalar.get(structure, structure) if isinstance(structure, str) else "JSON[]"
-
-
-def unreadable(where: str, error: duckdb.Error) -> InputError:
-    """What DuckDB said of a file it could not read, in one line."""
-    if "Too many open files" in str(error):  # nothing is wrong with what is read
-        return InputError(
-            f"{where}: cannot be read: too many files are open. Allow more with ulimit -n, or count some of the files "
-            "at a time and add the others with counts --merge."
-        )
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if "maximum recursion depth" in str(error):
-        lines = ["a line of JSON is nested more than 128 levels deep"]
-    if "CSV Parser state machine" in str(error):
-        lines = ["some lines end differently from the first one, or a quotation mark is in the wrong place"]
-    reason = lines[0].split("Error: ", 1)[-1].rstrip(".") if lines else type(error).__name__
-    return InputError(f"{where}: cannot be read: {reason}. The file may be damaged or cut off; write it again.")
-
-
-def table_source(table: StoredTable) -> Source:
-    """A table of an engine as a source."""
-    return EngineTable(table.types, of=table)
-
-
-class _Stream:
-    """A frame as an Arrow stream, which DuckDB reads without pyarrow; each reading starts from the beginning."""
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._frame.__arrow_c_stream__(requested_schema)
-
-
-def frame_source(frame: object, engine: DuckDB) -> Source:
-    """A frame of pandas, polars, arrow or DuckDB as a source."""
-    if isinstance(frame, duckdb.DuckDBPyRelation):
-        readable: object = _Stream(frame)
-    else:
-        import narwhals as nw  # late: files do not need it
-
-        try:
-            known = nw.from_native(frame)  # type: ignore[call-overload]
-        except TypeError:
-            raise InputError(
-                f"a {type(frame).__name__} is not a click log. Give a path, a list of paths, or a frame of pandas, "
-                "polars, arrow or DuckDB."
-            ) from None
-        native = (known.collect() if isinstance(known, nw.LazyFrame) else known).to_native()
-        readable = _Stream(native) if known.implementation.is_polars() else native
-    try:
-        name = engine.new_name("clickmix_frame")  # a log, its judgments and labels may all be frames
-        engine.register(name, readable)
-        return Frame(engine.types(name), registered=name)
-    except duckdb.Error as error:
-        reason = str(error).splitlines()[0].split("Error: ", 1)[-1].rstrip(".")
-        raise InputError(
-            f"the frame: cannot be read: {reason}. Give columns of numbers or text, or of lists of them; for arrays of "
-            "text, lists."
-        ) from None
-
-
+KEYS = ("query_id", "doc_id", "position")
+RESERVED = ("query_id", "doc_id", "position", "list", "impressions", "clicks", "relevance")
+MOST_NAMES = 12
+# What other tools and shops call these columns: letters and digits only, in lower case.
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "query_id": ("query", "q", "term", "searchterm", "searchquery", "userquery", "querytext", "keyword", "keywords",
+                 "qid", "search", "searchphrase", "phrase", "querymd5", "suchbegriff", "srchid", "queryno"),
+    "doc_id": ("docid", "doc", "document", "documentid", "sku", "product", "productid", "item", "itemid", "asin", "url",
+               "objectid", "article", "articleid", "urlmd5", "propid", "did", "id", "resultid"),
+    "position": ("rank", "pos", "index", "slot", "ordinal", "place", "itemlistindex", "resultrank", "ranking"),
+    "clicked": ("click", "isclick", "isclicked", "clickbool", "wasclicked", "clickedflag", "hasclick"),
+    "impressions": ("impression", "views", "shown", "shows", "impr", "displays", "seen"),
+    "clicks": ("clickcount", "nclicks", "numclicks", "clicktotal"),
+    "session_id": ("session", "sessionid", "sid", "visit", "visitid", "searchid", "serpid", "requestid",
+                   "sessionidhash"),
+    "doc_ids": ("docids", "results", "items", "documents", "productids", "hits", "skus", "querydocids",
+                "productskushash", "hitids", "resultids", "urls", "itemids"),
+    "clicked_ids": ("clicks", "clickedids", "clickedskushash", "clickedskus", "clickeditems", "clickeddocs",
+                    "clickeddocids", "clickedproducts"),
+    "clicked_positions": ("clickpositions", "clickedranks", "clickranks"),
+}  # fmt: skip
 MOST_NAMED = 5  # of the files in a folder that are not read
 
 
@@ -326,3 +137,194 @@ def _in_capitals(sources: Sequence[Source], columns: Mapping[str, str]) -> dict[
         if len(names) == 1 and names not in ({None}, {wanted}) and not (counted and role == "clicked"):
             found[role] = str(names.pop())
     return found
+
+
+def all_roles() -> tuple[str, ...]:
+    """Every column that means something in some layout."""
+    return tuple(dict.fromkeys(role for member in LAYOUTS for role in member.make().roles))
+
+
+def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    """Which column means what, as given; raises on a meaning that no log has."""
+    for role in columns:
+        if role not in all_roles():
+            expected = " or ".join(nearest_names(role, all_roles()) or all_roles())
+            raise SettingError(f"columns: a click log has no {role!r}. Expected {expected}.")
+    return dict(columns)
+
+
+def checked_context(context: str | Sequence[str]) -> tuple[str, ...]:
+    """The context columns (one may be given as text); raises on names that mean something else."""
+    names = (context,) if isinstance(context, str) and context else tuple(context)
+    lower = [column.lower() for column in names]
+    for column in names:
+        if column.lower() in RESERVED or lower.count(column.lower()) > 1:
+            raise SettingError(f"context {column!r}: given twice, or means something else in a log. Take another name.")
+    return names
+
+
+def check_columns(part: Part, measures: Sequence[str]) -> None:
+    """Raise unless a part has its keys, `measures`, lists and contexts, each of a type that can be right."""
+    wanted = [*KEYS, *measures]
+    if part.roles.lists and part.layout.row_is_impression:
+        wanted.append(part.layout.list_role)
+    check_present(part, wanted)
+    source = part.source
+    for role in (*KEYS, *measures):
+        column = part.column(role)
+        is_id = role in KEYS[:2]
+        # The first rows of NDJSON do not speak for the others: each is judged by itself.
+        kind = "text" if source.lenient and is_id else kind_of(source.types[column])
+        allowed = ("text", "integer") if is_id else ("text", "integer", "real")
+        if kind not in allowed and not (role == "clicked" and kind == "boolean"):
+            raise InputError(
+                f"{source}, column {column!r}: found {source.types[column]} values, expected "
+                f"{'text or whole numbers' if is_id else 'whole numbers'} for {role}."
+            )
+    if part.roles.lists and not part.has(part.layout.list_role):
+        raise InputError(
+            f"{source}: these counts have no result lists, so nobody can say what was above a document. Count the raw "
+            f"log with clickmix counts {counting_lists(part.roles.lists)}; that needs its session_id."
+        )
+    check_context(part)
+
+
+def counting_lists(lists: Lists) -> str:
+    """How to keep result lists apart, on the command line and in Python."""
+    by_clicks = lists == "clicks"
+    return f"--lists{'-by-clicks' * by_clicks} (in Python count(log, lists={lists!r}))"
+
+
+def check_context(part: Part) -> None:
+    """Raise unless a part has its context columns."""
+    types = part.source.types
+    for column in part.roles.context:
+        if column not in types:
+            near = nearest_names(column, types)
+            advice = f"Did you mean {' or '.join(near)}?" if near else "Name one of those."
+            problem = f"{part.source}: no context column {column!r}. Found {_some(types)}."
+            raise MissingColumnError(problem, advice, role="context", column=column)
+
+
+def check_present(part: Part, wanted: Sequence[str]) -> None:
+    """Raise if columns are missing: all of them at once, with the columns that look like them."""
+    missing = [role for role in wanted if not part.has(role)]
+    if not missing:
+        return
+    source = part.source
+    taken = {part.column(role) for role in wanted if part.has(role)}
+    likely = {role: found for role in missing if (found := candidate(role, part, taken))}
+    named = [repr(part.column(role)) for role in missing]
+    also = part.layout.instead if "clicked" in missing else ""
+    raise MissingColumnError(
+        f"{source}: missing {_enumerated(named)}{also}. Found {_some(source.types)}.",
+        _advice(source, missing, likely),
+        role=missing[0],
+        column=part.column(missing[0]),
+    )
+
+
+def _advice(source: Source, missing: Sequence[str], likely: Mapping[str, str]) -> str:
+    if {"position", "clicked"} <= set(missing) and not {"position", "clicked"} & set(likely) and _pairs(source):
+        return (
+            "If these are pairs that were clicked (as in ORCAS or MS MARCO), clickmix cannot use them: they do not say "
+            "what was shown and not clicked. Give a log of impressions."
+        )
+    pairs = {role: likely.get(role, "YOUR_COLUMN") for role in missing}
+    looks = [f"`{column}` looks like {role}" for role, column in likely.items()]
+    told = f"{', '.join(looks)}. If so, use " if looks else "Say which columns are meant: "
+    option = shlex.quote(",".join(f"{role}={column}" for role, column in pairs.items()))
+    objects = any(type.startswith(("JSON", "STRUCT")) for type in source.types.values())
+    paths = " Fields inside objects have paths: doc_ids=results[].id, doc_ids=search.results[].id." if objects else ""
+    return f"{told}--columns {option} (in Python columns={pairs!r}).{paths}"
+
+
+def _pairs(source: Source) -> bool:
+    """Whether a source may hold pairs of queries and documents: nothing much besides, or no header."""
+    known = {role: {plain_name(role), *SYNONYMS[role]} for role in KEYS[:2]}
+    plain = {plain_name(column) for column in source.types}
+    others = plain - set().union(*known.values())
+    return any(map(str.isdigit, plain)) or (all(plain & names for names in known.values()) and len(others) < 2)
+
+
+def looks_like_lists(source: Source, roles: Roles) -> bool:
+    """Whether there is a column of documents, and none of one document."""
+    plain = {plain_name(column) for column in source.types}
+    one = {plain_name(roles.column("doc_id")), *SYNONYMS["doc_id"]}
+    return bool(plain & {"docids", *SYNONYMS["doc_ids"]}) and not plain & one
+
+
+def candidate(role: str, part: Part, taken: set[str]) -> str | None:
+    """The column that most likely means a role: a name that others use for it, or a very similar one."""
+    known = part.layout.roles
+    free = [column for column in part.source.types if column not in taken and column not in known]
+    plain = {plain_name(column): column for column in reversed(free)}
+    for synonym in (plain_name(role), *SYNONYMS.get(role, ())):
+        if synonym in plain:
+            return plain[synonym]
+    return next(iter(nearest_names(role, free, alike=0.8)), None)
+
+
+def plain_name(column: str) -> str:
+    """A column's name as in `SYNONYMS`: letters and digits only, in lower case."""
+    return re.sub("[^a-z0-9]", "", column.lower())
+
+
+def nearest_names(word: str, among: Iterable[str], *, alike: float = 0.6) -> list[str]:
+    """The names that are really similar: a bad guess would be pasted and do harm."""
+    lower = {option.lower(): option for option in among}
+    return [lower[found] for found in difflib.get_close_matches(word.lower(), list(lower), n=2, cutoff=alike)]
+
+
+def same_but_case(wanted: str, among: Iterable[str]) -> str | None:
+    """The name itself if it is there; else the only one that differs in capitals.
+
+    >>> same_but_case("clicks", ["CLICKS", "position"])
+    'CLICKS'
+    """
+    names = list(among)
+    same = [column for column in names if column.lower() == wanted.lower()]
+    return wanted if wanted in names else same[0] if len(same) == 1 else None
+
+
+def _enumerated(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first names of many."""
+    listed = list(names)
+    more = f" and {len(listed) - MOST_NAMES} more" if len(listed) > MOST_NAMES else ""
+    return ", ".join(listed[:MOST_NAMES]) + more
+
+
+PATH = re.compile(r"(?P<before>[^\[\]]+)(?P<each>\[\](?:\.(?P<after>[^\[\]]+))?)?")
+
+
+@dataclass(frozen=True)
+class ListPath:
+    """Where a list is: its column, the fields inside it that lead to the list, and those inside each element."""
+
+    column: str
+    inside: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+def list_path(source: Source, path: str) -> ListPath | None:
+    """The list that a path names in a source, or None if the source has no such column."""
+    if path in source.types:
+        return ListPath(path)
+    match = PATH.fullmatch(path)
+    before = match["before"].split(".") if match else [path]
+    starts = (".".join(before[:n]) for n in range(len(before), 0, -1))
+    column = next((start for start in starts if start in source.types), None)
+    if column is None:
+        return None
+    after = match["after"].split(".") if match and match["after"] else []
+    return ListPath(column, tuple(before[column.count(".") + 1 :]), tuple(after))
+
+
+def list_kind(source: Source, column: str) -> str:
+    """How a column holds a list: as text (JSON), as a list, or otherwise (inside an object)."""
+    kind = "text" if source.is_text else kind_of(source.types[column])
+    return kind if kind in ("text", "list") else "other"

@@ -23,8 +23,7 @@ from scipy.optimize import brentq
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 from clickmix.errors import SettingError
-from clickmix.mixtures.group import Group
-from clickmix.mixtures.mixture import Mixture
+from clickmix.mixtures.mixture import Group, Mixture
 from clickmix.types import Floats, Ints
 
 TARGET = 0.1  # root mean squared error of labels under which they are called trustworthy

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from clickmix.mixtures.evidence import Evidence, beta_binomial_evidence, binomial_evidence
+from clickmix.mixtures.mixture import Evidence, beta_binomial_evidence, binomial_evidence
 from clickmix.storage.records import MismatchError, Range
 from clickmix.types import Floats
 

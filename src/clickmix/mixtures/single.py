@@ -19,7 +19,7 @@ def fit_group(seen: Observations, family: str, *, grades: int = 2) -> Mixture:
     """Fit one group by itself; give it a single rate if that explains it as well, by BIC over documents.
 
     >>> from clickmix import Counts, fit_group
-    >>> from clickmix.groups.histogram import observations_of, read_histogram
+    >>> from clickmix.groups.places import observations_of, read_histogram
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
     >>> (seen,) = observations_of(read_histogram(counts), np.zeros(1, dtype=int))
     >>> [round(rate, 2) for rate in fit_group(seen, "binomial").rates]

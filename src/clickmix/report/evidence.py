@@ -14,7 +14,7 @@ from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliased, aliases, listed, literal
 from clickmix.errors import several
 from clickmix.groups.places import Place
-from clickmix.report.words import cut, percent
+from clickmix.report.rows import cut, percent
 
 MOST_CELLS = 3  # in the evidence of a document
 

@@ -17,13 +17,12 @@ from clickmix.drawn import Drawn
 from clickmix.engines.engine import Engine
 from clickmix.engines.sql import listed, literal
 from clickmix.errors import InputError, printable, several
-from clickmix.log.open import unreadable
+from clickmix.log.files import unreadable
 from clickmix.log.source import Source
 from clickmix.report.evidence import SeenCell, read_cells
 from clickmix.report.judgments import judged_sentence
 from clickmix.report.results import mixture_of
-from clickmix.report.rows import Column, Interval, Rows, Value, text_lines
-from clickmix.report.words import cut, label_text
+from clickmix.report.rows import Column, Interval, Rows, Value, cut, label_text, text_lines
 
 MOST_DOCUMENTS = 30  # of a query, those shown most near the top
 MOST_TEXTS = 20_000  # looked through for near spellings, those shown most first

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from clickmix.judging.held_out.evidence import HeldOutEvidence
-from clickmix.judging.held_out.words import held_out_sentences
+from clickmix.judging.held_out import HeldOutEvidence, held_out_sentences
 from clickmix.report.rows import Column, Estimate, Rows, Value
 
 PREDICTIONS = (

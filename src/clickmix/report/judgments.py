@@ -11,15 +11,13 @@ from clickmix.corrections.mixture_based.judged import Judged
 from clickmix.storage.records import encode
 
 
-def judgment_values(judged: Judged | None) -> dict[str, Any] | None:
+def judgment_values(judged: Judged) -> dict[str, Any]:
     """The same for `--json`."""
-    return None if judged is None else {**encode(judged.calibration), "missing": judged.missing}
+    return {**encode(judged.calibration), "missing": judged.missing}
 
 
-def judgment_sentences(judged: Judged | None) -> list[str]:
-    """What judgments say of the clicks; nothing where there are none."""
-    if judged is None:
-        return []
+def judgment_sentences(judged: Judged) -> list[str]:
+    """What judgments say of the clicks."""
     unseen = f"Judged documents that are not in the log, and are ignored: {judged.missing:,}."
     return [*_in_words(judged.calibration), *([unseen] if judged.missing else [])]
 

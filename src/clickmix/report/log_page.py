@@ -7,16 +7,16 @@ from typing import Any
 
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
-from clickmix.groups.histogram import read_histogram
+from clickmix.groups.places import read_histogram
 from clickmix.judging.changes import Moved
-from clickmix.judging.held_out.evidence import HeldOutEvidence
+from clickmix.judging.held_out import HeldOutEvidence
 from clickmix.report.glossary import GLOSSARY
 from clickmix.report.log_numbers import labels_at_hand, read_label_bins
 from clickmix.report.pages import Banner, Page
 from clickmix.report.query_numbers import queries_at_hand
 from clickmix.report.results import change_results, fit_results, mixture_of
+from clickmix.report.rows import command_text, cut, file_name, label_text, number_text, percent
 from clickmix.report.section import LogReport, log_sections
-from clickmix.report.words import command_text, cut, file_name, label_text, number_text, percent
 
 PROBLEM = (
     "People click what is at the top: they look there, and they trust the engine. So a click-through rate says as "

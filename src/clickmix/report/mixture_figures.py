@@ -12,13 +12,12 @@ import numpy as np
 from scipy.special import bdtr, expit, logit, ndtr
 
 from clickmix.corrections.mixture_based.fit import MixtureFit
-from clickmix.groups.histogram import Histogram
-from clickmix.mixtures.group import Group
-from clickmix.mixtures.mixture import Mixture
+from clickmix.groups.places import Histogram
+from clickmix.mixtures.mixture import Group, Mixture
 from clickmix.report.figures import Axis, Bars, Colour, Figure, Line, Panel
 from clickmix.report.log_numbers import thinned
+from clickmix.report.rows import cut
 from clickmix.report.scales import log_start, round_up
-from clickmix.report.words import cut
 from clickmix.types import Floats, Ints
 
 BINS = 30

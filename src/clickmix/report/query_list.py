@@ -10,7 +10,7 @@ from typing import Any
 
 from clickmix.errors import printable
 from clickmix.report.query_numbers import ShownDocument, ShownQuery
-from clickmix.report.words import count_text, cut, label_text, percent
+from clickmix.report.rows import count_text, cut, label_text, percent
 
 WITHOUT_SCRIPT = 20  # queries that can be read without script; script shows all that are embedded
 

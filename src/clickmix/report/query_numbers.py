@@ -18,7 +18,7 @@ from clickmix.counts.counts import Counts
 from clickmix.engines.engine import Engine
 from clickmix.engines.sql import literal
 from clickmix.report.log_numbers import LabelTable
-from clickmix.report.words import LONGEST_ID
+from clickmix.report.rows import LONGEST_ID
 
 DEPTH = 10  # of DCG, and of the result lists that are shown
 MOST_POSITIONS = 5  # of a document, those where it was shown most

@@ -13,21 +13,18 @@ from typing import Any, Literal
 
 from scipy.special import expit, logit
 
-from clickmix.corrections.check import Check, Violation
+from clickmix.corrections.check import Check, Judgement, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.errors import several
 from clickmix.judging.changes import Moved
-from clickmix.judging.held_out.evidence import HeldOutEvidence
-from clickmix.judging.judgement import Judgement
+from clickmix.judging.held_out import HeldOutEvidence
 from clickmix.judging.verdict import LogVerdict, judge
-from clickmix.mixtures.group import Group
 from clickmix.mixtures.impressions_needed import TARGET, impressions_for
 from clickmix.mixtures.log_model import LogModel
-from clickmix.mixtures.mixture import Mixture, Verdict
+from clickmix.mixtures.mixture import Group, Mixture, Verdict
 from clickmix.report.held_out import HeldOutResults, held_out_results
 from clickmix.report.judgments import judgment_sentences, judgment_values
-from clickmix.report.rows import Column, Estimate, Rows, Value, json_value
-from clickmix.report.words import percent
+from clickmix.report.rows import Column, Estimate, Rows, Value, json_value, percent
 
 Tone = Literal["good", "note", "bad"]
 MEANING: Mapping[Verdict, str] = {
@@ -175,7 +172,7 @@ def fit_results(fitted: MixtureFit, held_out: HeldOutEvidence | None = None) -> 
         not_checked=tuple(map(str, _not_checked(fitted))),
         notes=tuple(fit_sentences(fitted)),
         held_out=held_out_results(held_out) if held_out else None,
-        judgments=judgment_values(fitted.judged),
+        judgments=judgment_values(fitted.judged) if fitted.judged else None,
     )
 
 
@@ -254,7 +251,7 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
         _how_fitted(fitted),
         *([] if fitted.examination == "pbm" else [ABOVE]),
         *_choice(fitted),
-        *judgment_sentences(fitted.judged),
+        *(judgment_sentences(fitted.judged) if fitted.judged else ()),
         *(
             f"{verdict}: {places:,} of {verdicts.total():,} places; {MEANING[verdict]}."
             for verdict, places in verdicts.items()

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
-from clickmix.groups.histogram import Histogram
+from clickmix.groups.places import Histogram
 from clickmix.registry import Family
 from clickmix.report.log_numbers import LabelBins, LabelTable
 from clickmix.report.pages import Section

@@ -20,7 +20,7 @@ from clickmix.corrections.click_rates import PlacedCells
 from clickmix.counts.counts import Counts, mixed_clicks_query
 from clickmix.engines.engine import embedded
 from clickmix.errors import InputError
-from clickmix.log.columns import counting_lists
+from clickmix.log.open import counting_lists
 from clickmix.types import Floats, Ints
 
 END = -1  # of a chain: no further click

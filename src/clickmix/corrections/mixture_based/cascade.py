@@ -15,7 +15,7 @@ from clickmix.corrections.mixture import Examination
 from clickmix.corrections.mixture_based.cascade_walk import check_lists, rule_from, walk, walked_positions
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
-from clickmix.groups.histogram import read_histogram
+from clickmix.groups.places import read_histogram
 from clickmix.groups.sample import MOVING_FROM, read_moving
 
 MOST_TOGETHER = 400  # groups that are fitted once more together

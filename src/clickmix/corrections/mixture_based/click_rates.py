@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clickmix.corrections.click_rates import PlacedCells
-from clickmix.mixtures.group import Group
 from clickmix.mixtures.log_model import LogModel
+from clickmix.mixtures.mixture import Group
 from clickmix.types import Floats, Ints
 
 if TYPE_CHECKING:

@@ -54,10 +54,8 @@ from clickmix.drawn import Drawn, Plot, report
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import Place, nearest, nearest_changes, read_places
-from clickmix.mixtures.evidence import Evidence
-from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.log_model import LogModel
-from clickmix.mixtures.mixture import Verdict
+from clickmix.mixtures.mixture import Evidence, Group, PlaceCounts, Verdict
 from clickmix.storage.documents import document_text, write_document
 from clickmix.storage.records import encode
 from clickmix.types import Floats, Ints

@@ -12,11 +12,10 @@ from clickmix.corrections.mixture_based.cascade import fit_cascade
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
-from clickmix.groups.histogram import Histogram, observations_of, read_histogram
-from clickmix.groups.places import join_small, nearest
+from clickmix.groups.places import Histogram, join_small, nearest, observations_of, read_histogram
 from clickmix.groups.sample import read_moving
-from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.kinds.kind import GroupFits, MixtureKind, WholeLogKind
+from clickmix.mixtures.mixture import Group, PlaceCounts
 from clickmix.types import Floats, Ints, Progress
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from clickmix.engines.sql import aliased, aliases, listed, literal
 from clickmix.groups.places import Place
-from clickmix.mixtures.evidence import EVIDENCE_SQL, NOTHING, Evidence
+from clickmix.mixtures.mixture import EVIDENCE_SQL, NOTHING, Evidence
 
 SURE = 0.95  # how often the interval of a label holds the document's grade
 Pieces = Sequence[tuple[float, float, float]]  # from, to, slope

@@ -20,10 +20,9 @@ from clickmix.corrections.mixture_based.cascade_patterns import LEVELS, Step
 from clickmix.corrections.mixture_based.judged import Judged
 from clickmix.errors import FormatError
 from clickmix.groups.places import Place
-from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.kinds.kind import MIXTURES
 from clickmix.mixtures.log_model import LogModel
-from clickmix.mixtures.mixture import Mixture, Verdict
+from clickmix.mixtures.mixture import Group, Mixture, PlaceCounts, Verdict
 from clickmix.storage.documents import read_versions
 from clickmix.storage.records import MismatchError, Range, decode
 

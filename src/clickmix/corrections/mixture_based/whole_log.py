@@ -12,9 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from clickmix.counts.counts import Counts
-from clickmix.groups.histogram import Histogram, rows_of_groups
+from clickmix.groups.places import Histogram, rows_of_groups
 from clickmix.groups.sample import read_queries
-from clickmix.mixtures.group import Group, PlaceCounts
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
 from clickmix.mixtures.hierarchical.climb import climb, expected
 from clickmix.mixtures.hierarchical.fit import with_flat_prior
@@ -22,7 +21,7 @@ from clickmix.mixtures.hierarchical.many import Documents, grades_of
 from clickmix.mixtures.hierarchical.spread import hats
 from clickmix.mixtures.kinds.kind import WholeLogKind
 from clickmix.mixtures.log_model import LogModel
-from clickmix.mixtures.mixture import SEPARATED_FROM, Mixture, Verdict, left_over
+from clickmix.mixtures.mixture import SEPARATED_FROM, Group, Mixture, PlaceCounts, Verdict, left_over
 from clickmix.types import Floats, Ints
 
 LEAST_PRIOR = 1e-13

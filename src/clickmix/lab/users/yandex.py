@@ -14,8 +14,8 @@ import numpy as np
 from clickmix.errors import InputError
 from clickmix.lab.users.sessions import SessionLog, sessions_from_columns
 from clickmix.log.layouts.yandex import GOOD, IMPRESSIONS, LINES
-from clickmix.log.paths import is_gzipped
 from clickmix.log.source import reader_arguments
+from clickmix.storage.packed import is_gzipped
 
 IS_GOOD = f"regexp_full_match(line, '{GOOD}')"
 PAGES = """

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from clickmix.log.columns import check_columns, list_path, looks_like_lists
-from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles, key_problems, whole
+from clickmix.log.layout import COUNTED, LAYOUTS, Layout, Measures, Part, Roles, key_problems, whole
+from clickmix.log.open import check_columns, list_path, looks_like_lists
 from clickmix.log.refused import Note, Problem
 from clickmix.log.source import Source
 
 if TYPE_CHECKING:
     from clickmix.engines.engine import Engine
-
-COUNTED = ("impressions", "clicks")
 
 
 @LAYOUTS.register("counted", help="Rows with impressions and clicks, such as the counts that clickmix writes.")

@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, ClassVar
 from clickmix.engines.engine import StoredTable
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
-from clickmix.log.columns import (
+from clickmix.log.layout import LAYOUTS, Part, Roles
+from clickmix.log.layouts.rows import Rows
+from clickmix.log.list_columns import CLICKS, ListColumns, list_paths
+from clickmix.log.open import (
     SYNONYMS,
     candidate,
     check_context,
@@ -30,9 +33,6 @@ from clickmix.log.columns import (
     looks_like_lists,
     plain_name,
 )
-from clickmix.log.layout import LAYOUTS, Part, Roles
-from clickmix.log.layouts.rows import Rows
-from clickmix.log.list_columns import CLICKS, ListColumns, list_paths
 from clickmix.log.refused import Note, Problem
 from clickmix.log.source import EngineTable, Source, kind_of
 

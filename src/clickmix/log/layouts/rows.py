@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clickmix.engines.sql import name
-from clickmix.log.columns import check_columns
 from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles, key_problems
+from clickmix.log.open import check_columns
 from clickmix.log.refused import Note, Problem
-from clickmix.log.source import Source
+from clickmix.log.source import Source, kind_of
 
 if TYPE_CHECKING:
     from clickmix.engines.engine import Engine
@@ -23,7 +23,8 @@ class Rows(Layout):
 
     def recognises(self, source: Source, roles: Roles) -> bool:
         """Whether the source says of each row if it was clicked."""
-        return all(roles.column(role) in source.types for role in ("doc_id", "position", "clicked"))
+        one = kind_of(source.types.get(roles.column("doc_id"), "")) != "list"
+        return one and all(roles.column(role) in source.types for role in ("doc_id", "position", "clicked"))
 
     def open(
         self, sources: Sequence[Source], roles: Roles, engine: Engine
@@ -68,8 +69,8 @@ def flags(part: Part) -> tuple[str, str]:
 
 
 def recognised(source: Source, roles: Roles) -> str | None:
-    """The name of the layout that a source is in, or None."""
-    for member in LAYOUTS:
+    """The name of the layout that a source is in, or None. Rows are asked first: they may have other columns, too."""
+    for member in sorted(LAYOUTS, key=lambda member: member.name != "rows"):
         if member.make().recognises(source, roles):
             return member.name
     return None

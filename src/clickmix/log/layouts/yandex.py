@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from clickmix.engines.engine import embedded
 from clickmix.engines.sql import literal
 from clickmix.errors import InputError, SettingError
+from clickmix.log.files import find_files
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import Rows
-from clickmix.log.paths import find_files, is_gzipped
 from clickmix.log.refused import Note, Problem
 from clickmix.log.source import Frame, Source, reader_arguments
-from clickmix.storage.packed import check_packed
+from clickmix.storage.packed import check_packed, is_gzipped
 
 if TYPE_CHECKING:
     from clickmix.engines.engine import Engine

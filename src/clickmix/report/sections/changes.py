@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from clickmix.errors import several
 from clickmix.report.pages import Section
+from clickmix.report.rows import number_text, percent
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import number_text, percent
 
 MOST_ROWS = 10  # queries come next
 

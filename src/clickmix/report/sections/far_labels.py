@@ -5,9 +5,8 @@ from __future__ import annotations
 from clickmix.report.evidence import evidence_sentences
 from clickmix.report.log_numbers import FarLabel, read_far_labels
 from clickmix.report.pages import Section
-from clickmix.report.rows import Column, Rows
+from clickmix.report.rows import Column, Rows, percent
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import percent
 
 COLUMNS = (
     Column("query_id", "text", title="query"),

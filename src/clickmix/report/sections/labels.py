@@ -7,9 +7,9 @@ import numpy as np
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
 from clickmix.report.log_numbers import LabelBins
 from clickmix.report.pages import Section
+from clickmix.report.rows import percent
 from clickmix.report.scales import log_start
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import percent
 
 
 @SECTIONS.register("labels", help="How labels are distributed.")

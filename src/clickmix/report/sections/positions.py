@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clickmix.groups.histogram import Histogram
+from clickmix.groups.places import Histogram
 from clickmix.report.figures import Axis, Figure, Line, Panel
 from clickmix.report.log_numbers import thinned
 from clickmix.report.mixture_figures import rates_figures, separation_figure

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clickmix.report.pages import Section
-from clickmix.report.rows import Column, Rows
+from clickmix.report.rows import Column, Rows, count_text, file_name, percent
 from clickmix.report.section import SECTIONS, LogReport
-from clickmix.report.words import count_text, file_name, percent
 
 REFUSED = (
     Column("reason", "sentence", title="why refused"),

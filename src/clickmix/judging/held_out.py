@@ -1,0 +1,333 @@
+"""Evidence that no model can argue with: held-out clicks, two halves, documents that move.   fit, counts -> evidence
+
+It is evidence about clicks. Whether clicks mean relevance, only judgments can say: see `clickmix compare`. What the fit
+has chosen on the whole log stays (how many grades, what differs between queries and documents). Its parameters are
+fitted again to each part, from where they were.
+
+    perplexity = 2^(-mean over held-out impressions of log2 P(what happened))
+1 is perfect, 2 is tossing a coin. Margins are half 95 % intervals over queries: those of a sum over queries that are
+alike and independent, which need no resampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from clickmix.corrections.click_rates import PlacedCells, position_rates, quarter_cells
+from clickmix.corrections.empirical_bayes import BetaPrior, expected_rates, fit_beta, fit_gamma, posterior_rates
+from clickmix.corrections.mixture_based.fit import MixtureFit
+from clickmix.counts.counts import Counts
+from clickmix.errors import several
+from clickmix.groups.places import Place, join_small
+from clickmix.groups.sample import Dealt, deal
+from clickmix.types import Floats, Ints
+
+HELD_OUT = 3  # the quarter whose clicks are predicted from the other three
+TRAINING = tuple(quarter for quarter in range(4) if quarter != HELD_OUT)
+OWN = "this model"
+MOST_CELLS = 60_000  # of the sampled queries
+MOST_IMPRESSIONS = 400_000  # of theirs that are read again to deal out sessions
+MOST_READ = 50_000_000  # impressions of a log that is read again for that; of a larger one, counts are dealt
+LEAST_RATE = 1e-5  # a rate nearer to 0 or 1 counts as this one: no fit is that sure of a single click
+FEWEST_CLICKS = 10  # at two neighbouring positions together; below, a ratio says nothing
+NORMAL = 1.959963984540054  # the 97.5 % quantile
+ABOUT_CLICKS = (
+    "This is evidence about clicks. Whether clicks mean relevance, only judgments can say: "
+    "clickmix compare LOG --judgments FILE."
+)
+
+
+class Learned(Protocol):
+    """What was learned from a part of a log."""
+
+    def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats | None:
+        """The probability of a click in each of the asked cells, given what was seen; None if it predicts none."""
+
+    def usual_click_rates(self, seen: PlacedCells) -> Floats:
+        """The click rate of each seen cell that the document's grades make usual there."""
+
+    def relevance(self, seen: PlacedCells) -> Floats:
+        """The label of every document that was seen; anything for others."""
+
+
+@dataclass(frozen=True)
+class HeldOutEvidence:
+    """What a log says about a fit, whatever its model says.
+
+    `dealt` are the sessions or impressions, of this `share` of the queries, that the evidence comes from.
+    `prediction` is that of the fit, `baselines` those it is compared with. `halves` compares the labels of two halves,
+    `moving` the click rates of a document at neighbouring positions.
+    """
+
+    dealt: Dealt
+    share: float
+    prediction: Prediction
+    baselines: tuple[Prediction, ...]
+    halves: Agreement | None
+    moving: tuple[Move, ...]
+
+
+def held_out_evidence(
+    fitted: object, counts: Counts, *, most_cells: int = MOST_CELLS, most_impressions: int = MOST_IMPRESSIONS
+) -> HeldOutEvidence | None:
+    """The evidence on a fit, from its log or a sample of the log's queries.
+
+    None where the fit is no model of clicks at places: another correction, a cascade, or groups fitted by themselves.
+    """
+    if not isinstance(fitted, MixtureFit) or fitted.model is None or fitted.examination != "pbm":
+        return None
+    return evidence(counts, fitted.fitted_again, most_cells=most_cells, most_impressions=most_impressions)
+
+
+def evidence(
+    counts: Counts,
+    learn: Callable[[PlacedCells], Learned],
+    *,
+    most_cells: int = MOST_CELLS,
+    most_impressions: int = MOST_IMPRESSIONS,
+    seed: int = 0,
+) -> HeldOutEvidence | None:
+    """Deal the log, or a sample of its queries, into quarters; learn from some, and look at the others.
+
+    None where a part is empty, or no clicks are predicted.
+    """
+    quarters = deal(counts, most_cells=most_cells, most_impressions=most_impressions, most_read=MOST_READ, seed=seed)
+    parts = quarter_cells(quarters)
+    first, second = parts[0].added_up(parts[1]), parts[2].added_up(parts[3])
+    seen, asked = first.added_up(parts[2]), parts[HELD_OUT]
+    if not (len(first.place) and len(second.place) and len(asked.place)):
+        return None
+    learned, hidden = learn(seen), asked.hidden()
+    rates = learned.click_rates(seen, hidden)
+    if rates is None:
+        return None
+    one, other = (learn(half).relevance(half) for half in (first, second))
+    cells = first.added_up(second)
+    return HeldOutEvidence(
+        quarters.dealt,
+        quarters.share,
+        held_out_bits(OWN, rates, asked),
+        tuple(held_out_bits(name, simple, asked) for name, simple in baseline_rates(seen, hidden)),
+        agreement(one, other, first, second),
+        moves(cells, learned.usual_click_rates(cells)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Bits and impressions of every held-out query under one fit; `name` says whose."""
+
+    name: str
+    bits: Floats = field(repr=False)
+    impressions: Floats = field(repr=False)
+
+    @property
+    def perplexity(self) -> float:
+        """2^(bits per impression)."""
+        return float(2 ** (self.bits.sum() / self.impressions.sum()))
+
+    def gain_over(self, other: Prediction) -> tuple[float, float]:
+        """How many bits per 1,000 impressions this one saves over another, and half the interval of that."""
+        saved, shown = other.bits - self.bits, self.impressions.sum()
+        mean = saved.sum() / shown
+        spread = np.sqrt(((saved - mean * self.impressions) ** 2).sum()) / shown
+        return float(1000 * mean), float(1000 * NORMAL * spread)
+
+
+def held_out_bits(name: str, rates: Floats, asked: PlacedCells) -> Prediction:
+    """-log2 of the likelihood of the asked cells, by query; queries without held-out impressions are left out."""
+    p = np.clip(rates, LEAST_RATE, 1 - LEAST_RATE)
+    bits = -(asked.clicks * np.log2(p) + (asked.impressions - asked.clicks) * np.log2(1 - p))
+    query = asked.query[asked.document]
+    shown = np.bincount(query, asked.impressions)
+    return Prediction(name, np.bincount(query, bits)[shown > 0], shown[shown > 0])
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Labels of two halves: correlation, the same beyond position, mean absolute difference; over `documents`.
+
+    A correlation is None where one half gives every document the same label.
+    """
+
+    documents: int
+    correlation: float | None
+    beyond_position: float | None
+    difference: float
+
+
+def agreement(one: Floats, other: Floats, first: PlacedCells, second: PlacedCells) -> Agreement | None:
+    """How far the labels of two halves agree, an element per document; None where no document is in both.
+
+    A document is weighted by its impressions in the half where it has fewer: what people see often matters most. Labels
+    of both halves follow the position, so part of the correlation says only that documents stay where they are;
+    `beyond_position` leaves the mean label of each position out.
+    """
+    seen, also = (cells.by_document(cells.impressions) for cells in (first, second))
+    both = np.minimum(seen, also) > 0
+    if not both.any():
+        return None
+    at, also_at = (cells.by_document(cells.impressions * cells.position) for cells in (first, second))
+    place = np.unique(np.rint((at + also_at)[both] / (seen + also)[both]), return_inverse=True)[1]
+    one, other, weight = one[both], other[both], np.minimum(seen, also)[both]
+    shown = np.bincount(place, weight)
+    one_beyond, other_beyond = (
+        values - (np.bincount(place, weight * values) / shown)[place] for values in (one, other)
+    )
+    return Agreement(
+        len(one),
+        _correlation(one, other, weight),
+        _correlation(one_beyond, other_beyond, weight),
+        float(weight @ np.abs(one - other) / weight.sum()),
+    )
+
+
+def _correlation(a: Floats, b: Floats, weight: Floats) -> float | None:
+    w = weight / weight.sum()
+    a, b = a - w @ a, b - w @ b
+    spread = float(np.sqrt((w @ a**2) * (w @ b**2)))
+    return float(w @ (a * b)) / spread if spread > 1e-12 else None
+
+
+@dataclass(frozen=True)
+class Move:
+    """The ratio of click rates between a position and the next one, over the documents seen at both.
+
+    `low` and `high` hold the observed ratio with 95 %, over queries.
+    """
+
+    above: int
+    below: int
+    documents: int
+    observed: float
+    low: float
+    high: float
+    expected: float | None
+
+
+def moves(cells: PlacedCells, rates: Floats | None) -> tuple[Move, ...]:
+    """A row for every pair of neighbouring positions with enough clicks; a cell per document and place.
+
+    A document is as relevant at one position as at the next, so whatever labels say, the ratio of its click rates is
+    due to the position. Over the documents seen at k and at k + 1, n and m times, each weighted by n m / (n + m):
+
+        observed = sum of weight c_(k+1) / m  /  sum of weight c_k / n,   expected = the same with `rates`
+    """
+    context = np.unique([place.context for place in cells.places], axis=0, return_inverse=True)[1].ravel()[cells.place]
+    found = []
+    for above in sorted({place.position for place in cells.places}):
+        pair = _pairs(cells, context, above)
+        if cells.clicks[pair].sum() >= FEWEST_CLICKS:
+            found.append(_move(cells, rates, pair, above))
+    return tuple(found)
+
+
+def _pairs(cells: PlacedCells, context: Ints, above: int) -> Ints:
+    """2 x pair: the cells of documents at a position and the next one, in the same context."""
+    contexts = int(context.max()) + 1
+    at = [np.flatnonzero(cells.position == position) for position in (above, above + 1)]
+    here, there = (cells.document[rows] * contexts + context[rows] for rows in at)
+    _, i, j = np.intersect1d(here, there, assume_unique=True, return_indices=True)
+    return np.stack([at[0][i], at[1][j]])
+
+
+def _move(cells: PlacedCells, rates: Floats | None, pair: Ints, above: int) -> Move:
+    n, m = cells.impressions[pair]
+    weight = n * m / (n + m)
+    query = cells.query[cells.document[pair[0]]]
+    upper, lower = (np.bincount(query, weight * cells.clicks[rows] / cells.impressions[rows]) for rows in pair)
+    top, bottom = float(upper.sum()), float(lower.sum())
+    ratio, low, high = bottom / top if top else np.inf, 0.0, np.inf
+    if top and bottom:
+        spread = float(np.sqrt(((lower / bottom - upper / top) ** 2).sum()))
+        low, high = (ratio * float(np.exp(sign * NORMAL * spread)) for sign in (-1, 1))
+    of_model = None
+    if rates is not None:
+        first, second = (float(weight @ rates[rows]) for rows in pair)
+        of_model = second / first if first else None
+    return Move(above, above + 1, pair.shape[1], ratio, low, high, of_model)
+
+
+def baseline_rates(seen: PlacedCells, asked: PlacedCells) -> Iterator[tuple[str, Floats]]:
+    """What a search engineer would predict clicks with, by name: P(click) of each asked cell, contexts added up."""
+    yield "the position's click rate", position_rates(seen)[asked.place]
+    yield "smoothed click-through rate", posterior_rates(_priors_by_position(seen), seen, asked)
+    expected = seen.by_document(seen.impressions * position_rates(seen)[seen.place])
+    some = expected > 0
+    prior = fit_gamma(seen.by_document(seen.clicks)[some], expected[some])
+    yield "smoothed COEC", expected_rates(prior, seen, asked)
+
+
+def _priors_by_position(seen: PlacedCells) -> dict[int, BetaPrior]:
+    """The Beta of every position; small positions share that of a neighbour."""
+    cells = _without_context(seen)
+    found, documents = np.unique(cells.place, return_counts=True)
+    places = [cells.places[place] for place in found]
+    groups = np.array(join_small(places, documents.tolist()))
+    of_place = np.zeros(len(cells.places), dtype=np.int64)
+    of_place[found] = groups
+    rows = np.stack([of_place[cells.place], cells.impressions.astype(np.int64), cells.clicks.astype(np.int64)])
+    (group, shown, clicks), weight = np.unique(rows, axis=1, return_counts=True)
+    priors = [
+        fit_beta(shown[group == number], clicks[group == number], weight[group == number])
+        for number in range(groups.max() + 1)
+    ]
+    return {place.position: priors[g] for place, g in zip(places, groups, strict=True)}
+
+
+def _without_context(cells: PlacedCells) -> PlacedCells:
+    positions, code = np.unique([place.position for place in cells.places], return_inverse=True)
+    places = tuple(Place(int(position), ()) for position in positions)
+    return replace(cells, places=places, place=code[cells.place]).added_up()
+
+
+def held_out_sentences(found: HeldOutEvidence) -> Iterator[str]:
+    """How well clicks are predicted, whether two halves agree, what documents that move say; and what none can say."""
+    yield _on_prediction(found)
+    if found.halves is not None and found.halves.correlation is not None:
+        yield _on_halves(found.halves, found.halves.correlation)
+    known = [(move, move.expected) for move in found.moving if move.expected is not None]
+    if known:
+        yield _on_moves(known)
+    yield ABOUT_CLICKS
+
+
+def _on_prediction(found: HeldOutEvidence) -> str:
+    """The perplexity beside the others', and what is significant about that."""
+    own, (position, *smoothed) = found.prediction, found.baselines
+    sample = "" if found.share == 1 else f" of {found.share:.1%} of the queries"
+    others = ", ".join(f"{other.name} {other.perplexity:.4f}" for other in found.baselines)
+    saved, margin = own.gain_over(position)
+    learned = "clearly more" if saved > margin else "clearly less" if saved < -margin else "no more"
+    better = [other for other in smoothed if -own.gain_over(other)[0] > own.gain_over(other)[1]]
+    ahead = f", and {' and '.join(other.name for other in better)} tells clearly more than the model" if better else ""
+    return (
+        f"Clicks of a quarter of the {found.dealt}{sample}, predicted from the rest (perplexity, 1 is perfect): "
+        f"{own.name} {own.perplexity:.4f}, {others}. Labels tell {learned} of clicks than positions do{ahead}."
+    )
+
+
+def _on_halves(halves: Agreement, correlation: float) -> str:
+    beyond = "" if halves.beyond_position is None else f" ({halves.beyond_position:.2f} beyond position)"
+    return (
+        f"Labels from two halves of the log have a correlation of {correlation:.2f}{beyond} and differ by "
+        f"{halves.difference:.2f} on average, over {several(halves.documents, 'document')} seen in both."
+    )
+
+
+def _on_moves(known: list[tuple[Move, float]]) -> str:
+    """At how many pairs of positions the model is wrong about documents seen at both, and where most."""
+    off = [(move, expected) for move, expected in known if not move.low <= expected <= move.high]
+    pairs = several(len(known), "pair")
+    if not off:
+        return f"Documents seen at neighbouring positions are clicked as the model expects at all of {pairs}."
+    move, expected = max(off, key=lambda each: abs(each[0].observed - each[1]))
+    return (
+        f"Documents seen at neighbouring positions are clicked otherwise than the model expects at {len(off)} of "
+        f"{pairs}: at position {move.below} {move.observed:.2f} times as often as at position {move.above} "
+        f"({move.low:.2f} to {move.high:.2f}), where the model expects {expected:.2f}."
+    )

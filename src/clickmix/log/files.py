@@ -1,0 +1,377 @@
+"""Files, a frame or an engine's tables -> sources.   paths -> sources -> log
+
+A source is a SQL table with known columns, and a log is one or many: paths, globs and folders name files, and files of
+the same format and columns are one source. Text formats (CSV, NDJSON) are read as text and judged in SQL, so that a bad
+value can be shown as it is in the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import glob
+import gzip
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+
+from clickmix.engines.duckdb import DuckDB
+from clickmix.engines.engine import Engine, StoredTable
+from clickmix.errors import InputError
+from clickmix.log.csv_lines import has_long_line, write_cut
+from clickmix.log.source import Csv, EngineTable, Frame, Ndjson, Parquet, Source, reader_arguments
+from clickmix.storage.packed import check_packed, is_gzipped, unpack
+
+DELIMITERS = (",", "\t", ";", "|")
+LONGEST_HEADER = 2_000_000
+LINE_END = re.compile(r"[\r\n]")
+FIRST_OBJECTS = 20_000
+Format = Literal["parquet", "csv", "ndjson"]
+FORMATS: Mapping[str, Format] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+}
+
+
+def find_sources(log: object, engine: Engine) -> tuple[Source, ...]:
+    """What a log is read from: DuckDB reads files and frames, other engines what they call tables."""
+    if engine.embedded is None:
+        return tuple(table_source(table) for table in engine.tables(log))
+    if not are_paths(log):
+        return (frame_source(log, engine.embedded),)
+    if log == "" or (isinstance(log, (list, tuple)) and "" in log):  # to pathlib, this is the current folder
+        raise InputError("'': no such file. The path is empty; check the variable it came from.")
+    return file_sources(find_files(log), engine.embedded)
+
+
+def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
+    """Group files that one reader can take together: same format, same columns with the same types."""
+    files = list(files)
+    # First of all: what a damaged archive holds looks like bad rows, or like good ones.
+    packed = [file for file in files if is_gzipped(file) and format_of(file) != "parquet" and file.stat().st_size]
+    long_lines = check_packed(packed) if packed else []
+    groups: dict[str, list[Source]] = {}
+    for number, file in enumerate(files):
+        if file.stat().st_size == 0:
+            raise InputError(f"{file}: the file is empty. Expected a click log with a header.")
+        folder = engine.folder / "unpacked" / str(number)
+        source = OPENERS[format_of(file)](file, engine, folder, file in long_lines)
+        groups.setdefault(repr(replace(source, files=(), origin={})), []).append(source)
+    return tuple(
+        replace(
+            alike[0],
+            files=tuple(file for source in alike for file in source.files),
+            origin={file: name for source in alike for file, name in source.origin.items()},
+        )
+        for alike in groups.values()
+    )
+
+
+def _open_csv(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> Source:
+    delimiter, types = _csv_columns(file)
+    gzipped, readable = is_gzipped(file), file
+    if has_long or (not gzipped and has_long_line(file)):
+        readable, gzipped = _unpacked(file, folder, write_cut), False
+    added = _added(file, types)
+    origin = {str(readable): str(file)} if readable != file else {}
+    return Csv(types | dict.fromkeys(added, "VARCHAR"), (str(readable),), origin, gzipped, added, delimiter)
+
+
+def _open_ndjson(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> Source:
+    types = _json_columns(file, engine)
+    added = _added(file, types)
+    return Ndjson(types | dict.fromkeys(added, "VARCHAR"), (str(file),), {}, is_gzipped(file), added)
+
+
+def _open_parquet(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> Source:
+    # Parquet needs random access, so an archive is unpacked.
+    readable = _unpacked(file, folder, unpack) if is_gzipped(file) else file
+    try:
+        types = engine.types(f"read_parquet({reader_arguments([str(readable)])}, binary_as_string = true)")
+    except duckdb.Error as error:
+        raise unreadable(str(readable), error) from None
+    added = _added(file, types)
+    origin = {str(readable): str(file)} if readable != file else {}
+    return Parquet(types | dict.fromkeys(added, "VARCHAR"), (str(readable),), origin, added)
+
+
+OPENERS = {"csv": _open_csv, "ndjson": _open_ndjson, "parquet": _open_parquet}
+
+
+def _added(file: Path, types: dict[str, str]) -> tuple[str, ...]:
+    """The columns that the names of folders add to those of a file."""
+    return tuple(column for column in partitions(file) if column not in types)
+
+
+def _unpacked(file: Path, folder: Path, write: Callable[[Path, Path], None]) -> Path:
+    """An unpacked copy below `folder`, in folders of the same names, because they may carry columns."""
+    kept = [part for part in file.parent.parts if "=" in part]
+    target = folder.joinpath(*kept, file.name.removesuffix(file.suffix) if is_gzipped(file) else file.name)
+    target.parent.mkdir(parents=True)
+    write(file, target)
+    return target
+
+
+def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
+    """The delimiter and the columns, from the header; everything in CSV is text."""
+    try:
+        with gzip.open(file) if is_gzipped(file) else file.open("rb") as lines:
+            start = lines.read(LONGEST_HEADER).decode("utf-8-sig", errors="replace")
+            if not LINE_END.search(start) and lines.read(1):
+                raise InputError(
+                    f"{file}: the first line is longer than {LONGEST_HEADER:,} bytes. Expected a header with the names "
+                    "of the columns."
+                )
+        first = next(iter(io.StringIO(start, newline="")), "")
+        delimiter = max(DELIMITERS, key=first.count)
+        columns = next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), [])
+    except (OSError, csv.Error) as error:
+        raise InputError(f"{file}: the header cannot be read: {error}. Expected UTF-8 text.") from None
+    if "\ufffd" in first:
+        raise InputError(f"{file}: the header is not UTF-8 text. Save the file as UTF-8.")
+    if not columns:
+        raise InputError(f"{file}: the first line is blank. Expected a header with the names of the columns.")
+    # Blanks around a name mean nothing. Frames written with their index have a first column without a name.
+    columns = [column.strip() or f"column{i}" for i, column in enumerate(columns)]
+    if columns[2:3] == ["Q"] and delimiter == "\t":  # a page of the Yandex challenge, in which numbers repeat
+        return delimiter, {f"{column} ({i})": "VARCHAR" for i, column in enumerate(columns)}
+    seen: set[str] = set()
+    for column in columns:
+        if column.lower() in seen and column.isdigit():
+            raise InputError(
+                f"{file}: the first line ({', '.join(columns[:6])}) has no names of columns. Expected a header. Pairs "
+                "that were clicked or judged (as MS MARCO's) are not a log: they do not say what was shown and not "
+                "clicked."
+            )
+        if column.lower() in seen:
+            raise InputError(f"{file}: the header has the column {column!r} twice. Rename one of them.")
+        seen.add(column.lower())
+    return delimiter, dict.fromkeys(columns, "VARCHAR")
+
+
+def _json_columns(file: Path, engine: DuckDB) -> dict[str, str]:
+    """The keys of the first objects with the types of their values: 5 is a number, "5" and dates are text."""
+    objects = f"read_ndjson_objects({reader_arguments([str(file)], gzipped=is_gzipped(file))}, ignore_errors = true)"
+    first = f"SELECT json FROM {objects} WHERE json_type(json) = 'OBJECT' LIMIT {FIRST_OBJECTS}"
+    try:
+        with engine.in_order():
+            ((structure,),) = engine.rows(f"SELECT json_group_structure(json) FROM ({first})")
+    except duckdb.Error as error:
+        raise unreadable(str(file), error) from None
+    if structure is None:
+        raise InputError(f"{file}: no line is a JSON object. Expected one object per line, one line per impression.")
+    return {key: _json_type(type) for key, type in json.loads(structure).items()}
+
+
+def _json_type(structure: Any) -> str:
+    """The SQL type of a value that json_group_structure describes; objects and lists of objects are JSON."""
+    if isinstance(structure, list) and len(structure) == 1 and isinstance(structure[0], str):
+        return f"{_json_type(structure[0])}[]"
+    scalar = {"UBIGINT": "BIGINT", "NULL": "VARCHAR"}
+    return scalar.get(structure, structure) if isinstance(structure, str) else "JSON[]"
+
+
+def unreadable(where: str, error: duckdb.Error) -> InputError:
+    """What DuckDB said of a file it could not read, in one line."""
+    if "Too many open files" in str(error):  # nothing is wrong with what is read
+        return InputError(
+            f"{where}: cannot be read: too many files are open. Allow more with ulimit -n, or count some of the files "
+            "at a time and add the others with counts --merge."
+        )
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if "maximum recursion depth" in str(error):
+        lines = ["a line of JSON is nested more than 128 levels deep"]
+    if "CSV Parser state machine" in str(error):
+        lines = ["some lines end differently from the first one, or a quotation mark is in the wrong place"]
+    reason = lines[0].split("Error: ", 1)[-1].rstrip(".") if lines else type(error).__name__
+    return InputError(f"{where}: cannot be read: {reason}. The file may be damaged or cut off; write it again.")
+
+
+def table_source(table: StoredTable) -> Source:
+    """A table of an engine as a source."""
+    return EngineTable(table.types, of=table)
+
+
+class _Stream:
+    """A frame as an Arrow stream, which DuckDB reads without pyarrow; each reading starts from the beginning."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def frame_source(frame: object, engine: DuckDB) -> Source:
+    """A frame of pandas, polars, arrow or DuckDB as a source."""
+    if isinstance(frame, duckdb.DuckDBPyRelation):
+        readable: object = _Stream(frame)
+    else:
+        import narwhals as nw  # late: files do not need it
+
+        try:
+            known = nw.from_native(frame)  # type: ignore[call-overload]
+        except TypeError:
+            raise InputError(
+                f"a {type(frame).__name__} is not a click log. Give a path, a list of paths, or a frame of pandas, "
+                "polars, arrow or DuckDB."
+            ) from None
+        native = (known.collect() if isinstance(known, nw.LazyFrame) else known).to_native()
+        readable = _Stream(native) if known.implementation.is_polars() else native
+    try:
+        name = engine.new_name("clickmix_frame")  # a log, its judgments and labels may all be frames
+        engine.register(name, readable)
+        return Frame(engine.types(name), registered=name)
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0].split("Error: ", 1)[-1].rstrip(".")
+        raise InputError(
+            f"the frame: cannot be read: {reason}. Give columns of numbers or text, or of lists of them; for arrays of "
+            "text, lists."
+        ) from None
+
+
+def are_paths(log: object) -> bool:
+    """Whether a log is given by paths: one, or a list of them."""
+    if isinstance(log, (list, tuple)):
+        return bool(log) and all(isinstance(part, (str, os.PathLike)) for part in log)
+    return isinstance(log, (str, os.PathLike))
+
+
+def find_files(log: object) -> list[Path]:
+    """The files meant by a path, a glob, a folder, or a list of those; each must exist and be named once."""
+    parts = [log] if isinstance(log, (str, os.PathLike)) else list(log)  # type: ignore[call-overload]
+    found = [file for part in parts for file in _expand(os.fspath(part))]
+    seen: set[Path] = set()
+    for file in found:
+        if file.resolve() in seen:
+            raise InputError(f"{file}: given twice. Its clicks would be counted twice; name it once.")
+        seen.add(file.resolve())
+    return found
+
+
+def format_of(file: Path) -> Format:
+    """The format of a file, by its name."""
+    format = _format(file)
+    if format is None:
+        expected = ", ".join(FORMATS)
+        raise InputError(f"{file}: unknown kind of file. Expected a name ending in {expected}, or those with .gz.")
+    return format
+
+
+def partitions(file: Path) -> list[str]:
+    """The columns that folders named column=value give to the files in them.
+
+    >>> partitions(Path("log/day=3/device=mobile/part.csv"))
+    ['day', 'device']
+    """
+    return [part.split("=")[0] for part in file.parent.parts if part.count("=") == 1 and not part.startswith("=")]
+
+
+def _expand(text: str) -> list[Path]:
+    path = Path(text)
+    if path.is_dir():
+        files = sorted(_search(path, {}))
+        if not files:
+            raise InputError(
+                f"{path}: a folder without Parquet, CSV or NDJSON files. Give the folder of the click log."
+            )
+        return files
+    if path.exists():
+        return [path]
+    matches = [Path(match) for match in glob.glob(text, recursive=True)]
+    _check_searched(text)
+    for match in matches:
+        _check_link(match)
+    files = sorted(match for match in matches if match.is_file())
+    if not files:
+        kind = "no file matches" if glob.has_magic(text) else "no such file"
+        raise InputError(f"{text}: {kind}. Check the path; folders and globs such as 'logs/*.parquet' work too.")
+    return files
+
+
+def _search(folder: Path, seen: dict[Path, Path]) -> Iterator[Path]:
+    """The data files of a folder and of those below it, linked ones too; what cannot be read is an error.
+
+    `seen` holds the folders searched so far: where each really is, and under which path it was found.
+    """
+    first = seen.setdefault(folder.resolve(), folder)
+    if first is not folder:
+        raise InputError(f"{folder}: the same folder as {first}. Its clicks would be counted twice; remove the link.")
+    with _reading(folder):
+        with os.scandir(folder) as entries:
+            # Tools leave `_SUCCESS`, `.crc` and the like beside the data.
+            names = sorted(entry.name for entry in entries if not entry.name.startswith((".", "_")))
+        for name in names:
+            _check_link(folder / name)
+        folders = {name for name in names if (folder / name).is_dir()}
+    for path in (folder / name for name in names):
+        if path.name in folders:
+            yield from _search(path, seen)
+        elif path.is_file() and _format(path) is not None:
+            yield path
+
+
+def passed_over(log: object) -> list[Path]:
+    """What lies in the folders of a log and is not read; not what tools leave beside data, such as `_SUCCESS`."""
+    parts = [log] if isinstance(log, (str, os.PathLike)) else list(log)  # type: ignore[call-overload]
+    found = []
+    for folder in (part for part in parts if Path(part).is_dir()):
+        for above, folders, files in os.walk(folder, followlinks=True):
+            hidden = [name for name in folders if name.startswith((".", "_"))]
+            for name in hidden:
+                folders.remove(name)
+            others = (name for name in files if name.startswith((".", "_")) == (_format(Path(name)) is not None))
+            found += [Path(above, name) for name in (*hidden, *others)]
+    return sorted(found)
+
+
+def _check_searched(pattern: str) -> None:
+    """Raise if a folder in which a glob looks for matches cannot be read; Python's glob passes over it silently."""
+    parts = Path(pattern).parts
+    first = next((number for number, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    for number, part in enumerate(parts[first:], start=first):
+        above = os.path.join(*parts[:number], "") if number else ""
+        folders = glob.glob(above, recursive=True) if above else ["."]
+        folders += glob.glob(f"{above}**/", recursive=True) if part == "**" else []
+        for folder in folders:
+            with _reading(Path(folder)):
+                os.stat(os.path.join(folder, "."))  # fails if what is in the folder cannot be reached
+                if glob.has_magic(part):
+                    os.scandir(folder).close()
+
+
+@contextlib.contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be read: {error.strerror}. It may hold a part of the log; make it readable, or name the "
+            "files of the log."
+        ) from None
+
+
+def _check_link(path: Path) -> None:
+    """Raise if a link leads nowhere."""
+    if path.is_symlink() and not path.exists():
+        raise InputError(
+            f"{path}: a link that leads nowhere. It may have been a part of the log; remove it, or restore "
+            f"{path.readlink()}."
+        )
+
+
+def _format(path: Path) -> Format | None:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    return FORMATS.get(suffixes[-1]) if suffixes else None
