@@ -14,8 +14,8 @@ if _typing.TYPE_CHECKING:
     from clickmix.corrections.affine import AffineCorrection
     from clickmix.corrections.check import Check, Judgement, Violation
     from clickmix.corrections.coec import ClicksOverExpected
+    from clickmix.corrections.correction import Labels
     from clickmix.corrections.ips import InversePropensity
-    from clickmix.corrections.labels import Labels
     from clickmix.corrections.mixture import MixtureCorrection
     from clickmix.corrections.mixture_based.fit import MixtureFit
     from clickmix.corrections.none import NoCorrection
@@ -64,7 +64,7 @@ _MODULES = {
     "RegressionEMFit": "clickmix.corrections.regression_em",
     "affine_error": "clickmix.lab.affine_error",
     "wrong_parameters": "clickmix.lab.affine_error",
-    "Labels": "clickmix.corrections.labels",
+    "Labels": "clickmix.corrections.correction",
     "Check": "clickmix.corrections.check",
     "Violation": "clickmix.corrections.check",
     "judge": "clickmix.judging.verdict",

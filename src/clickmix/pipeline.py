@@ -21,7 +21,7 @@ from clickmix.log.open import split_options
 from clickmix.types import AnyFrame, Paths, Progress, Spelling
 
 if TYPE_CHECKING:
-    from clickmix.corrections.labels import Labels
+    from clickmix.corrections.correction import Labels
     from clickmix.judging.held_out import HeldOutEvidence
     from clickmix.log.layout import Layout
     from clickmix.report.explain import Explanation

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import clickmix as cm
-from clickmix.corrections.correction import CORRECTIONS
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.none import NoCorrection
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError

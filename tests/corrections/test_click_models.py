@@ -13,11 +13,10 @@ from scipy import stats
 import clickmix as cm
 from clickmix.corrections.click_models.clicked_lists import read_clicked_lists
 from clickmix.corrections.click_rates import PlacedCells
-from clickmix.corrections.correction import CORRECTIONS, Correction, needs_lists
+from clickmix.corrections.correction import CORRECTIONS, Correction, Labels, needs_lists
 from clickmix.corrections.dbn import DynamicBayesianFit, DynamicBayesianNetwork
 from clickmix.corrections.dcm import DependentClickFit, DependentClickModel
 from clickmix.corrections.empirical_bayes import fit_beta
-from clickmix.corrections.labels import Labels
 from clickmix.corrections.sdbn import SimplifiedDynamicBayesianNetwork
 from clickmix.corrections.ubm import UserBrowsingFit, UserBrowsingModel
 from clickmix.counts.counts import Counts

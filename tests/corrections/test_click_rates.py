@@ -11,12 +11,17 @@ import pytest
 
 import clickmix as cm
 from clickmix.corrections.affine_em import read_cells
-from clickmix.corrections.click_rates import PlacedCells, PredictsClicks, position_rates, predicted_rates
+from clickmix.corrections.click_rates import (
+    PlacedCells,
+    PredictsClicks,
+    model_click_rates,
+    position_rates,
+    predicted_rates,
+)
 from clickmix.corrections.coec_smoothed import FittedSmoothedClicksOverExpected
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.ctr_smoothed import FittedSmoothedRate
 from clickmix.corrections.empirical_bayes import BetaPrior, GammaPrior
-from clickmix.corrections.mixture_based.click_rates import model_click_rates
 from clickmix.corrections.none import NoCorrection
 from clickmix.corrections.parameters import BiasParameters
 from clickmix.corrections.pbm import PositionBasedFit

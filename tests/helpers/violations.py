@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import Labels
 from clickmix.counts.counts import Counts
 from clickmix.lab.users import PositionBased
 from clickmix.lab.users.presets import preset

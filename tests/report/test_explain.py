@@ -11,7 +11,7 @@ import pytest
 
 import clickmix as cm
 from cascades import cascade
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import Labels
 from clickmix.errors import InputError
 from clickmix.groups.places import Place
 from clickmix.report.rows import json_text

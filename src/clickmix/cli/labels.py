@@ -31,7 +31,7 @@ from clickmix.errors import InputError, MissingColumnError, SettingError, severa
 from clickmix.registry import Option
 
 if TYPE_CHECKING:
-    from clickmix.corrections.labels import Labels
+    from clickmix.corrections.correction import Labels
     from clickmix.engines.engine import Engine
     from clickmix.judging.changes import Moved
     from clickmix.log.layout import Lists

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title, relevance_sql
-from clickmix.corrections.correction import CORRECTIONS
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.parameters import PARAMETERS, BiasParameters, check_fits, given_bias
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed

@@ -17,8 +17,7 @@ import numpy as np
 
 from clickmix.corrections.click_rates import PlacedCells, position_rates
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title, relevance_sql
-from clickmix.corrections.correction import CORRECTIONS, check_positions_only
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import CORRECTIONS, Labels, check_positions_only
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError, SettingError

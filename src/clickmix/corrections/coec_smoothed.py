@@ -20,9 +20,8 @@ import numpy as np
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.clipping import CLIP, LARGEST, Clip, checked_clip, clip_title, relevance_sql
 from clickmix.corrections.coec import ClicksOverExpected
-from clickmix.corrections.correction import CORRECTIONS, check_positions_only
+from clickmix.corrections.correction import CORRECTIONS, Labels, check_positions_only
 from clickmix.corrections.empirical_bayes import GammaPrior, check_known, expected_rates, fit_gamma, gamma_interval
-from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.groups.places import read_histogram

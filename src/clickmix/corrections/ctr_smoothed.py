@@ -19,9 +19,8 @@ from typing import ClassVar
 import numpy as np
 
 from clickmix.corrections.click_rates import PlacedCells
-from clickmix.corrections.correction import CORRECTIONS, check_positions_only
+from clickmix.corrections.correction import CORRECTIONS, Labels, check_positions_only
 from clickmix.corrections.empirical_bayes import BetaPrior, beta_interval_query, check_known, fit_beta, posterior_rates
-from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
 from clickmix.groups.places import join_small, read_histogram

@@ -14,8 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from clickmix.corrections.correction import CORRECTIONS
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.counts.counts import Counts
 from clickmix.types import Progress
 

@@ -24,8 +24,7 @@ from clickmix.corrections.click_models.clicked_lists import (
 from clickmix.corrections.click_models.document_labels import document_labels
 from clickmix.corrections.click_models.reading import Reading
 from clickmix.corrections.click_rates import PlacedCells
-from clickmix.corrections.correction import CORRECTIONS
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.counts.counts import Counts
 from clickmix.types import Floats, Progress
 

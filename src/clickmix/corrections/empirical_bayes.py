@@ -20,12 +20,11 @@ import numpy as np
 from clickmix.corrections.click_rates import PlacedCells, position_rates
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError
+from clickmix.mixtures.mixture import Verdict
 from clickmix.types import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-
-    from clickmix.mixtures.mixture import Verdict
 
 WEAKEST, STRONGEST = 0.01, 1e6
 FLAT = 1e-6  # slopes per document that count as 0, where rounding stops the climb
@@ -56,8 +55,6 @@ def fit_beta(impressions: Floats, clicks: Floats, documents: Floats) -> BetaPrio
 
     Without any click, or any skip, the mean is (clicks + 1/2) / (impressions + 1): 0 and 1 would be too sure.
     """
-    from clickmix.mixtures.mixture import Verdict  # late: it loads scipy
-
     n, c, weight = (np.asarray(column, dtype=np.float64) for column in (impressions, clicks, documents))
     shown, clicked = float(weight @ n), float(weight @ c)
     if clicked in (0, shown):
@@ -75,8 +72,6 @@ def _climbed(n: Floats, c: Floats, weight: Floats, *, mean: float) -> BetaPrior:
     """Where the likelihood of a mean and a strength is highest, from the mean of all impressions on."""
     from scipy.optimize import minimize
     from scipy.special import betaln, digamma, expit, logit
-
-    from clickmix.mixtures.mixture import Verdict
 
     total = float(weight.sum())
 
@@ -100,8 +95,6 @@ def _climbed(n: Floats, c: Floats, weight: Floats, *, mean: float) -> BetaPrior:
 
 def fit_gamma(clicks: Floats, expected: Floats) -> GammaPrior:
     """The most likely Gamma with mean 1, from the clicks and the expected clicks of every document."""
-    from clickmix.mixtures.mixture import Verdict  # late: it loads scipy
-
     c, E = clicks[expected > 0], expected[expected > 0]
     if not len(E):
         return GammaPrior(STRONGEST, Verdict.NO_CLICKS)

@@ -21,8 +21,7 @@ import numpy as np
 
 from clickmix.corrections.affine import affine_labels
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
-from clickmix.corrections.correction import CORRECTIONS, check_positions_only
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import CORRECTIONS, Labels, check_positions_only
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError

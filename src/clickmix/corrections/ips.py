@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from clickmix.corrections.affine import affine_labels
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
-from clickmix.corrections.correction import CORRECTIONS
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.parameters import PARAMETERS, BiasParameters, given_examination
 from clickmix.counts.counts import Counts
 from clickmix.types import Progress

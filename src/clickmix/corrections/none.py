@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clickmix.corrections.click_rates import PlacedCells, position_rates
-from clickmix.corrections.correction import CORRECTIONS
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.counts.counts import Counts
 from clickmix.types import Floats, Progress
 

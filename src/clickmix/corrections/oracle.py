@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.engine import embedded
 from clickmix.errors import InputError

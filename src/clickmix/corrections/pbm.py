@@ -26,8 +26,7 @@ from clickmix.corrections.click_models.attraction import (
 )
 from clickmix.corrections.click_models.document_labels import document_labels
 from clickmix.corrections.click_rates import PlacedCells
-from clickmix.corrections.correction import CORRECTIONS
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.parameters import BiasParameters, check_fits
 from clickmix.corrections.plain_em import check_linked
 from clickmix.counts.counts import Counts

@@ -22,8 +22,7 @@ import numpy as np
 from clickmix.corrections.affine import affine_labels
 from clickmix.corrections.affine_em import TRUST, Cells, e_step, log_likelihood, m_step, read_cells, targets
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
-from clickmix.corrections.correction import CORRECTIONS
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.corrections.squarem import ascend, leap_on_log_odds
 from clickmix.counts.counts import Counts

@@ -30,7 +30,7 @@ from clickmix.corrections.affine_em import (
     targets,
 )
 from clickmix.corrections.clipping import Clip, checked_clip, clip_title
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError

@@ -22,10 +22,9 @@ import numpy as np
 from clickmix.corrections.click_models.clicked_lists import ClickedLists, read_clicked_lists, seen_lists
 from clickmix.corrections.click_models.document_labels import document_labels
 from clickmix.corrections.click_rates import PlacedCells
-from clickmix.corrections.correction import CORRECTIONS
+from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.dbn import read_down
 from clickmix.corrections.empirical_bayes import BetaPrior, fit_beta
-from clickmix.corrections.labels import Labels
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.registry import Option

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import Labels
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import Labels
 from clickmix.drawn import Drawn
 from clickmix.engines.engine import Engine
 from clickmix.errors import InputError, several

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import Labels
 from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection

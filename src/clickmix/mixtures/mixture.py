@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from clickmix.groups.places import SMALLEST_GROUP, Place
-from clickmix.mixtures.problem import mean_grade
 from clickmix.types import Floats
 
 _RATE = "least(greatest(clicks / impressions, lowest), highest)"
@@ -203,6 +202,11 @@ class Mixture:
         return (
             mean_grade(self.posterior(impressions, clicks)) if self.informative else np.full(np.shape(clicks), np.nan)
         )
+
+
+def mean_grade(posterior: Floats) -> Floats:
+    """The mean of grades 0 to 1 with probabilities grade x document."""
+    return np.asarray(np.einsum("k,k...->...", np.linspace(0, 1, len(posterior)), posterior))
 
 
 def silent(family: str, clicks: float, impressions: float) -> Mixture | None:

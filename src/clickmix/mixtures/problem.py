@@ -16,6 +16,7 @@ import numpy as np
 from clickmix.groups.observations import Observations
 from clickmix.mixtures.em import climb
 from clickmix.mixtures.families import Family
+from clickmix.mixtures.mixture import mean_grade
 from clickmix.mixtures.starts import starts
 from clickmix.types import Floats
 
@@ -46,11 +47,6 @@ class Fit:
 def gram(x: Floats, weights: Floats) -> Floats:
     """x' diag(weights) x, with the same digits whatever threads there are: BLAS adds up as they come."""
     return np.asarray(np.einsum("ri,rj->ij", x, x * weights[:, None]))
-
-
-def mean_grade(posterior: Floats) -> Floats:
-    """The mean of grades 0 to 1 with probabilities grade x document."""
-    return np.asarray(np.einsum("k,k...->...", np.linspace(0, 1, len(posterior)), posterior))
 
 
 class Problem:

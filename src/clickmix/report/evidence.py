@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from clickmix.corrections.correction import Rated
-from clickmix.corrections.labels import of_query
+from clickmix.corrections.correction import Rated, of_query
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliased, aliases, listed, literal
 from clickmix.errors import several

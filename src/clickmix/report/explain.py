@@ -10,8 +10,7 @@ from typing import Any
 
 import duckdb
 
-from clickmix.corrections.correction import Fitted
-from clickmix.corrections.labels import of_query
+from clickmix.corrections.correction import Fitted, of_query
 from clickmix.counts.counts import Counts
 from clickmix.drawn import Drawn
 from clickmix.engines.engine import Engine

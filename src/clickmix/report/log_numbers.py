@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import Labels
 from clickmix.engines.engine import Engine
 from clickmix.types import Ints
 

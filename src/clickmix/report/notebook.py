@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import singledispatch
 from html import escape
 
-from clickmix.corrections.labels import OPTIONAL, Labels
+from clickmix.corrections.correction import OPTIONAL, Labels
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.drawn import Plot
 from clickmix.errors import printable

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.engine import embedded
 from clickmix.types import Floats

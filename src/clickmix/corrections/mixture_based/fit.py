@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 
 from clickmix.corrections.check import Check
-from clickmix.corrections.click_rates import PlacedCells
-from clickmix.corrections.labels import IN_ORDER, Labels
-from clickmix.corrections.mixture import Examination, Prior
-from clickmix.corrections.mixture_based.cascade_patterns import Step
-from clickmix.corrections.mixture_based.cascade_walk import ABOVE, check_lists, walk_again
-from clickmix.corrections.mixture_based.click_rates import (
+from clickmix.corrections.click_rates import (
+    PlacedCells,
     fitted_to,
     grouped_click_rates,
     model_click_rates,
     model_relevance,
 )
+from clickmix.corrections.correction import IN_ORDER, Labels
+from clickmix.corrections.mixture import Examination, Prior
+from clickmix.corrections.mixture_based.cascade_patterns import Step
+from clickmix.corrections.mixture_based.cascade_walk import ABOVE, check_lists, walk_again
 from clickmix.corrections.mixture_based.judged import Judged
 from clickmix.corrections.mixture_based.label_sql import (
     Numbers,

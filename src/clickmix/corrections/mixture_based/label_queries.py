@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from clickmix.corrections.labels import Labels
+from clickmix.corrections.correction import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliases, listed
 from clickmix.groups.places import Place, places_of
