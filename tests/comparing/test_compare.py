@@ -98,6 +98,40 @@ def test_two_judged_queries_make_nothing_significant(small: tuple[Counts, dict[s
     assert found.results.answer.name == "undecided"
     assert {row["better"] for row in found.results.differences.json()} == {None}
     assert len(found.results.answer.as_good) == 5
+    assert found.results.answer.use is None
+    assert found.results.answer.advice.startswith("Too few queries to recommend one; ")
+
+
+def gamma_log(shape: float, scale: float, *, seed: int) -> Counts:
+    """Documents whose appeal has a gamma distribution, as smoothed COEC assumes."""
+    rng, ids = np.random.default_rng(seed), np.arange(2_000)
+    position = 1 + ids % 5
+    clicks = rng.binomial(30, np.minimum(rng.gamma(shape, scale, len(ids)) / position**0.7, 1))
+    return Counts.from_arrays(ids // 5, ids, position, np.full(len(ids), 30), clicks)
+
+
+def test_it_may_say_to_use_smoothed_coec() -> None:
+    answer = cm.compare(gamma_log(1.0, 0.05, seed=0), corrections=["mixture", *SIMPLE]).results.answer
+    assert answer.use == "coec-smoothed"
+    assert answer.advice.startswith("Use coec-smoothed: best at held-out clicks (perplexity 1.1236). Not significantly")
+
+
+def test_a_simple_one_is_used_if_it_loses_less_than_a_standard_error() -> None:
+    found = cm.compare(gamma_log(2.0, 0.02, seed=1), corrections=SIMPLE)
+    answer, lost = found.results.answer, found.difference("coec-smoothed", "ctr-smoothed", "bits")
+    assert 0 < lost.value < lost.spread
+    assert (answer.best, answer.use) == ("ctr-smoothed", "coec-smoothed")
+    assert answer.advice.startswith(
+        "Use coec-smoothed: it is simpler than ctr-smoothed, best at held-out clicks (perplexity 1.1157), and loses "
+        "less than one standard error."
+    )
+
+
+def test_production_order_is_kept_where_clicks_mean_nothing(log: tuple[Counts, dict[str, Any]]) -> None:
+    counts, judgments = log
+    found = cm.compare(counts, judgments=pa.table(shuffled(judgments)), corrections=SIMPLE)
+    assert found.results.answer.use == PRODUCTION
+    assert found.results.answer.advice.startswith("Keep production order: ")
 
 
 def test_the_queries_still_needed_are_about_right(log: tuple[Counts, dict[str, Any]]) -> None:
@@ -151,7 +185,8 @@ def test_the_truth_gives_the_error_of_labels(small: tuple[Counts, dict[str, Any]
     order = np.lexsort((labels.doc_id, labels.query_id))
     expected = np.sqrt(np.mean((labels.relevance[order] - relevance) ** 2))
     assert found.interval("coec-smoothed", "error").value == pytest.approx(expected)
-    assert found.results.answer.sentence.startswith("Closest to the truth: ")
+    best = found.measured("error")[0]
+    assert found.results.answer.sentence.startswith(f"Use {best}: closest to the truth (error 0.")
 
 
 def test_labels_of_any_origin_are_one_more_row(small: tuple[Counts, dict[str, Any]], tmp_path: Path) -> None:

@@ -3,16 +3,19 @@
 Two questions decide. Beyond position: among documents at the same position, do labels order grades better than
 production did? Order: do labels order the documents of a query better than production did? Both are paired differences
 over queries. The best of several contenders is chosen by the same judgments, so its interval is widened for that
-(Bonferroni).
+(Bonferroni). For the same reason a simple contender is recommended instead of the best one if it loses less than one
+standard error of the difference (Breiman's rule).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Literal
 
 from clickmix.comparing.comparison import FEWEST_QUERIES, PRODUCTION, Comparison
+from clickmix.comparing.contenders import ALWAYS
 from clickmix.errors import several
 from clickmix.evaluate.resampling import Resampled
 
@@ -22,14 +25,16 @@ LEVEL = 0.05
 DECIDED = 0.02  # a difference that is surely smaller than this decides nothing any more
 MOST_NEEDED = 100_000
 START = 50  # judged queries to begin with
+BY_POSITION = (PRODUCTION, "none")  # their held-out clicks are those of the position's click rate: no labels are used
 
 
 @dataclass(frozen=True)
 class Answer:
     """One sentence on whether clicks mean relevance, what to use, and how many more judged queries would decide it.
 
-    `name` is for machines: yes, partly, no, undecided, unrelated, truth or clicks-only. `more_queries` is 0 where it is
-    decided, and None where no number of queries seems to help or nothing is judged.
+    `name` is for machines: yes, partly, no, undecided, unrelated, truth or clicks-only. `use` is the contender to use:
+    the best one, or a simple one that is as good; None where there are too few queries to say. `more_queries` is 0
+    where it is decided, and None where no number of queries seems to help or nothing is judged.
     """
 
     name: str
@@ -38,6 +43,7 @@ class Answer:
     advice: str
     best: str | None
     as_good: tuple[str, ...]
+    use: str | None
     more_queries: int | None
 
 
@@ -47,19 +53,21 @@ def answer(comparison: Comparison) -> Answer:
     ranked = comparison.measured(measure)
     best = ranked[0] if ranked else None
     as_good = tuple(name for name in ranked[1:] if best and not comparison.better(best, name, measure))
-    advice = _advice(comparison, measure, best, as_good)
+    use = _use(comparison, measure, ranked)
+    advice = _advice(comparison, measure, ranked, as_good, use)
     if comparison.against == "clicks":
         sentence = (
             "This compares how clicks are predicted. Whether clicks mean relevance, only judgments can say: give "
             "--judgments."
         )
-        return Answer("clicks-only", "note", sentence, advice, best, as_good, None)
+        return Answer("clicks-only", "note", sentence, advice, best, as_good, use, None)
     if comparison.against == "truth":
-        return Answer("truth", "good", advice, "", best, as_good, None)
-    return _judged(comparison, advice, best, as_good)
+        return Answer("truth", "good", advice, "", best, as_good, use, None)
+    return _judged(comparison, Answer("", "note", "", advice, best, as_good, use, None))
 
 
-def _judged(comparison: Comparison, advice: str, best: str | None, as_good: tuple[str, ...]) -> Answer:
+def _judged(comparison: Comparison, found: Answer) -> Answer:
+    """What was found, with the sentence on whether clicks mean relevance."""
     made = [row.name for row in comparison.rows if row.kind == "correction"]
     queries = 0 if comparison.judged is None else len(comparison.judged.varied)
     if not comparison.enough("ndcg") or not made:
@@ -68,13 +76,13 @@ def _judged(comparison: Comparison, advice: str, best: str | None, as_good: tupl
             f"Nobody can say yet whether clicks mean relevance here: {judged} "
             f"with documents of different grades, and {FEWEST_QUERIES} are the least to say anything."
         )
-        return Answer("undecided", "note", sentence, advice, best, as_good, START - queries)
+        return replace(found, name="undecided", sentence=sentence, more_queries=START - queries)
     by_place = max(made, key=lambda name: comparison.interval(name, "same_place").value)
     beyond = comparison.difference(by_place, PRODUCTION, "same_place")
     by_order = max(made, key=lambda name: comparison.interval(name, "ndcg").value)
     order = comparison.difference(by_order, PRODUCTION, "ndcg")
-    z = _quantile(1 - LEVEL / (2 * len(made)))
-    tells, better, worse = beyond.value > z * beyond.spread, order.value > z * order.spread, _below(order)
+    z = _widening(comparison)
+    tells, better, worse = _beats(beyond, z), _beats(order, z), _below(order)
     place, own, old = (
         comparison.interval(*each).value
         for each in ((by_place, "same_place"), (by_order, "ndcg"), (PRODUCTION, "ndcg"))
@@ -113,7 +121,7 @@ def _judged(comparison: Comparison, advice: str, best: str | None, as_good: tupl
             f"({ndcg}; at the same position {auc})."
         )
     decided = better or worse or name == "unrelated"
-    return Answer(name, tone, sentence, advice, best, as_good, 0 if decided else more)
+    return replace(found, name=name, tone=tone, sentence=sentence, more_queries=0 if decided else more)
 
 
 def more_text(answer: Answer, comparison: Comparison) -> str:
@@ -125,22 +133,60 @@ def more_text(answer: Answer, comparison: Comparison) -> str:
     return f"About {answer.more_queries:,} more judged queries would decide whether labels beat production order."
 
 
-def _advice(comparison: Comparison, measure: str, best: str | None, as_good: tuple[str, ...]) -> str:
-    if best is None:
+def _use(comparison: Comparison, measure: str, ranked: tuple[str, ...]) -> str | None:
+    """The best one, or the first simple one that loses less than one standard error of the difference to it.
+
+    Production order is kept unless labels are significantly better.
+    """
+    if not ranked or not comparison.enough(measure):
+        return None
+    best = ranked[0]
+    if measure == "ndcg" and not _beats(comparison.difference(best, PRODUCTION, measure), _widening(comparison)):
+        return PRODUCTION
+    for name in ALWAYS:
+        if name in ranked and not (measure == "bits" and name in BY_POSITION):
+            lost = comparison.difference(best, name, measure)
+            if abs(lost.value) <= lost.spread:
+                return name
+    return best
+
+
+def _advice(
+    comparison: Comparison, measure: str, ranked: tuple[str, ...], as_good: tuple[str, ...], use: str | None
+) -> str:
+    if not ranked:
         return ""
+    best = ranked[0]
     row = comparison.row(best)
     value = (
         row.prediction.perplexity if measure == "bits" and row.prediction else comparison.interval(best, measure).value
     )
-    what = {"ndcg": "Best by judgments", "error": "Closest to the truth", "bits": "Best at held-out clicks"}[measure]
+    what = {"ndcg": "best by judgments", "error": "closest to the truth", "bits": "best at held-out clicks"}[measure]
     number = {"ndcg": f"nDCG@10 {value:.3f}", "error": f"error {value:.3f}", "bits": f"perplexity {value:.4f}"}[measure]
     others = f" Not significantly worse: {', '.join(as_good)}." if as_good else " All others are significantly worse."
-    use = (
-        "No labels order documents as well as production does."
-        if best == PRODUCTION and measure == "ndcg"
-        else f"{what}: {best} ({number})."
-    )
-    return use + (others if len(comparison.measured(measure)) > 1 else "")
+    return _use_text(best, use, f"{what} ({number})", measure) + (others if len(ranked) > 1 else "")
+
+
+def _use_text(best: str, use: str | None, why: str, measure: str) -> str:
+    if measure == "bits" and best in BY_POSITION:
+        return "No labels predict clicks better than the click rate of the position does."
+    if use is None:
+        return f"Too few queries to recommend one; {best} is {why}."
+    if use == best:
+        return f"{'Keep' if use == PRODUCTION else 'Use'} {use}: {why}."
+    if use == PRODUCTION:
+        return f"Keep production order: {best} is {why}, but not significantly better."
+    return f"Use {use}: it is simpler than {best}, {why}, and loses less than one standard error."
+
+
+def _widening(comparison: Comparison) -> float:
+    """Standard errors to either side of a difference, given that the best of all corrections was picked."""
+    made = sum(row.kind == "correction" for row in comparison.rows)
+    return NormalDist().inv_cdf(1 - LEVEL / (2 * max(made, 1)))
+
+
+def _beats(difference: Resampled, z: float) -> bool:
+    return difference.value > z * difference.spread
 
 
 def _below(difference: Resampled) -> bool:
@@ -153,9 +199,3 @@ def _more(difference: Resampled, queries: int, z: float) -> int | None:
         return None
     needed = queries * ((z + POWER) * difference.spread / abs(difference.value)) ** 2
     return max(1, math.ceil(needed - queries)) if needed < MOST_NEEDED else None
-
-
-def _quantile(p: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(p)

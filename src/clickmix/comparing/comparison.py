@@ -134,11 +134,15 @@ class Comparison:
         """Which of two is significantly better, or empty. Any two may be picked: all pairs are looked at together."""
         if not self.enough(measure):
             return ""
-        one, other = (self._measured(self.row(name), measure) for name in (first, second))
-        low, high = self._resamples[measure].ends(one, other, self._tail(measure))
+        low, high = self.widened(first, second, measure)
         if not (low > 0 or high < 0):
             return ""
         return first if (low > 0) != (measure in LOWER_IS_BETTER) else second
+
+    def widened(self, first: str, second: str, measure: str) -> tuple[float, float]:
+        """The interval of a difference, so wide that those of all pairs hold together."""
+        one, other = (self._measured(self.row(name), measure) for name in (first, second))
+        return self._resamples[measure].ends(one, other, self._tail(measure))
 
     def _tail(self, measure: str) -> float:
         if measure not in self._tails:

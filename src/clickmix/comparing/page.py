@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clickmix.comparing.comparison import PRODUCTION
 from clickmix.comparing.results import DECIDING, TITLES, ComparisonResults
 from clickmix.evaluate.agreement import JudgedDocuments
 from clickmix.report.figures import Axis, Figure, Line, Panel
@@ -59,25 +58,29 @@ def comparison_page(
 
 
 def _drawn(results: ComparisonResults) -> list[Section]:
-    """What decides, row by row of the table, with intervals."""
+    """What decides, row by row of the table, as the difference to the best row: whose interval holds 0 is as good."""
     comparison = results.comparison
     measure = DECIDING[comparison.against]
-    names = comparison.measured(measure)
-    if len(names) < 2:
+    best, *others = comparison.measured(measure) or ("",)
+    if not others or not comparison.enough(measure):
         return []
-    found = [comparison.interval(name, measure) for name in names]
-    values = np.array([[row, each.value, each.low, each.high] for row, each in enumerate(found, 1)])
-    if measure == "bits":
-        values[:, 1:] = np.exp2(values[:, 1:])
-    apart = np.stack([values, np.full_like(values, np.nan)], axis=1).reshape(-1, 4)  # points, not a line
-    title = "perplexity of held-out clicks" if measure == "bits" else TITLES[measure]
-    marks = [Line("row of the table, with its 95% interval", *apart.T)]
-    if PRODUCTION in names:
-        level = values[names.index(PRODUCTION), 1]
-        marks.append(Line(PRODUCTION, [1, len(names)], [level, level], colour="grey", points=False))
-    note = f"From the top of the table: {', '.join(names)}. The interval of a difference between two is narrower."
-    figure = Figure(f"By row: {title}", Axis("row of the table", whole=True), [Panel(Axis(title), marks)], note)
-    return [Section("How sure each number is", figures=[figure])]
+    found = [
+        (row, comparison.difference(name, best, measure).value, *comparison.widened(name, best, measure))
+        for row, name in enumerate(others, 2)
+    ]
+    apart = np.stack([found, np.full((len(found), 4), np.nan)], axis=1).reshape(-1, 4)  # points, not a line
+    marks = [
+        Line("row of the table, with its interval", *apart.T),
+        Line(best, [1, len(others) + 1], [0, 0], colour="grey", points=False),
+    ]
+    title = TITLES[measure]
+    note = (
+        f"Each row less {best}, the best, paired by query. If an interval holds 0, that row is not significantly "
+        f"worse. From row 2 of the table: {', '.join(others)}."
+    )
+    axes = Axis("row of the table", whole=True), Axis(f"difference in {title}")
+    figure = Figure(f"{title}: how far from the best", axes[0], [Panel(axes[1], marks)], note)
+    return [Section("How sure the order is", figures=[figure])]
 
 
 def _calibration(results: ComparisonResults, judged: JudgedDocuments) -> Section:

@@ -145,6 +145,7 @@ class ComparisonResults:
             "answer": found.name,
             "answer_sentence": found.sentence,
             "advice": found.advice,
+            "use": found.use,
             "best": found.best,
             "not_significantly_worse": list(found.as_good),
             "more_judged_queries": found.more_queries,
