@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from clickmix.lab.users import DependentClick, Fit, PositionBased, Sessions, UserBrowsing, preset, read_yandex
+from clickmix.lab.users import DependentClick, PositionBased, Sessions, UserBrowsing, UserFit, preset, read_yandex
 from clickmix.types import Floats
 
 HELD_OUT = 0.25
@@ -34,7 +34,7 @@ def main(path: str, seed: int = 0) -> None:
     print_scores({"PBM": pbm, "DCM": dcm, "UBM": ubm}, test)
 
 
-def print_position_based(fit: Fit, sessions: Sessions) -> None:
+def print_position_based(fit: UserFit, sessions: Sessions) -> None:
     """Examination, and its ratio at neighbouring positions beside that of the same document's click rates."""
     eta1, eta2 = preset("pbm-eta1"), preset("pbm-eta2")
     users = [user for user in (fit.user, eta1, eta2) if isinstance(user, PositionBased)]
@@ -64,7 +64,7 @@ def same_document_ratios(sessions: Sessions) -> Floats:
     return ratios
 
 
-def print_dependent_click(fit: Fit, sessions: Sessions) -> None:
+def print_dependent_click(fit: UserFit, sessions: Sessions) -> None:
     """Going on after a click: most likely, by the rule of thumb, and in the paper."""
     later = np.cumsum(sessions.clicks[:, ::-1], axis=1)[:, ::-1] > 1
     followed = (sessions.clicks & later).sum(axis=0) / sessions.clicks.sum(axis=0)
@@ -82,7 +82,7 @@ def print_dependent_click(fit: Fit, sessions: Sessions) -> None:
     print()
 
 
-def print_user_browsing(fit: Fit) -> None:
+def print_user_browsing(fit: UserFit) -> None:
     """Examination by last click, fitted / in the paper relative to its position 1."""
     paper = preset("ubm")
     if isinstance(fit.user, UserBrowsing) and isinstance(paper, UserBrowsing):
@@ -94,7 +94,7 @@ def print_user_browsing(fit: Fit) -> None:
     print()
 
 
-def print_scores(fits: dict[str, Fit], sessions: Sessions) -> None:
+def print_scores(fits: dict[str, UserFit], sessions: Sessions) -> None:
     """Perplexity of held-out clicks given the clicks above, and what the log-likelihood adds up to."""
     print_row(
         "held-out perplexity, position", [*range(1, sessions.positions + 1), "mean", "log-likelihood"], first=True

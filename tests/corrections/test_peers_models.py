@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
-from clickmix.corrections.affine_em import Cells
+from clickmix.corrections.affine_em import CodedCells
 from clickmix.corrections.click_models.attraction import fit_examination, most_likely_attraction
 from clickmix.corrections.correction import Correction
 from clickmix.corrections.intervention import Intervention, Pairs
@@ -110,7 +110,7 @@ class TestPositionBasedModel:
         shown = rng.integers(1, (3, 50, 100_000)[seed % 3], len(places))
         clicks = rng.binomial(shown, rng.choice([0.02, 0.3, 1.0], len(places)) * rng.random(len(places)) ** (seed % 4))
         ids = np.arange(document.max() + 1)
-        cells = Cells(ids, ids, document, places[:, 1], shown.astype(float), clicks.astype(float))
+        cells = CodedCells(ids, ids, document, places[:, 1], shown.astype(float), clicks.astype(float))
 
         def log_likelihood(examination: Floats) -> float:
             p = most_likely_attraction(cells, examination)[document] * examination[cells.position]

@@ -17,13 +17,13 @@ from clickmix.lab.users import (
     Cascade,
     DependentClick,
     DynamicBayesian,
-    Fit,
     PositionBased,
     Sessions,
     SimplifiedDynamicBayesian,
     Trust,
     User,
     UserBrowsing,
+    UserFit,
 )
 from clickmix.lab.users.products import CellCounts
 from clickmix.lab.users.sessions import last_click_above
@@ -68,7 +68,7 @@ def of_documents(model: str, theta: Floats, documents: int = DOCUMENTS) -> Float
     return theta[:documents]
 
 
-def free_parameters(model: str, fit: Fit) -> Floats:
+def free_parameters(model: str, fit: UserFit) -> Floats:
     user: Any = fit.user
     if model == "pbm":
         return np.asarray(user.examination[1:])
@@ -116,7 +116,7 @@ def truth(model: str, seed: int) -> Floats:
     )
 
 
-def estimate(model: str, fit: Fit) -> Floats:
+def estimate(model: str, fit: UserFit) -> Floats:
     return np.concatenate([fit.attraction, free_parameters(model, fit)])
 
 

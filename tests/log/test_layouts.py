@@ -11,16 +11,16 @@ import pytest
 import clickmix as cm
 from clickmix.engines.sql import name
 from clickmix.log.layout import LAYOUTS, Part, Roles
-from clickmix.log.layouts.rows import Rows
+from clickmix.log.layouts.rows import RowLayout
 from clickmix.log.refused import Note
-from clickmix.log.source import Frame, Source
+from clickmix.log.source import Registered, Source
 from commands import run
 from logs import cells, count_slowly, counted, small_log, write
 
 LOG = small_log()
 
 
-class Toy(Rows):
+class Toy(RowLayout):
     """What was shown and where, as one text: `document@position`; a `!` is a click."""
 
     def recognises(self, source: Source, roles: Roles) -> bool:
@@ -35,7 +35,7 @@ class Toy(Rows):
                 f"rtrim(split_part({shown}, '@', 2), '!') AS position, ends_with({shown}, '!') AS clicked "
                 f"FROM {source.table()}"
             )
-            parts.append(Part(Frame(engine.types(f"toy_{i}"), registered=f"toy_{i}"), self, roles))
+            parts.append(Part(Registered(engine.types(f"toy_{i}"), registered=f"toy_{i}"), self, roles))
         return tuple(parts), (Note("logs came as toys", len(sources)),)
 
 

@@ -13,9 +13,9 @@ from scipy.stats import binom, norm
 
 from clickmix.groups.observations import Observations
 from clickmix.mixtures import em
-from clickmix.mixtures.families import Binomial, Family, Gaussian, family_of
+from clickmix.mixtures.distributions import BinomialCounts, Distribution, GaussianRates, distribution_of
+from clickmix.mixtures.group_likelihood import GroupLikelihood, fit_mixture
 from clickmix.mixtures.mixture import Verdict
-from clickmix.mixtures.problem import Problem, fit_mixture
 from clickmix.mixtures.single import fit_group
 from oracles_mixtures import enumerated
 from simulation import PRIORS, simulated
@@ -30,7 +30,7 @@ FEW = Observations(
     np.ones(3),
     2,
 )
-FAMILIES: list[Family] = [Binomial(), Binomial(5), Gaussian()]
+FAMILIES: list[Distribution] = [BinomialCounts(), BinomialCounts(5), GaussianRates()]
 
 
 def two_rates(
@@ -74,7 +74,7 @@ def some_posterior(grades: int, documents: int) -> Array:
 class TestExpectation:
     def test_equals_the_sum_over_all_assignments(self) -> None:
         rates = [(0.1, 0.6), (0.05, 0.4)]
-        problem = Problem(FEW, family_of("binomial"))
+        problem = GroupLikelihood(FEW, distribution_of("binomial"))
         value, posterior = problem.expect(np.array([[logit(0.2)]]), np.array([np.array(rates).T]))
         expected_value, expected = enumerated(FEW_CELLS, (0.8, 0.2), rates)
         assert value == pytest.approx(expected_value, abs=1e-12)
@@ -83,7 +83,7 @@ class TestExpectation:
     def test_of_grades_equals_the_sum_over_all_assignments(self) -> None:
         ends = np.array([[0.1, 0.05], [0.6, 0.4]])
         prior = np.array([0.4, 0.3, 0.2, 0.1])
-        problem = Problem(FEW, Binomial(4))
+        problem = GroupLikelihood(FEW, BinomialCounts(4))
         value, posterior = problem.expect(np.log(prior[None, 1:] / prior[0]), ends[None])
         rates = [tuple(np.linspace(low, high, 4)) for low, high in ends.T]
         expected_value, expected = enumerated(FEW_CELLS, prior.tolist(), rates)
@@ -95,13 +95,13 @@ class TestExpectation:
     @pytest.mark.parametrize("rate", [1e-12, 0.001, 0.5, 1 - 1e-9])
     def test_binomial_density_equals_scipy(self, n: int, share: float, rate: float) -> None:
         seen = observed([n], [int(n * share)])
-        family = family_of("binomial")
+        family = distribution_of("binomial")
         value = family.log_density(np.full((1, 2, 1), rate), seen)[0, 0] + family.constant(seen)
         assert value == pytest.approx(float(binom.logpmf(int(n * share), n, rate)), rel=1e-8, abs=1e-6)
 
     def test_gaussian_density_equals_scipy(self) -> None:
         seen = observed([10, 10], [3, 8])
-        value = family_of("gaussian").log_density(np.array([[[0.3], [0.7]], [[0.01], [0.04]]]), seen)
+        value = distribution_of("gaussian").log_density(np.array([[[0.3], [0.7]], [[0.01], [0.04]]]), seen)
         assert value[0] == pytest.approx(norm.logpdf([0.3, 0.8], 0.3, 0.1))
         assert value[1] == pytest.approx(norm.logpdf([0.3, 0.8], 0.7, 0.2))
 
@@ -109,14 +109,14 @@ class TestExpectation:
 class TestClimb:
     @pytest.mark.parametrize("seed", range(20))
     @pytest.mark.parametrize("family", FAMILIES, ids=str)
-    def test_likelihood_never_falls(self, family: Family, seed: int) -> None:
+    def test_likelihood_never_falls(self, family: Distribution, seed: int) -> None:
         trace = np.array(fit_mixture(observed(*two_rates(seed)), family).climbed)
         assert (np.diff(trace) >= -1e-12 * abs(trace[-1])).all()
 
     @pytest.mark.parametrize("seed", range(10))
     @pytest.mark.parametrize("family", FAMILIES, ids=str)
-    def test_plain_em_steps_never_lose(self, family: Family, seed: int) -> None:
-        problem = Problem(observed(*two_rates(seed, impressions=5)), family)
+    def test_plain_em_steps_never_lose(self, family: Distribution, seed: int) -> None:
+        problem = GroupLikelihood(observed(*two_rates(seed, impressions=5)), family)
         x = problem.pack(*problem.maximise(some_posterior(family.grades, len(problem.seen.clicks))))
         values = []
         for _ in range(50):
@@ -127,13 +127,13 @@ class TestClimb:
     @pytest.mark.parametrize("seed", range(10))
     def test_score_is_zero_at_the_top(self, seed: int) -> None:
         n, c = two_rates(seed)
-        fit = fit_mixture(observed(n, c), family_of("binomial"))
+        fit = fit_mixture(observed(n, c), distribution_of("binomial"))
         for k, r in enumerate((1 - fit.relevance, fit.relevance)):
             assert abs(r @ (c - n * fit.parameters[0, k, 0])) / n.sum() < 1e-7
 
     @pytest.mark.parametrize("family", FAMILIES, ids=str)
-    def test_gradient_equals_finite_differences(self, family: Family) -> None:
-        problem = Problem(observed(*two_rates(3, documents=50)), family)
+    def test_gradient_equals_finite_differences(self, family: Distribution) -> None:
+        problem = GroupLikelihood(observed(*two_rates(3, documents=50)), family)
         x = problem.pack(*problem.maximise(some_posterior(family.grades, 50)))
         _, gradient = problem.slope(x)
         steps = 1e-6 * np.eye(len(x))
@@ -143,7 +143,7 @@ class TestClimb:
     @pytest.mark.parametrize("grades", [2, 4])
     def test_joint_gradient_equals_finite_differences(self, grades: int) -> None:
         columns = np.column_stack([np.ones(4), np.log([1, 2, 3, 4])])
-        problem = Problem(moving(1, documents=60), Binomial(grades), columns=columns)
+        problem = GroupLikelihood(moving(1, documents=60), BinomialCounts(grades), columns=columns)
         start = np.tile([[-1.0], [0.5]], grades - 1)
         x = problem.pack(*problem.maximise(some_posterior(grades, 60), start))
         _, gradient = problem.slope(x)
@@ -189,7 +189,7 @@ class TestRecovery:
         for k in range(20):
             seen = Observations.histogram(*log.histogram(k))
             mixture = fit_group(seen, "binomial")
-            problem = Problem(seen, family_of("binomial"))
+            problem = GroupLikelihood(seen, distribution_of("binomial"))
             truth, _ = problem.expect(np.array([[logit(PRIORS[k])]]), log.rates[:, k].reshape(1, 2, 1))
             gains.append(2 * (mixture.log_likelihoods[-1] - truth))
             if mixture.verdict is Verdict.SEPARATED:
@@ -247,7 +247,9 @@ class TestInvariances:
         st.floats(0.01, 0.9),
         st.floats(0.01, 0.9),
     )
-    def test_a_click_never_lowers_a_label(self, family: Family, seed: int, n: int, low: float, high: float) -> None:
+    def test_a_click_never_lowers_a_label(
+        self, family: Distribution, seed: int, n: int, low: float, high: float
+    ) -> None:
         seen = observed(*two_rates(seed, documents=200, impressions=10, rates=(min(low, high), max(low, high))))
         mixture = fit_group(seen, family.name, grades=family.grades)
         labels = mixture.relevance(np.full(n + 1, n), np.arange(n + 1))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clickmix.errors import SettingError
 from clickmix.report import Axis, Bars, Figure, Line, Panel, figure_svg
-from clickmix.report.scales import Scale, ticks
+from clickmix.report.scales import AxisScale, ticks
 from clickmix.report.svg import WIDTH, style_sheet
 from oracles_report import BLINDNESS, colours, contrast, difference, elements, svg
 
@@ -124,7 +124,7 @@ def test_log_ticks_are_within_the_axis_and_not_too_many(low: float, factor: floa
 
 
 def test_numbers_beyond_an_axis_are_drawn_at_its_border() -> None:
-    scale = Scale(0, 1, 10, 20)
+    scale = AxisScale(0, 1, 10, 20)
     assert (scale.place(-5), scale.place(7)) == (10, 20)
 
 

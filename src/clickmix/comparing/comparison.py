@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clickmix.comparing.contenders import Contender, LeftOut, Parts, run_all
+from clickmix.comparing.contenders import Contender, DealtLog, NotCompared, run_all
 from clickmix.corrections.click_rates import position_rates
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.counts import MOST_CONTEXTS
 from clickmix.counts.count import BadRows, count
 from clickmix.counts.counts import Counts
-from clickmix.counts.judgments import Judged, read_judgments
+from clickmix.counts.judgments import JudgedTable, read_judgments
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import choose_engine, embedded
 from clickmix.errors import InputError, SettingError, printable
@@ -72,7 +72,7 @@ class Comparison:
     """
 
     rows: tuple[Row, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[NotCompared, ...]
     against: str
     judged: JudgedDocuments | None
     notes: tuple[str, ...]
@@ -277,7 +277,7 @@ def _shown(labels: Any) -> str:
     return f"labels: {Path(labels).name}" if isinstance(labels, str | Path) else "labels"
 
 
-def _documents(known: Judged, counts: Counts, engine: DuckDB) -> JudgedDocuments:
+def _documents(known: JudgedTable, counts: Counts, engine: DuckDB) -> JudgedDocuments:
     """Judged documents that people saw, in the order of their ids as text."""
     columns = engine.fetch(
         "SELECT dense_rank() OVER (ORDER BY q) - 1 AS query, grade, position FROM "
@@ -288,7 +288,7 @@ def _documents(known: Judged, counts: Counts, engine: DuckDB) -> JudgedDocuments
     return JudgedDocuments(columns["query"], columns["grade"].astype(np.float64), columns["position"])
 
 
-def _production(parts: Parts, judged: JudgedDocuments | None) -> Row:
+def _production(parts: DealtLog, judged: JudgedDocuments | None) -> Row:
     """Documents in the order of their mean position; what it expects of clicks is the click rate of the position."""
     rates = position_rates(parts.seen)[parts.asked.place]
     prediction = held_out_bits(PRODUCTION, rates, parts.asked)
@@ -299,7 +299,7 @@ def _production(parts: Parts, judged: JudgedDocuments | None) -> Row:
 
 
 def _correction(
-    each: Contender, known: Judged | None, judged: JudgedDocuments | None, engine: DuckDB, *, truth: bool
+    each: Contender, known: JudgedTable | None, judged: JudgedDocuments | None, engine: DuckDB, *, truth: bool
 ) -> Row:
     row = Row(each.name, each.help, "correction", each.seconds, each.prediction)
     if known is None or judged is None:
@@ -312,7 +312,7 @@ def _correction(
 def _given(
     name: str,
     table: str,
-    known: Judged | None,
+    known: JudgedTable | None,
     judged: JudgedDocuments | None,
     engine: DuckDB,
     notes: list[str],
@@ -330,7 +330,7 @@ def _given(
     return _measured(row, np.where(np.isnan(scores), -1.0, scores), relevance, judged, truth=truth)
 
 
-def _labelled(table: str, score: str, known: Judged, engine: DuckDB) -> tuple[Floats, Floats]:
+def _labelled(table: str, score: str, known: JudgedTable, engine: DuckDB) -> tuple[Floats, Floats]:
     """What orders the judged documents, and their labels; nan where there is none."""
     columns = engine.fetch(
         f"SELECT coalesce(score, 'nan'::DOUBLE) AS score, coalesce(relevance, 'nan'::DOUBLE) AS relevance FROM "

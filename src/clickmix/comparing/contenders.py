@@ -28,7 +28,7 @@ APART = (
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class NotCompared:
     """A correction that was not compared, and why."""
 
     name: str
@@ -50,7 +50,7 @@ class Contender:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class DealtLog:
     """The counts of a log, and the cells of three quarters of it beside those of the rest."""
 
     counts: Counts
@@ -61,7 +61,7 @@ class Parts:
     share: float
 
     @classmethod
-    def of(cls, counts: Counts, quarters: Quarters) -> Parts:
+    def of(cls, counts: Counts, quarters: Quarters) -> DealtLog:
         """Read both parts of a log that was dealt."""
         training, test = quarters.counts(*TRAINING), quarters.counts(HELD_OUT)
         seen, asked = placed_cells(training, test)
@@ -73,10 +73,10 @@ class Field:
     """Who takes part, and who was left out."""
 
     contenders: list[Contender] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[NotCompared] = field(default_factory=list)
 
 
-def allowed(chosen: Sequence[str], features: Any, left_out: list[LeftOut]) -> Iterator[tuple[str, str, Correction]]:
+def allowed(chosen: Sequence[str], features: Any, left_out: list[NotCompared]) -> Iterator[tuple[str, str, Correction]]:
     """Every chosen correction that needs nothing but the log, and the features where they are given."""
     for member in CORRECTIONS:
         if chosen and member.name not in (*chosen, *ALWAYS):
@@ -86,7 +86,7 @@ def allowed(chosen: Sequence[str], features: Any, left_out: list[LeftOut]) -> It
         try:
             yield member.name, member.help, CORRECTIONS.make(member.name, **options)
         except ClickmixError as error:
-            left_out.append(LeftOut(member.name, str(error)))
+            left_out.append(NotCompared(member.name, str(error)))
 
 
 def run_all(
@@ -96,7 +96,7 @@ def run_all(
     features: Any,
     seed: int,
     stage: Callable[[str], None],
-) -> tuple[Field, Parts]:
+) -> tuple[Field, DealtLog]:
     """Fit every correction that the log allows; `counted` gives the counts, with result lists as asked for."""
     found = Field()
     members = list(allowed(chosen, features, found.left_out))
@@ -114,17 +114,17 @@ def run_all(
         lists = needs_lists(correction)
         if lists not in parts:
             reason = known[lists]
-            found.left_out.append(LeftOut(name, str(reason) if isinstance(reason, ClickmixError) else APART))
+            found.left_out.append(NotCompared(name, str(reason) if isinstance(reason, ClickmixError) else APART))
             continue
         stage(f"fitting {name}")
         try:
             found.contenders.append(_contend(name, help, correction, parts[lists]))
         except ClickmixError as error:
-            found.left_out.append(LeftOut(name, str(error)))
+            found.left_out.append(NotCompared(name, str(error)))
     return found, parts[False]
 
 
-def _dealt(known: Mapping[Lists, Counts], *, seed: int) -> dict[Lists, Parts]:
+def _dealt(known: Mapping[Lists, Counts], *, seed: int) -> dict[Lists, DealtLog]:
     """The parts of every way to count. All hold out the same clicks, else predictions could not be compared."""
     most = {lists: MOST_LIST_CELLS if lists else MOST_CELLS for lists in known}
     share = min(share_dealt(each, most_cells=most[lists]) for lists, each in known.items())
@@ -135,12 +135,12 @@ def _dealt(known: Mapping[Lists, Counts], *, seed: int) -> dict[Lists, Parts]:
     by_list = next((each for lists, each in quarters.items() if lists), None)
     if by_list is not None and quarters[False].dealt == "impressions":  # by chance, so once for all
         if known[False].context:
-            return {False: Parts.of(known[False], quarters[False])}
+            return {False: DealtLog.of(known[False], quarters[False])}
         quarters[False] = by_list.without_lists
-    return {lists: Parts.of(each, quarters[lists]) for lists, each in known.items()}
+    return {lists: DealtLog.of(each, quarters[lists]) for lists, each in known.items()}
 
 
-def _contend(name: str, help: str, correction: Correction, parts: Parts) -> Contender:
+def _contend(name: str, help: str, correction: Correction, parts: DealtLog) -> Contender:
     """Fit to the whole log and label it, then fit to three quarters and predict the rest."""
     begun = time.perf_counter()
     counts = parts.counts

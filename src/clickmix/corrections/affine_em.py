@@ -40,7 +40,7 @@ BLOCK = 16_384  # cells at a time: intermediate results stay in the cache, which
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CodedCells:
     """A log for EM, one row per document and position: codes of both from 0, impressions, clicks.
 
     `query_id` and `doc_id` name the documents, those of a query together.
@@ -81,7 +81,7 @@ class Cells:
         return np.asarray(np.bincount(self.document, values, self.documents), dtype=np.float64)
 
 
-def read_cells(counts: Counts, *, correction: str, every_position: bool = True) -> Cells:
+def read_cells(counts: Counts, *, correction: str, every_position: bool = True) -> CodedCells:
     """Read all cells of a log; `correction` is the name for messages, `every_position` must have been shown."""
     check_positions_only(counts, correction=correction)
     embedded(counts.engine, of=correction)
@@ -89,7 +89,7 @@ def read_cells(counts: Counts, *, correction: str, every_position: bool = True) 
     query, doc = columns["query_id"], columns["doc_id"]
     new = np.ones(len(query), dtype=np.bool_)
     new[1:] = (query[1:] != query[:-1]) | (doc[1:] != doc[:-1])  # cells come in the order of query and document
-    cells = Cells(
+    cells = CodedCells(
         query[new],
         doc[new],
         np.cumsum(new) - 1,
@@ -107,7 +107,7 @@ def start_parameters(positions: int, *, trust: bool) -> BiasParameters:
     return BiasParameters(np.full(positions, START_ALPHA), np.full(positions, START_BETA if trust else 0.0))
 
 
-def e_step(cells: Cells, relevance: Floats, parameters: BiasParameters) -> tuple[Floats, Floats]:
+def e_step(cells: CodedCells, relevance: Floats, parameters: BiasParameters) -> tuple[Floats, Floats]:
     """Of every cell the clicks, and the skips, expected to be relevant: c P(R | click) and (n - c) P(R | no click)."""
     certain = np.clip(relevance, CERTAIN, 1 - CERTAIN)
     z0 = parameters.beta
@@ -123,7 +123,7 @@ def e_step(cells: Cells, relevance: Floats, parameters: BiasParameters) -> tuple
     return relevant_clicks, relevant_skips
 
 
-def m_step(cells: Cells, clicked: Floats, skipped: Floats, *, trust: bool) -> BiasParameters:
+def m_step(cells: CodedCells, clicked: Floats, skipped: Floats, *, trust: bool) -> BiasParameters:
     """The parameters that make what the E-step expects most likely."""
     relevant_clicks, relevant = cells.by_position(clicked), cells.by_position(clicked + skipped)
     z1 = _ratio(relevant_clicks, relevant)
@@ -136,12 +136,12 @@ def m_step(cells: Cells, clicked: Floats, skipped: Floats, *, trust: bool) -> Bi
     return BiasParameters(np.where(tied, LEAST_ALPHA, np.minimum(z1, 1.0) - z0), z0)
 
 
-def targets(cells: Cells, clicked: Floats, skipped: Floats) -> Floats:
+def targets(cells: CodedCells, clicked: Floats, skipped: Floats) -> Floats:
     """The share of each document's impressions that is expected to be relevant."""
     return cells.by_document(clicked + skipped) / cells.by_document(cells.impressions)
 
 
-def log_likelihood(cells: Cells, relevance: Floats, parameters: BiasParameters) -> float:
+def log_likelihood(cells: CodedCells, relevance: Floats, parameters: BiasParameters) -> float:
     """sum of c log p + (n - c) log(1 - p) with p = alpha r + beta."""
     certain, total = np.clip(relevance, CERTAIN, 1 - CERTAIN), 0.0
     for rows in cells.blocks():
@@ -150,7 +150,7 @@ def log_likelihood(cells: Cells, relevance: Floats, parameters: BiasParameters) 
     return total
 
 
-def log_likelihood_of_positions(cells: Cells) -> float:
+def log_likelihood_of_positions(cells: CodedCells) -> float:
     """That of one click rate per position, whatever the document."""
     clicks, shown = cells.position_totals
     return _terms(clicks, shown, clicks / shown)
@@ -167,7 +167,7 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
     return np.minimum(np.divide(part, whole, out=np.zeros_like(part), where=whole > 0), 1.0)
 
 
-def _check_positions(cells: Cells) -> None:
+def _check_positions(cells: CodedCells) -> None:
     unseen = np.flatnonzero(cells.position_totals[1] == 0)
     if len(unseen):
         raise InputError(

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from clickmix.corrections.affine_em import Cells, read_cells
+from clickmix.corrections.affine_em import CodedCells, read_cells
 from clickmix.corrections.click_models.attraction import (
     attraction_interval,
     expected_shares,
@@ -60,7 +60,7 @@ class PositionBasedFit:
     steps: int
     converged: bool
     _counts: Counts
-    _cells: Cells
+    _cells: CodedCells
 
     @property
     def summary(self) -> str:

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from clickmix.corrections.affine import affine_labels
-from clickmix.corrections.affine_em import TRUST, Cells, e_step, log_likelihood, m_step, read_cells, targets
+from clickmix.corrections.affine_em import TRUST, CodedCells, e_step, log_likelihood, m_step, read_cells, targets
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
 from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
@@ -126,12 +126,12 @@ class _Point:
     relevance: Floats
     parameters: BiasParameters
 
-    def step(self, cells: Cells, *, trust: bool) -> _Point:
+    def step(self, cells: CodedCells, *, trust: bool) -> _Point:
         """One step of E and M."""
         expected = e_step(cells, self.relevance, self.parameters)
         return _Point(targets(cells, *expected), m_step(cells, *expected, trust=trust))
 
-    def log_likelihood(self, cells: Cells) -> float:
+    def log_likelihood(self, cells: CodedCells) -> float:
         """Of the clicks in these cells."""
         return log_likelihood(cells, self.relevance, self.parameters)
 
@@ -153,7 +153,7 @@ def _leap(start: _Point, first: _Point, second: _Point, *, trust: bool) -> _Poin
     return _Point(leapt[:documents], BiasParameters(np.maximum(z1 - beta, LEAST_ALPHA), beta))
 
 
-def _start(cells: Cells, *, trust: bool) -> _Point:
+def _start(cells: CodedCells, *, trust: bool) -> _Point:
     """Half and twice each position's click rate; of each document its clicks over expected ones, on that scale."""
     rate = np.clip(cells.by_position(cells.clicks) / cells.by_position(cells.impressions), 1e-6, 1 - 1e-3)
     expected = cells.by_document(cells.impressions * rate[cells.position])
@@ -172,7 +172,7 @@ def _widest(parameters: BiasParameters) -> BiasParameters:
     return BiasParameters(np.clip(alpha * stretch, LEAST_ALPHA, 1.0), np.clip(beta, 0.0, 1.0))
 
 
-def check_linked(cells: Cells, *, trust: bool, correction: str) -> None:
+def check_linked(cells: CodedCells, *, trust: bool, correction: str) -> None:
     """Refuse a log in which some positions have no clicked documents in common with the others."""
     needed = 2 if trust else 1  # a line takes two documents, a ratio one
     clicked = cells.by_document(cells.clicks)[cells.document] > 0

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from clickmix.corrections.affine import affine_labels
 from clickmix.corrections.affine_em import (
-    Cells,
+    CodedCells,
     e_step,
     log_likelihood,
     log_likelihood_of_positions,
@@ -142,7 +142,7 @@ class RegressionEM:
             if stopped is not None:
                 return RegressionEMFit(self.trust, self.clip, stopped, _kept(stopped, len(trace)), tuple(trace))
 
-    def _steps(self, cells: Cells, relevance: Floats, parameters: BiasParameters) -> tuple[BiasParameters, Floats]:
+    def _steps(self, cells: CodedCells, relevance: Floats, parameters: BiasParameters) -> tuple[BiasParameters, Floats]:
         """The parameters after some rounds of E and M, and the target of the next regression."""
         for _ in range(ROUNDS):
             parameters = m_step(cells, *e_step(cells, relevance, parameters), trust=self.trust)
@@ -150,7 +150,7 @@ class RegressionEM:
 
     def _iteration(
         self,
-        cells: Cells,
+        cells: CodedCells,
         relevance: Floats,
         parameters: BiasParameters,
         number: int,

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from clickmix.corrections.affine_em import Cells
+from clickmix.corrections.affine_em import CodedCells
 from clickmix.corrections.click_models.attraction import (
     attraction_interval,
     expected_shares,
@@ -61,7 +61,7 @@ class UserBrowsingFit:
     steps: int
     converged: bool
     _counts: Counts
-    _cells: Cells
+    _cells: CodedCells
     _pairs: Ints
 
     @property

@@ -29,7 +29,7 @@ from clickmix.log.layout import Lists, Part, Roles
 from clickmix.log.layouts.counted import Counted
 from clickmix.log.open import OpenedLog, checked_context
 from clickmix.log.refused import Note, Refused
-from clickmix.log.source import Frame, Source
+from clickmix.log.source import Registered, Source
 from clickmix.storage.locks import holding, making
 from clickmix.types import Columns
 
@@ -84,7 +84,7 @@ class Counts:
         given = (query_id, doc_id, position, impressions, clicks)
         named = zip(("query_id", "doc_id", "position", "impressions", "clicks"), given, strict=True)
         engine.register("given", {key: np.asarray(value) for key, value in (*named, *context.items())})
-        source, roles = Frame(engine.types("given"), registered="given"), Roles(context=tuple(context))
+        source, roles = Registered(engine.types("given"), registered="given"), Roles(context=tuple(context))
         log = OpenedLog((source,), (Part(source, Counted(), roles),), roles)
         return count_opened(log, engine)
 

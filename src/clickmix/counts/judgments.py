@@ -22,7 +22,7 @@ EXPECTED = "Expected one row per judged document: query_id, doc_id, {column}."
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedTable:
     """A table of the counts' engine: q, d (ids as text) and grade; `where` names its source in messages.
 
     `missing` are judged documents that the log does not show, `examples` some of their ids.
@@ -68,7 +68,7 @@ def read_grades(given: Any) -> Grades:
     return Grades(str(source), q, d, grade.astype(np.float64))
 
 
-def read_judgments(given: Any, counts: Counts, *, column: str = "grade") -> Judged:
+def read_judgments(given: Any, counts: Counts, *, column: str = "grade") -> JudgedTable:
     """Read judgments next to a log; refuse bad rows, and judgments of which the log has none.
 
     `column` holds the grade: any finite number. A document judged twice must have the same grade both times.
@@ -143,7 +143,7 @@ def _check(source: Source, table: str, engine: Engine, column: str) -> None:
         raise InputError(f"{source}: the file has no rows. {EXPECTED.format(column=column)}")
 
 
-def _joined(source: Source, table: str, counts: Counts, engine: Engine) -> Judged:
+def _joined(source: Source, table: str, counts: Counts, engine: Engine) -> JudgedTable:
     """How many of the judged documents are in the log; none of them is a failed join."""
     pairs = f"(SELECT DISTINCT CAST(query_id AS VARCHAR) AS q, CAST(doc_id AS VARCHAR) AS d FROM {counts.table})"
     kept = engine.keep(
@@ -159,4 +159,4 @@ def _joined(source: Source, table: str, counts: Counts, engine: Engine) -> Judge
     if missing == documents:
         judged, logged = examples[0], engine.rows(f"SELECT q, d FROM {pairs} ORDER BY q, d LIMIT 1")[0]
         raise none_in_the_log(str(source), documents, judged, logged)
-    return Judged(str(source), kept, documents, missing, strange, tuple(examples))
+    return JudgedTable(str(source), kept, documents, missing, strange, tuple(examples))

@@ -16,7 +16,7 @@ from clickmix.log.bad_rows import reasons_query
 from clickmix.log.files import table_source
 from clickmix.log.layout import Part, Roles, counting_query
 from clickmix.log.layouts.ga4 import BIGQUERY, IN_ADDRESS
-from clickmix.log.layouts.rows import Rows
+from clickmix.log.layouts.rows import RowLayout
 from clickmix.log.open import checked_columns, checked_context
 
 READ = ("query_id", "doc_id", "position", "clicked")
@@ -69,7 +69,7 @@ def _assumed(table: str, columns: Mapping[str, str], context: Sequence[str]) -> 
     roles = Roles(columns, checked_context(context))
     kinds = {"query_id": "BIGINT", "doc_id": "BIGINT", "position": "BIGINT", "clicked": "UNKNOWN"}
     types = {roles.column(role): kind for role, kind in kinds.items()}
-    return Part(table_source(StoredTable(table, _named(table), types)), Rows(), roles)
+    return Part(table_source(StoredTable(table, _named(table), types)), RowLayout(), roles)
 
 
 def _named(table: str) -> str:

@@ -28,9 +28,9 @@ from clickmix.engines.sql import aliased, aliases, listed, name
 from clickmix.groups.places import Histogram, places_of
 from clickmix.log.layout import Part, Roles, context_value, key_values
 from clickmix.log.layouts.counted import Counted
-from clickmix.log.layouts.rows import Rows, flags
+from clickmix.log.layouts.rows import RowLayout, flags
 from clickmix.log.open import OpenedLog
-from clickmix.log.source import Frame, kind_of
+from clickmix.log.source import Registered, kind_of
 from clickmix.types import Ints
 
 MOVING_FROM = 0.1  # share of documents at several places from which a log's documents move
@@ -168,7 +168,7 @@ class Quarters:
     share: float
     engine: DuckDB = field(repr=False)
     table: str = field(repr=False)
-    layout: Rows | Counted = field(repr=False)
+    layout: RowLayout | Counted = field(repr=False)
     roles: Roles = field(repr=False)
 
     @property
@@ -181,7 +181,7 @@ class Quarters:
         view = self.engine.new_name("quarters")
         chosen = f"{name(QUARTER)} IN ({listed(map(str, quarters))})"
         self.engine.run(f"CREATE TEMP VIEW {view} AS SELECT * EXCLUDE {name(QUARTER)} FROM {self.table} WHERE {chosen}")
-        source = Frame(self.engine.types(view), registered=view)
+        source = Registered(self.engine.types(view), registered=view)
         return count_opened(OpenedLog((source,), (Part(source, self.layout, self.roles),), self.roles), self.engine)
 
     def cells_query(self) -> str:
@@ -247,7 +247,7 @@ def names_sessions(part: Part) -> bool:
 def _deal_sessions(counts: Counts, engine: DuckDB, share: float, seed: int) -> Quarters:
     types, lists = engine.types(counts.table), counts.parts[0].roles.lists
     table = engine.keep(" UNION ALL ".join(_rows(part, counts.context, types, share, seed) for part in counts.parts))
-    return Quarters("sessions", share, engine, table, Rows(), Roles({}, counts.context, lists))
+    return Quarters("sessions", share, engine, table, RowLayout(), Roles({}, counts.context, lists))
 
 
 def _rows(part: Part, context: tuple[str, ...], types: Mapping[str, str], share: float, seed: int) -> str:

@@ -16,9 +16,9 @@ from clickmix.engines.sql import listed, literal, name
 from clickmix.log.csv_lines import forget_rejects
 from clickmix.log.json_lines import LINE_FLAGS
 from clickmix.log.layout import Layout, Part, Roles, id_columns, used_columns
-from clickmix.log.layouts.rows import Rows
-from clickmix.log.refused import EXAMPLES_PER_REASON, LONGEST_EXAMPLE, Example, Problem, Refused, merged
-from clickmix.log.source import Frame, Source
+from clickmix.log.layouts.rows import RowLayout
+from clickmix.log.refused import EXAMPLES_PER_REASON, LONGEST_EXAMPLE, BadValue, Example, Refused, merged
+from clickmix.log.source import Registered, Source
 
 if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
@@ -45,7 +45,7 @@ def find_refused(parts: Sequence[Part], engine: Engine) -> list[Refused]:
 
 
 def _by_reason(
-    part: Part, problems: Sequence[Problem], rows: Sequence[tuple[Any, ...]], before: Sequence[int]
+    part: Part, problems: Sequence[BadValue], rows: Sequence[tuple[Any, ...]], before: Sequence[int]
 ) -> list[Refused]:
     """The rows of `_query` by reason; `before` counts the good rows before each line that is not a row."""
     refused = []
@@ -74,7 +74,7 @@ def reasons_query(part: Part) -> str:
     )
 
 
-def _query(part: Part, problems: Sequence[Problem], file: str | None) -> str:
+def _query(part: Part, problems: Sequence[BadValue], file: str | None) -> str:
     """SQL for the first bad rows of each kind: kind, file, row, text, and how many there are of the kind."""
     source = part.source
     kind = " ".join(f"WHEN {problem.bad} THEN {i}" for i, problem in enumerate(problems))
@@ -106,11 +106,11 @@ def _key(part: Part) -> str:
     return f"concat({listed(parts)})"
 
 
-class _Lines(Rows):
+class _Lines(RowLayout):
     """The lines of a file, some of which may not be objects; what is in the objects does not matter."""
 
-    def problems(self, part: Part) -> list[Problem]:
-        return [Problem("", name(flag), reason) for flag, reason in LINE_FLAGS.items() if flag == "no object"]
+    def problems(self, part: Part) -> list[BadValue]:
+        return [BadValue("", name(flag), reason) for flag, reason in LINE_FLAGS.items() if flag == "no object"]
 
 
 def broken_lines(sources: Sequence[Source], layout: Layout, roles: Roles, engine: DuckDB) -> tuple[Part, ...]:
@@ -124,6 +124,6 @@ def broken_lines(sources: Sequence[Source], layout: Layout, roles: Roles, engine
         table = engine.keep(bad)
         if engine.rows(f"SELECT 1 FROM {table} LIMIT 1"):
             judged = Part(source, _Lines(), Roles({"query_id": source.own_columns[0]}))
-            frame = Frame(columns, registered=table, shown_as=str(source))
+            frame = Registered(columns, registered=table, shown_as=str(source))
             parts.append(Part(frame, layout, Roles({}, roles.context, roles.lists), judged=judged))
     return tuple(parts)

@@ -26,7 +26,7 @@ from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Engine, StoredTable
 from clickmix.errors import InputError
 from clickmix.log.csv_lines import has_long_line, write_cut
-from clickmix.log.source import Csv, EngineTable, Frame, Ndjson, Parquet, Source, reader_arguments
+from clickmix.log.source import Csv, EngineTable, Ndjson, Parquet, Registered, Source, reader_arguments
 from clickmix.storage.packed import check_packed, is_gzipped, unpack
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -233,7 +233,7 @@ def frame_source(frame: object, engine: DuckDB) -> Source:
     try:
         name = engine.new_name("clickmix_frame")  # a log, its judgments and labels may all be frames
         engine.register(name, readable)
-        return Frame(engine.types(name), registered=name)
+        return Registered(engine.types(name), registered=name)
     except duckdb.Error as error:
         reason = str(error).splitlines()[0].split("Error: ", 1)[-1].rstrip(".")
         raise InputError(

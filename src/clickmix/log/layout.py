@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from clickmix.engines.sql import listed, name
-from clickmix.log.refused import Note, Problem
+from clickmix.log.refused import BadValue, Note
 from clickmix.log.source import Source, is_wide, kind_of
 from clickmix.registry import Family
 
@@ -105,7 +105,7 @@ class Layout(ABC):
         """How a part's rows become impressions and clicks."""
 
     @abstractmethod
-    def problems(self, part: Part) -> list[Problem]:
+    def problems(self, part: Part) -> list[BadValue]:
         """What can be wrong with a row, in the order in which it is looked for: one row, one reason."""
 
 
@@ -207,17 +207,17 @@ def line_by_line(part: Part, engine: DuckDB, view: str) -> Part:
     return replace(part, source=source)
 
 
-def key_problems(part: Part) -> list[Problem]:
+def key_problems(part: Part) -> list[BadValue]:
     """Problems of the line, the ids, the position, and of the list if lists are kept apart."""
     ids, position = id_columns(part), part.column("position")
     at = whole(part.source, position)
     problems = [
         *part.source.line_problems(ids),
-        *(Problem(column, f"{name(column)} IS NULL", f"{role} is missing") for role, column in ids.items()),
-        Problem(position, f"coalesce({at}, 0) < 1", "position is not a whole number from 1 on"),
+        *(BadValue(column, f"{name(column)} IS NULL", f"{role} is missing") for role, column in ids.items()),
+        BadValue(position, f"coalesce({at}, 0) < 1", "position is not a whole number from 1 on"),
     ]
     if part.roles.lists:
         role = part.layout.list_role
         missing = f"nullif(CAST({name(part.column(role))} AS VARCHAR), '') IS NULL"
-        problems.append(Problem(part.column(role), missing, f"{role} is missing"))
+        problems.append(BadValue(part.column(role), missing, f"{role} is missing"))
     return problems

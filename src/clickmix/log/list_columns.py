@@ -16,7 +16,7 @@ from clickmix.engines.sql import ListSql, listed
 from clickmix.errors import EngineError, InputError
 from clickmix.log.layout import Part
 from clickmix.log.open import ListPath, list_kind, list_path
-from clickmix.log.refused import Problem
+from clickmix.log.refused import BadValue
 from clickmix.log.source import kind_of
 
 if TYPE_CHECKING:
@@ -169,25 +169,25 @@ class ListColumns:
         found = [f"coalesce({problem.bad}, FALSE)" for problem in self.problems() if problem.decided]
         return " OR ".join(found) or "FALSE"
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[BadValue]:
         """What can be wrong with a list, in the order in which it is looked for."""
         sql, docs, at = self.sql, self.documents, self.columns
-        problems = [Problem(at["doc_ids"], f"{docs} IS NULL", "doc_ids is not a list; in CSV it is a list in JSON")]
+        problems = [BadValue(at["doc_ids"], f"{docs} IS NULL", "doc_ids is not a list; in CSV it is a list in JSON")]
         if self.parsed and self.embedded:
             odd = sql.each(docs, lambda e, _: f"regexp_matches({e}, '{ODD_ELEMENT}', 's')")
             reason = "doc_ids has a document that is neither text nor a whole number"
-            problems.append(Problem(at["doc_ids"], f"coalesce({sql.contains(odd, 'TRUE')}, FALSE)", reason))
+            problems.append(BadValue(at["doc_ids"], f"coalesce({sql.contains(odd, 'TRUE')}, FALSE)", reason))
         if self.own_places:
             places = self.places
             differs = f"{sql.length(places)} IS DISTINCT FROM {sql.length(docs)}"
             below = f"{sql.known(places)} <> {sql.length(places)} OR coalesce({sql.least(places)}, 1) < 1"
-            problems.append(Problem(at["positions"], differs, "positions and doc_ids have different lengths"))
+            problems.append(BadValue(at["positions"], differs, "positions and doc_ids have different lengths"))
             reason = "positions has a value that is not a whole number from 1 on"
-            problems.append(Problem(at["positions"], below, reason))
+            problems.append(BadValue(at["positions"], below, reason))
         clicked = {"clicked": self._flag_problems, "clicked_ids": self._id_problems}
         return [*problems, *clicked.get(self.clicks, self._place_problems)(), self._click_in_a_hole()]
 
-    def _flag_problems(self) -> list[Problem]:
+    def _flag_problems(self) -> list[BadValue]:
         sql, at, flags = self.sql, self.columns["clicked"], self._truths()
         values = self.lists["clicked"]
         differs = f"{sql.length(values)} IS DISTINCT FROM {sql.length(self.documents)}"
@@ -195,21 +195,21 @@ class ListColumns:
         if kind_of(self.elements["clicked"]) == "integer":
             bad += f" OR coalesce({sql.least(flags)}, 0) < 0 OR coalesce({sql.most(flags)}, 0) > 1"
         return [
-            Problem(at, differs, "clicked and doc_ids have different lengths"),
-            Problem(at, bad, "clicked has a value that is neither 0 nor 1"),
+            BadValue(at, differs, "clicked and doc_ids have different lengths"),
+            BadValue(at, bad, "clicked has a value that is neither 0 nor 1"),
         ]
 
-    def _id_problems(self) -> list[Problem]:
+    def _id_problems(self) -> list[BadValue]:
         sql, at, clicked = self.sql, self.columns["clicked_ids"], self._clicked
         hits = self._hits(sql.each(self.documents, lambda e, _: sql.contains(clicked, e)))
         wanted = sql.different(clicked)
         return [
             self._unreadable(),
-            Problem(at, f"{hits} < {wanted}", "lists have clicks on documents that are not in them: left out", True),
-            Problem(at, f"{hits} > {wanted}", "lists have a clicked document twice: its first place counts", True),
+            BadValue(at, f"{hits} < {wanted}", "lists have clicks on documents that are not in them: left out", True),
+            BadValue(at, f"{hits} > {wanted}", "lists have a clicked document twice: its first place counts", True),
         ]
 
-    def _place_problems(self) -> list[Problem]:
+    def _place_problems(self) -> list[BadValue]:
         sql, at, clicked = self.sql, self.columns["clicked_positions"], self._clicked
         if self.own_places:
             hits = self._hits(sql.each(self.places, lambda e, _: sql.contains(clicked, e)))
@@ -222,19 +222,19 @@ class ListColumns:
         outside = f"{sql.known(clicked)} <> {sql.length(clicked)} OR {outside}"
         return [
             self._unreadable(),
-            Problem(at, outside, "clicked_positions has a value that is not in the list's positions"),
+            BadValue(at, outside, "clicked_positions has a value that is not in the list's positions"),
         ]
 
-    def _unreadable(self) -> Problem:
+    def _unreadable(self) -> BadValue:
         column, role = self.columns[self.clicks], self.clicks
         bad = f"{self.sql.name(column)} IS NOT NULL AND {self.lists[role]} IS NULL"
-        return Problem(column, bad, f"{role} is not a list; in CSV it is a list in JSON")
+        return BadValue(column, bad, f"{role} is not a list; in CSV it is a list in JSON")
 
-    def _click_in_a_hole(self) -> Problem:
+    def _click_in_a_hole(self) -> BadValue:
         sql, docs = self.sql, self.documents
         is_whole = self.clicks == "clicked" and kind_of(self.elements["clicked"]) == "integer"
         hit = "{} = 1" if is_whole else "{}"
         clicked = sql.each(docs, lambda e, i: f"{e} IS NULL AND {hit.format(sql.at(self.flags, i))}")
         holes = f"{sql.known(docs)} <> {sql.length(docs)}"
         bad = f"CASE WHEN {holes} THEN coalesce({sql.contains(clicked, 'TRUE')}, FALSE) ELSE FALSE END"
-        return Problem(self.columns[self.clicks], bad, "a place without a document was clicked")
+        return BadValue(self.columns[self.clicks], bad, "a place without a document was clicked")

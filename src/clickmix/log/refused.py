@@ -41,7 +41,7 @@ FOREIGN_FLAGS = frozenset(
 
 
 @dataclass(frozen=True)
-class Problem:
+class BadValue:
     """What can be wrong with one value of a row: SQL that is true for a bad row. No `column`: the whole row.
 
     If it is `decided` what becomes of such rows, they are not refused; `reason` says what they have and what is done.

@@ -14,7 +14,7 @@ from clickmix.engines.engine import StoredTable
 from clickmix.engines.sql import listed, literal, name
 from clickmix.log.csv_lines import check_none_swallowed, count_lines, rejected_lines
 from clickmix.log.json_lines import ID_FLAGS, LINE_FLAGS, json_lines
-from clickmix.log.refused import Problem, Refused
+from clickmix.log.refused import BadValue, Refused
 
 if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
@@ -81,7 +81,7 @@ class Source:
         """SQL to look for bad rows: the table, the file, and the row's number, or its `key` if it has none."""
         return self.table(), literal(str(self)), "row_number() OVER ()"
 
-    def line_problems(self, ids: Mapping[str, str]) -> list[Problem]:
+    def line_problems(self, ids: Mapping[str, str]) -> list[BadValue]:
         """What can be wrong with a line, before its values; `ids` are the columns of query_id and doc_id."""
         return []
 
@@ -107,7 +107,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Frame(Source):
+class Registered(Source):
     """A frame, a view or a table in DuckDB, under the name by which SQL knows it."""
 
     registered: str = ""
@@ -144,11 +144,11 @@ class EngineTable(Source):
         """Rows of a table have no number: the key names them."""
         return self.of.name, literal(str(self)), key
 
-    def line_problems(self, ids: Mapping[str, str]) -> list[Problem]:
+    def line_problems(self, ids: Mapping[str, str]) -> list[BadValue]:
         """Lines that the engine could not split into columns."""
         broken = self.of.broken
         return (
-            [Problem(broken, f"{name(broken)} IS NOT NULL", "the line cannot be split into columns")] if broken else []
+            [BadValue(broken, f"{name(broken)} IS NOT NULL", "the line cannot be split into columns")] if broken else []
         )
 
 
@@ -286,12 +286,12 @@ class Ndjson(TextFiles):
         """Rows are numbered as they are read, line by line."""
         return self._lines(file, used, ids), literal(file or str(self)), "row_number() OVER ()"
 
-    def line_problems(self, ids: Mapping[str, str]) -> list[Problem]:
+    def line_problems(self, ids: Mapping[str, str]) -> list[BadValue]:
         """Lines that are not objects, keys that come twice, ids that are neither text nor integers."""
         return [
-            *(Problem("", name(flag), reason) for flag, reason in LINE_FLAGS.items()),
+            *(BadValue("", name(flag), reason) for flag, reason in LINE_FLAGS.items()),
             *(
-                Problem(column, name(ID_FLAGS.format(role)), f"{role} is neither text nor a whole number")
+                BadValue(column, name(ID_FLAGS.format(role)), f"{role} is neither text nor a whole number")
                 for role, column in ids.items()
             ),
         ]
@@ -303,7 +303,7 @@ class Ndjson(TextFiles):
         engine.run(
             f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT * REPLACE ({replaced}) FROM {self._lines(None, used, ids)}"
         )
-        return Frame(engine.types(view), registered=view)
+        return Registered(engine.types(view), registered=view)
 
     def _lines(self, file: str | None, used: Sequence[str], ids: Mapping[str, str]) -> str:
         return json_lines(self.arguments(file), used=used, keys=self.own_columns, ids=ids)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from clickmix.groups.observations import Observations
-from clickmix.mixtures.families import Binomial
-from clickmix.mixtures.problem import LARGEST_LOGIT
+from clickmix.mixtures.distributions import BinomialCounts
+from clickmix.mixtures.group_likelihood import LARGEST_LOGIT
 from clickmix.types import Floats
 
 LEAST_CURVED = 1e-15  # beside the steepest direction
@@ -43,7 +43,7 @@ def in_blocks(groups: Sequence[Observations]) -> tuple[Observations, ...]:
 
 def group_surfaces(blocks: Sequence[Observations], x: Floats) -> Surfaces:
     """At a row of parameters per group, as `Problem.pack` has them for one: weights' logits, then the ends' rates'."""
-    family, groups = Binomial(x.shape[1] - 1), len(x)
+    family, groups = BinomialCounts(x.shape[1] - 1), len(x)
     ends = family.bounded(x[:, -2:].T[None], blocks[0], in_order=False)[0]
     eta = np.vstack([np.zeros(groups), np.clip(x[:, :-2], -LARGEST_LOGIT, LARGEST_LOGIT).T])
     log_pi = eta - np.logaddexp.reduce(eta, axis=0)

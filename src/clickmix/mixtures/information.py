@@ -14,18 +14,18 @@ import numpy as np
 import scipy.sparse
 
 from clickmix.groups.observations import Observations
-from clickmix.mixtures.families import Family
-from clickmix.mixtures.problem import Problem, gram
+from clickmix.mixtures.distributions import Distribution
+from clickmix.mixtures.group_likelihood import GroupLikelihood, gram
 from clickmix.types import Floats
 
 
-def rate_errors(problem: Problem, prior: Floats, parameters: Floats) -> Floats:
+def rate_errors(problem: GroupLikelihood, prior: Floats, parameters: Floats) -> Floats:
     """End x group: standard errors of the rates' logits; NaN where the information does not allow them."""
     errors = standard_errors(observed_information(problem, prior, parameters))
     return errors[-2 * problem.seen.groups :].reshape(2, problem.seen.groups)
 
 
-def observed_information(problem: Problem, prior: Floats, parameters: Floats) -> Floats:
+def observed_information(problem: GroupLikelihood, prior: Floats, parameters: Floats) -> Floats:
     """Minus the second derivatives of the log-likelihood at a point."""
     seen, m = problem.seen, problem.seen.multiplicity
     posterior = problem.expect(prior, parameters)[1]
@@ -41,7 +41,7 @@ def observed_information(problem: Problem, prior: Floats, parameters: Floats) ->
     return total + _gram(mean, m)
 
 
-def _score(problem: Problem, parameters: Floats, x: Floats, pi: Floats, k: int) -> Any:
+def _score(problem: GroupLikelihood, parameters: Floats, x: Floats, pi: Floats, k: int) -> Any:
     """Document x coordinate: the slope of a document's log-likelihood if its grade is k.
 
     Prior: x (1[k = j] - pi_j). Rates, with share the part of an end in p: share p_e (1 - p_e) (c/p - skips/(1 - p)).
@@ -55,7 +55,9 @@ def _score(problem: Problem, parameters: Floats, x: Floats, pi: Floats, k: int) 
     return _side_by_side(priors, *(_by_group(seen, shares[k, e] * steps[e] * off) for e in range(2)))
 
 
-def _if_grades_were_known(problem: Problem, parameters: Floats, posterior: Floats, x: Floats, pi: Floats) -> Floats:
+def _if_grades_were_known(
+    problem: GroupLikelihood, parameters: Floats, posterior: Floats, x: Floats, pi: Floats
+) -> Floats:
     seen, (shares, p), ends = problem.seen, _grades(problem.family, parameters), parameters[0]
     cells = posterior if seen.one_cell_each else posterior[:, seen.document]
     clicks, skips = seen.shared_out(cells, seen.clicks), seen.shared_out(cells, seen.skips)
@@ -72,7 +74,7 @@ def _if_grades_were_known(problem: Problem, parameters: Floats, posterior: Float
     return total
 
 
-def _grades(family: Family, parameters: Floats) -> tuple[Floats, Floats]:
+def _grades(family: Distribution, parameters: Floats) -> tuple[Floats, Floats]:
     """Grade x end: the part of each end in a grade's rate; grade x group: the rates."""
     x = np.linspace(0, 1, family.grades)
     shares = np.stack([1 - x, x], axis=1)

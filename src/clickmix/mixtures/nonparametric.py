@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from clickmix.groups.observations import Observations
-from clickmix.mixtures.families import LOWEST_RATE, Binomial
+from clickmix.mixtures.distributions import LOWEST_RATE, BinomialCounts
 from clickmix.mixtures.mixture import Mixture, silent
 from clickmix.mixtures.single import describe, one_rate_log_likelihoods, one_rate_mixture
 from clickmix.types import Floats
@@ -30,12 +30,12 @@ def fit_nonparametric(seen: Observations) -> Mixture:
         return nothing
     rates = rate_grid(seen, GRID)
     weights, value = _weights(seen, rates)
-    if 2 * (value - float(one_rate_log_likelihoods(seen, Binomial())[0])) <= 2 * np.log(m.sum()):
+    if 2 * (value - float(one_rate_log_likelihoods(seen, BinomialCounts())[0])) <= 2 * np.log(m.sum()):
         return one_rate_mixture(seen, "binomial")
     low, high = np.interp([LOWEST_SHARE, HIGHEST_SHARE], np.cumsum(weights) - weights / 2, rates)
     even = np.linspace(low, high, STEPS)
     shares = np.maximum(_weights(seen, even)[0], np.finfo(float).tiny)
-    return describe(seen, Binomial(STEPS), np.log(shares[None, 1:] / shares[0]), np.array([[[low], [high]]]))
+    return describe(seen, BinomialCounts(STEPS), np.log(shares[None, 1:] / shares[0]), np.array([[[low], [high]]]))
 
 
 def rate_grid(seen: Observations, size: int) -> Floats:

@@ -8,10 +8,10 @@ import numpy as np
 
 from clickmix.groups.observations import Observations
 from clickmix.mixtures.curvature import group_surfaces
-from clickmix.mixtures.families import Binomial, Family, family_of
+from clickmix.mixtures.distributions import BinomialCounts, Distribution, distribution_of
+from clickmix.mixtures.group_likelihood import GroupFit, GroupLikelihood, fit_mixture
 from clickmix.mixtures.information import standard_errors
 from clickmix.mixtures.mixture import SEPARATED_FROM, Mixture, Verdict, left_over, silent
-from clickmix.mixtures.problem import Fit, Problem, fit_mixture
 from clickmix.types import Floats
 
 
@@ -28,13 +28,13 @@ def fit_group(seen: Observations, family: str, *, grades: int = 2) -> Mixture:
     nothing = silent(family, *seen.totals)
     if nothing is not None:
         return nothing
-    kind = family_of(family, grades=grades)
+    kind = distribution_of(family, grades=grades)
     fit = _in_order(fit_mixture(seen, kind))
     bics = _bics(seen, kind, fit)
     one_rate = bics[0] >= bics[1]
     if family == "gaussian" and not one_rate:
         # Rates of few impressions scatter more than those of many: to a Gaussian that alone looks like two components.
-        counts = _bics(seen, Binomial(), fit_mixture(seen, Binomial()))
+        counts = _bics(seen, BinomialCounts(), fit_mixture(seen, BinomialCounts()))
         one_rate = counts[0] >= counts[1]
     mixture = one_rate_mixture(seen, family) if one_rate else describe(seen, kind, fit.prior, fit.parameters)
     if not fit.converged and not one_rate:
@@ -42,11 +42,11 @@ def fit_group(seen: Observations, family: str, *, grades: int = 2) -> Mixture:
     return replace(mixture, log_likelihoods=fit.climbed, bic=bics[0], bic_one_rate=bics[1])
 
 
-def describe(seen: Observations, family: Family, prior: Floats, parameters: Floats) -> Mixture:
+def describe(seen: Observations, family: Distribution, prior: Floats, parameters: Floats) -> Mixture:
     """The parameters of one group as a mixture with a verdict."""
     if parameters[0, 0, 0] >= parameters[0, 1, 0]:
         return one_rate_mixture(seen, family.name)
-    problem = Problem(seen, family)
+    problem = GroupLikelihood(seen, family)
     errors = _rate_errors(problem, prior, parameters) if family.name == "binomial" else None
     weights = np.exp(problem.log_prior(prior))[:, 0]
     plain = Mixture(
@@ -62,7 +62,7 @@ def describe(seen: Observations, family: Family, prior: Floats, parameters: Floa
     return replace(plain, verdict=verdict, separation=separation, error=error)
 
 
-def _rate_errors(problem: Problem, prior: Floats, parameters: Floats) -> Floats:
+def _rate_errors(problem: GroupLikelihood, prior: Floats, parameters: Floats) -> Floats:
     """Standard errors of the logits of the lowest and the highest rate."""
     information = group_surfaces((problem.seen,), problem.pack(prior, parameters)[None]).information[0]
     return standard_errors(information)[-2:]
@@ -74,7 +74,7 @@ def one_rate_mixture(seen: Observations, family: str) -> Mixture:
     return Mixture(family, Verdict.ONE_RATE, (1.0,), (float(m @ seen.clicks / (m @ seen.impressions)),))
 
 
-def one_rate_log_likelihoods(seen: Observations, family: Family) -> Floats:
+def one_rate_log_likelihoods(seen: Observations, family: Distribution) -> Floats:
     """Per group, the best a single rate can do; without the family's constant."""
     weights = np.ones((family.grades, len(seen.clicks)))
     parameters = family.maximise(weights, seen)
@@ -82,7 +82,7 @@ def one_rate_log_likelihoods(seen: Observations, family: Family) -> Floats:
     return seen.per_group(family.log_density(parameters, seen)[0])
 
 
-def _bics(seen: Observations, family: Family, fit: Fit) -> tuple[float, float]:
+def _bics(seen: Observations, family: Distribution, fit: GroupFit) -> tuple[float, float]:
     """BIC over documents, of all grades and of one."""
     log_documents, k = float(np.log(seen.multiplicity.sum())), family.parameters_per_end
     graded = -2 * fit.log_likelihood + (2 * k + family.grades - 1) * log_documents
@@ -90,7 +90,7 @@ def _bics(seen: Observations, family: Family, fit: Fit) -> tuple[float, float]:
     return graded, -2 * one + k * log_documents
 
 
-def _in_order(fit: Fit) -> Fit:
+def _in_order(fit: GroupFit) -> GroupFit:
     """The component with the higher rate second; a Gaussian's EM may end with them the other way round."""
     if fit.parameters[0, 0, 0] <= fit.parameters[0, 1, 0]:
         return fit

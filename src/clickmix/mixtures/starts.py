@@ -13,18 +13,18 @@ import numpy as np
 from scipy.special import comb, logit
 
 from clickmix.groups.observations import Observations
-from clickmix.mixtures.families import LOWEST_RATE
+from clickmix.mixtures.distributions import LOWEST_RATE
 from clickmix.types import Floats
 
 if TYPE_CHECKING:
-    from clickmix.mixtures.problem import Problem
+    from clickmix.mixtures.group_likelihood import GroupLikelihood
 
 EXTREMES = (0.01, 0.2)  # shares of the documents that may have the lowest grade, or the highest
 CUTS = (0.5, 0.75, 0.9, 0.97)
 CONFIDENCE = 0.9
 
 
-def starts(problem: Problem) -> list[Floats]:
+def starts(problem: GroupLikelihood) -> list[Floats]:
     """Rates of several shares of the least clicked documents for the lowest grade, of the most clicked for the highest.
 
     A Gaussian needs variances as well: it starts from documents above and below some cuts.
@@ -81,7 +81,7 @@ def _relevance(ends: Floats, clicks: Floats, shown: Floats) -> float:
     return float(np.clip((clicks.sum() - least) / max(most - least, LOWEST_RATE * shown.sum()), 0.001, 0.999))
 
 
-def _prior(problem: Problem, relevance: float) -> Floats:
+def _prior(problem: GroupLikelihood, relevance: float) -> Floats:
     """Prior logits of binomial grades with this mean."""
     grades = np.arange(1, problem.family.grades)
     prior = np.zeros(problem.shape)

@@ -21,7 +21,7 @@ from clickmix.log.source import Source
 from clickmix.report.evidence import SeenCell, read_cells
 from clickmix.report.judgments import judged_sentence
 from clickmix.report.results import mixture_of
-from clickmix.report.rows import Column, Interval, Rows, Value, cut, label_text, text_lines
+from clickmix.report.rows import Column, LabelInterval, Rows, Value, cut, label_text, text_lines
 
 MOST_DOCUMENTS = 30  # of a query, those shown most near the top
 MOST_TEXTS = 20_000  # looked through for near spellings, those shown most first
@@ -216,7 +216,7 @@ def _float(value: Any) -> float | None:
 
 def _row(document: _Document, expected: tuple[float, float] | None, *, counted: bool = True) -> tuple[Value, ...]:
     low, high = document.low, document.high
-    interval = None if low is None or high is None else Interval(document.relevance, low, high)
+    interval = None if low is None or high is None else LabelInterval(document.relevance, low, high)
     relevant, other = (None, None) if expected is None else (expected[1], expected[0])
     numbers = (document.place_by_label, *((document.impressions, document.clicks) if counted else (None, None)))
     return document.mean_position, document.doc_id, document.relevance, interval, *numbers, relevant, other

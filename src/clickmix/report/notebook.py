@@ -21,7 +21,7 @@ from clickmix.report.figures import Figure
 from clickmix.report.log_numbers import labels_at_hand, read_label_bins
 from clickmix.report.mixture_figures import rates_figures, separation_figure
 from clickmix.report.results import change_results, fit_results, verdict_result
-from clickmix.report.rows import Column, Interval, Rows, Value, text_lines
+from clickmix.report.rows import Column, LabelInterval, Rows, Value, text_lines
 from clickmix.report.sections.labels import labels_figure
 from clickmix.report.svg import figure_svg
 
@@ -102,7 +102,7 @@ def label_rows(labels: Labels) -> Rows:
     rows = []
     for i, relevance in enumerate(first["relevance"]):
         ends = [float(first[name][i]) for name in OPTIONAL[1:] if name in first]
-        interval = Interval(float(relevance), ends[0], ends[1]) if ends else None
+        interval = LabelInterval(float(relevance), ends[0], ends[1]) if ends else None
         ids = (str(first["query_id"][i]), str(first["doc_id"][i]))
         rows.append((*ids, float(relevance), interval, int(first["impressions"][i]), int(first["clicks"][i])))
     notes = [f"{shown:,} of {count:,} labels."] if count > shown else []
@@ -143,12 +143,12 @@ def rows_html(rows: Rows) -> str:
 
 
 def _cell(column: Column, value: Value) -> str:
-    if isinstance(value, Interval):
+    if isinstance(value, LabelInterval):
         return f"<td>{_bar(value)}</td>"
     return f'<td style="text-align:{_side(column)}">{_shown(column.text(value))}</td>'
 
 
-def _bar(interval: Interval) -> str:
+def _bar(interval: LabelInterval) -> str:
     """An interval as a bar, with its numbers for those who hear it."""
     width = max(interval.high - interval.low, 0.0)
     box = "position:absolute;top:3px;height:6px"

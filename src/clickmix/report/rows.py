@@ -146,7 +146,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Interval:
+class LabelInterval:
     """A label between 0 and 1 and the ends of its interval, drawn as a bar.
 
     >>> str(Interval(0.5, 0.25, 1.0))
@@ -162,7 +162,7 @@ class Interval:
         return "".join("●" if i == at else "━" if first <= i <= last else "·" for i in range(BAR))
 
 
-Value = str | int | float | Estimate | Interval | None
+Value = str | int | float | Estimate | LabelInterval | None
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def json_value(value: Value) -> Any:
     """A value as JSON knows it."""
     if isinstance(value, Estimate):
         return {"value": json_value(value.value), "margin": json_value(value.margin)}
-    if isinstance(value, Interval):
+    if isinstance(value, LabelInterval):
         return {"low": json_value(value.low), "high": json_value(value.high)}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

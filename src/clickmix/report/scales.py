@@ -10,7 +10,7 @@ ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """Numbers from `low` to `high` are drawn from `start` to `end`; numbers beyond are drawn at the border."""
 
     low: float

@@ -12,7 +12,7 @@ from unicodedata import east_asian_width
 
 from clickmix.errors import printable
 from clickmix.report.figures import COLOURS, Axis, Bars, Colour, Figure, Line, Mark, Panel, spans
-from clickmix.report.scales import Scale, shown, tick_text, ticks
+from clickmix.report.scales import AxisScale, shown, tick_text, ticks
 
 WIDTH = 360  # a phone's: on wider screens figures stand side by side
 LEFT, RIGHT = 50, 20  # margins
@@ -36,7 +36,7 @@ def figure_svg(figure: Figure, *, standalone: bool = False) -> str:
     for row in _legend_rows(list(keys)):
         legend.append(_legend_row(row, keys, top))
         top += LINE_HEIGHT
-    x = Scale(*spans(figure.x, _across(figure)), LEFT, WIDTH - RIGHT, figure.x.log)
+    x = AxisScale(*spans(figure.x, _across(figure)), LEFT, WIDTH - RIGHT, figure.x.log)
     drawn = []
     for panel in figure.panels:
         drawn.append("".join(_panel(panel, figure.x, x, keys, top)))
@@ -97,10 +97,10 @@ def _legend_row(names: list[str], keys: dict[str, tuple[Colour, str]], top: floa
     return "".join(parts)
 
 
-def _panel(panel: Panel, x_axis: Axis, x: Scale, keys: dict[str, tuple[Colour, str]], top: float) -> Iterator[str]:
+def _panel(panel: Panel, x_axis: Axis, x: AxisScale, keys: dict[str, tuple[Colour, str]], top: float) -> Iterator[str]:
     start = top + LINE_HEIGHT + 6
     heights = [value for mark in panel.marks for value in _heights(mark)]
-    y = Scale(*spans(panel.y, heights), start + panel.height, start, panel.y.log)
+    y = AxisScale(*spans(panel.y, heights), start + panel.height, start, panel.y.log)
     yield f'<text class="axis-name" x="4" y="{_n(top + 13)}">{_text(_fitting(panel.y.label))}</text>'
     for value in ticks(y.low, y.high, log=panel.y.log, whole=panel.y.whole, about=max(2, panel.height // 35)):
         at, text = y.place(value), tick_text(value, percent=panel.y.percent)
@@ -115,7 +115,7 @@ def _panel(panel: Panel, x_axis: Axis, x: Scale, keys: dict[str, tuple[Colour, s
         yield from _bars(mark, x, y, colour, hint) if isinstance(mark, Bars) else _line(mark, x, y, colour, dash, hint)
 
 
-def _x_labels(axis: Axis, x: Scale, top: float) -> str:
+def _x_labels(axis: Axis, x: AxisScale, top: float) -> str:
     labels = []
     for value in ticks(x.low, x.high, log=axis.log, whole=axis.whole):
         text = tick_text(value, percent=axis.percent)
@@ -127,7 +127,7 @@ def _x_labels(axis: Axis, x: Scale, top: float) -> str:
     return "".join(labels)
 
 
-def _bars(mark: Bars, x: Scale, y: Scale, colour: Colour, axes: tuple[Axis, Axis]) -> Iterator[str]:
+def _bars(mark: Bars, x: AxisScale, y: AxisScale, colour: Colour, axes: tuple[Axis, Axis]) -> Iterator[str]:
     for left, right, height in zip(mark.edges[:-1], mark.edges[1:], mark.heights, strict=True):
         a, b, top = x.place(left), x.place(right), y.place(height)
         if height <= 0 or b <= a:
@@ -138,7 +138,7 @@ def _bars(mark: Bars, x: Scale, y: Scale, colour: Colour, axes: tuple[Axis, Axis
         yield f'<rect class="bar {colour}" {box}><title>{hint}</title></rect>'
 
 
-def _line(mark: Line, x: Scale, y: Scale, colour: Colour, dash: str, axes: tuple[Axis, Axis]) -> Iterator[str]:
+def _line(mark: Line, x: AxisScale, y: AxisScale, colour: Colour, dash: str, axes: tuple[Axis, Axis]) -> Iterator[str]:
     drawable = [math.isfinite(left) and math.isfinite(height) for left, height in zip(mark.x, mark.y, strict=True)]
     places = [
         (x.place(left), y.place(height)) if drawn else None
@@ -156,7 +156,7 @@ def _line(mark: Line, x: Scale, y: Scale, colour: Colour, dash: str, axes: tuple
             yield f'<circle class="dot {colour}" {centre} r="3"><title>{hint}</title></circle>'
 
 
-def _intervals(mark: Line, places: Sequence[Place | None], y: Scale, colour: Colour) -> Iterator[str]:
+def _intervals(mark: Line, places: Sequence[Place | None], y: AxisScale, colour: Colour) -> Iterator[str]:
     for place, low, high in zip(places, mark.low, mark.high, strict=False):
         if place and math.isfinite(low) and math.isfinite(high):
             yield f'<path class="interval {colour}" d="M{_n(place[0])} {_n(y.place(low))}V{_n(y.place(high))}"/>'

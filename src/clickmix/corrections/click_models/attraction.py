@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.corrections.affine_em import Cells
+from clickmix.corrections.affine_em import CodedCells
 from clickmix.corrections.parameters import LEAST_ALPHA
 from clickmix.types import Floats, Ints
 
@@ -41,7 +41,7 @@ class Examination:
     converged: bool
 
 
-def fit_examination(cells: Cells) -> Examination:
+def fit_examination(cells: CodedCells) -> Examination:
     """Where the likelihood is highest, with the best attraction for every examination; `position` codes the place.
 
     A log with many cells is climbed from where the likelihood of a part of its documents is highest.
@@ -61,7 +61,7 @@ def fit_examination(cells: Cells) -> Examination:
     return Examination(examination, steps + more, converged)
 
 
-def _climb(cells: Cells, start: Floats) -> tuple[Floats, int, bool]:
+def _climb(cells: CodedCells, start: Floats) -> tuple[Floats, int, bool]:
     """Newton's steps in the logarithm of examination, attraction solved for; after one that led down, shorter ones.
 
     Examination is at most 1. A place stays where it is while its slope leads out of these bounds. A step that is tiny
@@ -104,7 +104,7 @@ class _Look(NamedTuple):
     attraction: Floats
 
 
-def _look(cells: Cells, log_examination: Floats, start: Floats) -> _Look:
+def _look(cells: CodedCells, log_examination: Floats, start: Floats) -> _Look:
     """Solve for attraction, and see how the likelihood changes if it follows examination."""
     from scipy.sparse import csr_array  # late: the family is loaded to list its names
 
@@ -124,12 +124,12 @@ def _look(cells: Cells, log_examination: Floats, start: Floats) -> _Look:
     return _Look(value, slopes, np.diag(weights) - (scaled.T @ scaled).toarray(), weights, attraction)
 
 
-def _clicked(cells: Cells) -> Cells:
+def _clicked(cells: CodedCells) -> CodedCells:
     """The cells of documents that were clicked: others have attraction 0 and say nothing about examination."""
     return _of_documents(cells, cells.by_document(cells.clicks) > 0)
 
 
-def _of_documents(cells: Cells, kept: NDArray[np.bool_]) -> Cells:
+def _of_documents(cells: CodedCells, kept: NDArray[np.bool_]) -> CodedCells:
     """The cells of some documents."""
     rows, codes = kept[cells.document], np.cumsum(kept) - 1
     return replace(
@@ -143,7 +143,7 @@ def _of_documents(cells: Cells, kept: NDArray[np.bool_]) -> Cells:
     )
 
 
-def most_likely_attraction(cells: Cells, examination: Floats, *, start: Floats | None = None) -> Floats:
+def most_likely_attraction(cells: CodedCells, examination: Floats, *, start: Floats | None = None) -> Floats:
     """The most likely attraction a of every document: where sum of c - (n - c) p / (1 - p) is 0, p = a examination.
 
     Newton in log a, halving the interval that holds the answer where a step would leave it. The sum falls with a; where
@@ -171,7 +171,7 @@ def most_likely_attraction(cells: Cells, examination: Floats, *, start: Floats |
     return np.where(clicks == 0, 0.0, np.where(always, 1.0, a))
 
 
-def attraction_interval(cells: Cells, examination: Floats, attraction: Floats) -> dict[str, Floats]:
+def attraction_interval(cells: CodedCells, examination: Floats, attraction: Floats) -> dict[str, Floats]:
     """`low` and `high`: attractions that the clicks of a document make less likely than the best by at most e^-1.92.
 
     By the likelihood ratio this is a 95 % interval, given the examination. Found by halving.
@@ -200,7 +200,7 @@ class _Shown:
     examined: Floats
 
     @classmethod
-    def of(cls, cells: Cells, examination: Floats) -> _Shown:
+    def of(cls, cells: CodedCells, examination: Floats) -> _Shown:
         """All cells."""
         g = examination[cells.position]
         clicks, examined = cells.by_document(cells.clicks), cells.by_document(cells.impressions * g)

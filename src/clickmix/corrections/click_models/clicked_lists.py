@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.corrections.affine_em import Cells
+from clickmix.corrections.affine_em import CodedCells
 from clickmix.corrections.click_models.reading import ReadingCounts
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.counts.counts import Counts, mixed_clicks_query
@@ -80,7 +80,7 @@ class ClickedLists:
             number_of_cells=number_of_cells,
         )
 
-    def browsing_cells(self) -> tuple[Cells, Ints]:
+    def browsing_cells(self) -> tuple[CodedCells, Ints]:
         """Impressions and clicks by document, position and position of the nearest click above (0: none).
 
         The cells of a `Cells` are then not positions but pairs of both; these come second, one row each.
@@ -105,7 +105,7 @@ class ClickedLists:
         both.sort_indices()
         document = np.repeat(np.arange(shape[0]), np.diff(both.indptr))
         place = both.indices.astype(np.int64)
-        found = Cells(self.query_id, self.doc_id, document, place, both.data.real.copy(), both.data.imag.copy())
+        found = CodedCells(self.query_id, self.doc_id, document, place, both.data.real.copy(), both.data.imag.copy())
         return found, np.stack([pairs // span, pairs % span], axis=1)
 
 

@@ -19,7 +19,7 @@ Probability = Literal["sigmoid", "soft-min-max"]
 
 
 @dataclass(frozen=True, eq=False)
-class Documents:
+class DocumentFeatures:
     """The features of a log's documents; those of query i are the rows offsets[i] to offsets[i + 1]."""
 
     features: NDArray[np.float32]
@@ -33,7 +33,7 @@ def checked_probability(probability: Probability) -> Probability:
     return probability
 
 
-def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -> Documents:
+def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -> DocumentFeatures:
     """The features of these documents, in their order; every one must have some, and they must differ."""
     split = open_features(features)
     query, doc = checked_ids("the log", "query_id", query_id), checked_ids("the log", "doc_id", doc_id)
@@ -54,7 +54,7 @@ def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -
             f"The features of all {len(matrix):,} documents of the log are equal: there is nothing to tell them apart "
             "by. Give features that differ between documents."
         )
-    return Documents(matrix, offsets_of(query))
+    return DocumentFeatures(matrix, offsets_of(query))
 
 
 def _codes(known: Ids, wanted: Ids) -> tuple[Ints, Ints]:

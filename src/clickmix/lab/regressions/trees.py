@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.errors import SettingError
-from clickmix.lab.regressions.documents import Documents, Probability, checked_probability, find_features
+from clickmix.lab.regressions.documents import DocumentFeatures, Probability, checked_probability, find_features
 from clickmix.lab.regressions.soft_min_max import cross_entropy_slope, soft_min_max
 from clickmix.rankers.lambdamart import lightgbm_module
 from clickmix.types import Floats
@@ -51,7 +51,7 @@ class TreeRegression:
 @dataclass(frozen=True)
 class _Trees:
     settings: TreeRegression
-    documents: Documents
+    documents: DocumentFeatures
     data: Any
 
     def fit(self, target: Floats, weight: Floats) -> Floats:

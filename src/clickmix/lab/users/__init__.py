@@ -4,7 +4,7 @@ from clickmix.lab.families import USERS
 from clickmix.lab.users.cascade import Cascade
 from clickmix.lab.users.dbn import DynamicBayesian
 from clickmix.lab.users.dcm import DependentClick
-from clickmix.lab.users.fitting import Fit, Score
+from clickmix.lab.users.fitting import Score, UserFit
 from clickmix.lab.users.logfile import read_sessions, write_sessions
 from clickmix.lab.users.pbm import PositionBased
 from clickmix.lab.users.presets import preset, preset_title
@@ -20,7 +20,6 @@ __all__ = [
     "Cascade",
     "DependentClick",
     "DynamicBayesian",
-    "Fit",
     "ListCounts",
     "PositionBased",
     "Score",
@@ -30,6 +29,7 @@ __all__ = [
     "Trust",
     "User",
     "UserBrowsing",
+    "UserFit",
     "preset",
     "preset_title",
     "read_sessions",

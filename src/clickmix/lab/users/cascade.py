@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from clickmix.lab.families import USERS
-from clickmix.lab.users.fitting import Fit, check_clicked
+from clickmix.lab.users.fitting import UserFit, check_clicked
 from clickmix.lab.users.sessions import Booleans, Sessions, last_click_above, totals
 from clickmix.lab.users.trust import Trust
 from clickmix.lab.users.user import TOP, User
@@ -37,7 +37,7 @@ class Cascade(User):
     examination_of_mixtures = "dcm"  # of people who never go on after a click
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> UserFit:
         """Attraction by document = first clicks / impressions down to the first click; no steps are needed."""
         D = int(sessions.lists.max()) + 1
         documents = sessions.documents
@@ -48,7 +48,7 @@ class Cascade(User):
         attraction = np.divide(clicks, n, out=np.full(D, np.nan), where=n > 0)
         user = cls(trust=Trust.perfect(sessions.positions))
         a = np.nan_to_num(attraction)
-        return Fit(
+        return UserFit(
             user=user,
             attraction=attraction,
             examined=n,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from clickmix.errors import InputError, SettingError
 from clickmix.lab.families import USERS
-from clickmix.lab.users.fitting import Fit
+from clickmix.lab.users.fitting import UserFit
 from clickmix.lab.users.sessions import Booleans, Sessions
 from clickmix.lab.users.trust import Trust
 from clickmix.lab.users.user import TOP, User, check_relevance
@@ -65,7 +65,7 @@ class DynamicBayesian(User):
         return cls(continuation=continuation, trust=trust)
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> UserFit:
         """Attraction and satisfaction by document, and continuation, that make these sessions most likely."""
         counts = sessions.reading_counts(sessions.lists)
         reading = counts.fit(continuation=cls.fixed_continuation, tolerance=tolerance, max_steps=max_steps)
@@ -73,7 +73,7 @@ class DynamicBayesian(User):
         continuation_known = cls.fixed_continuation is not None or reading.continuation_known
         possible = reading.expectation.could_continue
         careful = (reading.continuation * possible + 0.5) / (possible + 1)
-        return Fit(
+        return UserFit(
             user=cls.of(continuation=reading.continuation, trust=trust),
             attraction=np.where(counts.shown > 0, reading.attraction, np.nan),
             examined=reading.expectation.examined,

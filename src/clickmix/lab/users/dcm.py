@@ -8,7 +8,7 @@ import numpy as np
 
 from clickmix.errors import SettingError
 from clickmix.lab.families import USERS
-from clickmix.lab.users.fitting import Fit, shrunk
+from clickmix.lab.users.fitting import UserFit, shrunk
 from clickmix.lab.users.sessions import Booleans, Sessions
 from clickmix.lab.users.trust import Trust, probabilities
 from clickmix.lab.users.user import TOP, User, check_known
@@ -48,7 +48,7 @@ class DependentClick(User):
             )
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> UserFit:
         """Going on by position and attraction by document that make these sessions most likely."""
         K = sessions.positions
         counts = sessions.reading_counts(np.broadcast_to(np.arange(K), sessions.lists.shape))
@@ -56,7 +56,7 @@ class DependentClick(User):
         going_on, known = reading.wanting_more[: K - 1], reading.known_cells[: K - 1]
         careful = shrunk(going_on, np.where(known, (counts.passed + counts.ended)[: K - 1], 0))
         trust = Trust.perfect(K)
-        return Fit(
+        return UserFit(
             user=cls(going_on=np.where(known, going_on, careful), trust=trust),
             attraction=np.where(counts.shown > 0, reading.attraction, np.nan),
             examined=reading.expectation.examined,

@@ -46,7 +46,7 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class UserFit:
     """A user model that makes a log most likely.
 
     `user` has perfect trust, so that what it calls relevance is attraction. `attraction` has one entry per document

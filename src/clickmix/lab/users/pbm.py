@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from clickmix.errors import InputError, SettingError
 from clickmix.lab.families import USERS
-from clickmix.lab.users.fitting import Fit, shrunk
+from clickmix.lab.users.fitting import UserFit, shrunk
 from clickmix.lab.users.products import CellCounts, fit_factors, linked_cells
 from clickmix.lab.users.sessions import Booleans, ListCounts, Sessions
 from clickmix.lab.users.simulation import BLOCK_SESSIONS, Goal, list_chances
@@ -105,7 +105,7 @@ class PositionBased(User):
         return ListCounts(impressions=impressions, clicks=rng.binomial(impressions[:, None], p))
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> UserFit:
         """Examination by position and attraction by document that make these sessions most likely."""
         k = np.broadcast_to(np.arange(1, sessions.positions + 1), sessions.lists.shape)
         counts = sessions.counts()
@@ -124,14 +124,14 @@ class PositionBased(User):
         *,
         tolerance: float = 1e-10,
         max_steps: int = 2000,
-    ) -> Fit:
+    ) -> UserFit:
         """The same from counts: one row per document code (from 0) and position (from 1); rows may repeat."""
         d, k, n, c = _checked_counts(document, position, impressions, clicks)
         counts = CellCounts.of(d, k - 1, n, c, documents=int(d.max()) + 1, cells=int(k.max()))
         linked_cells(counts, positions=counts.cells)
         factors = fit_factors(counts, tolerance=tolerance, max_steps=max_steps)
         trust = Trust.perfect(counts.cells)
-        return Fit(
+        return UserFit(
             user=cls(examination=factors.examination, trust=trust),
             attraction=factors.attraction,
             examined=factors.examined,

@@ -8,7 +8,7 @@ import numpy as np
 
 from clickmix.errors import SettingError
 from clickmix.lab.families import USERS
-from clickmix.lab.users.fitting import Fit, shrunk
+from clickmix.lab.users.fitting import UserFit, shrunk
 from clickmix.lab.users.products import CellCounts, Factors, fit_factors, linked_cells
 from clickmix.lab.users.sessions import Booleans, Sessions, last_click_above
 from clickmix.lab.users.trust import Trust
@@ -73,7 +73,7 @@ class UserBrowsing(User):
         object.__setattr__(self, "examination", gamma)
 
     @classmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> UserFit:
         """Examination by position and last click, and attraction by document, that make these sessions most likely."""
         counts = _cell_counts(sessions)
         linked = linked_cells(counts, positions=sessions.positions)
@@ -133,14 +133,14 @@ def _cell_counts(sessions: Sessions) -> CellCounts:
     )
 
 
-def _fit(cls: type[UserBrowsing], factors: Factors, linked: Booleans) -> Fit:
+def _fit(cls: type[UserBrowsing], factors: Factors, linked: Booleans) -> UserFit:
     """Cells the log says nothing about take their position's mean."""
     K = len(linked)
     examination = np.where(linked, factors.examination.reshape(K, K), np.nan)
     attracted = np.where(linked, factors.attracted.reshape(K, K), 0.0)
     careful = np.array([shrunk(row, n) for row, n in zip(examination, attracted, strict=True)])
     named = [(k + 1, j) for k, j in np.argwhere(~linked) if j <= k]
-    return Fit(
+    return UserFit(
         user=cls(examination=np.where(linked, examination, careful), trust=Trust.perfect(K)),
         attraction=factors.attraction,
         examined=factors.examined,

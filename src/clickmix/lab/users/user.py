@@ -21,7 +21,7 @@ from clickmix.registry import Option
 from clickmix.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from clickmix.lab.users.fitting import Fit
+    from clickmix.lab.users.fitting import UserFit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,7 +42,7 @@ class User(ABC):
 
     @classmethod
     @abstractmethod
-    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> Fit:
+    def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> UserFit:
         """The user of this model that makes these sessions most likely."""
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clickmix.log.layout import COUNTED, LAYOUTS, Layout, Measures, Part, Roles, key_problems, whole
 from clickmix.log.open import check_columns, list_path, looks_like_lists
-from clickmix.log.refused import Note, Problem
+from clickmix.log.refused import BadValue, Note
 from clickmix.log.source import Source
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ class Counted(Layout):
         good = f"{n} >= 0 AND {c} >= 0 AND {c} <= {n}"
         return Measures(good, f", {n} AS n, {c} AS c", "sum(n) AS impressions, sum(c) AS clicks")
 
-    def problems(self, part: Part) -> list[Problem]:
+    def problems(self, part: Part) -> list[BadValue]:
         """Bad keys, numbers that cannot be counts, and more clicks than impressions."""
         n, c = (whole(part.source, part.column(role)) for role in COUNTED)
         impressions, clicks = (part.column(role) for role in COUNTED)
         return [
             *key_problems(part),
-            Problem(impressions, f"coalesce({n}, -1) < 0", "impressions is not a whole number from 0 on"),
-            Problem(clicks, f"coalesce({c}, -1) < 0", "clicks is not a whole number from 0 on"),
-            Problem(clicks, f"{c} > {n}", "clicks are more than impressions"),
+            BadValue(impressions, f"coalesce({n}, -1) < 0", "impressions is not a whole number from 0 on"),
+            BadValue(clicks, f"coalesce({c}, -1) < 0", "clicks is not a whole number from 0 on"),
+            BadValue(clicks, f"{c} > {n}", "clicks are more than impressions"),
         ]

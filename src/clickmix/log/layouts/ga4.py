@@ -16,10 +16,10 @@ from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.log.bad_rows import broken_lines
 from clickmix.log.layout import LAYOUTS, Part, Roles
-from clickmix.log.layouts.rows import Rows
+from clickmix.log.layouts.rows import RowLayout
 from clickmix.log.layouts.ubi import BASES, POSITION_BASE
 from clickmix.log.refused import Note
-from clickmix.log.source import Frame, Source
+from clickmix.log.source import Registered, Source
 from clickmix.registry import Option
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ QUALIFY v.idx IS NOT NULL OR v.list_id = FIRST_VALUE(v.list_id) OVER (
 
 @LAYOUTS.register("ga4", help="Google Analytics 4: the events of its BigQuery export.", options=OPTIONS)
 @dataclass(frozen=True)
-class Ga4(Rows):
+class Ga4(RowLayout):
     """Events of Google Analytics 4."""
 
     position_base: str = "auto"
@@ -122,7 +122,7 @@ class Ga4(Rows):
         columns = ["term AS query_id", "item AS doc_id", "position", "clicked", "list_id AS session_id", *contexts]
         good = "wanted AND term IS NOT NULL AND position >= 1 AND NOT restarts"
         table = database.keep(f"SELECT {listed(columns)} FROM {placed} WHERE {good}")
-        source = Frame(database.types(table), registered=table, shown_as=where)
+        source = Registered(database.types(table), registered=table, shown_as=where)
         part = Part(source, self, Roles({}, roles.context, roles.lists))
         notes = self._notes(database, items, placed)
         return (part, *broken_lines(sources, self, roles, database)), tuple(note for note in notes if note.times)

@@ -21,7 +21,7 @@ from clickmix.engines.engine import StoredTable
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
 from clickmix.log.layout import LAYOUTS, Part, Roles
-from clickmix.log.layouts.rows import Rows
+from clickmix.log.layouts.rows import RowLayout
 from clickmix.log.list_columns import CLICKS, ListColumns, list_paths
 from clickmix.log.open import (
     SYNONYMS,
@@ -33,7 +33,7 @@ from clickmix.log.open import (
     looks_like_lists,
     plain_name,
 )
-from clickmix.log.refused import Note, Problem
+from clickmix.log.refused import BadValue, Note
 from clickmix.log.source import EngineTable, Source, kind_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Unfolded(Source):
 
 
 @LAYOUTS.register("lists", help="One row per result list: doc_ids, and clicked, clicked_ids or clicked_positions.")
-class ResultLists(Rows):
+class ResultLists(RowLayout):
     """One row per result list."""
 
     roles: ClassVar[tuple[str, ...]] = ("query_id", "doc_ids", "positions", *CLICKS, "session_id")
@@ -202,7 +202,7 @@ class _Judged(ResultLists):
 
     lists: ListColumns
 
-    def problems(self, part: Part) -> list[Problem]:
+    def problems(self, part: Part) -> list[BadValue]:
         """What can be wrong with a list; another engine has found out already."""
         query = part.column("query_id")
         problems = self.lists.problems()
@@ -210,6 +210,6 @@ class _Judged(ResultLists):
             problems = [replace(problem, bad=f"{KIND} = {i}") for i, problem in enumerate(problems)]
         return [
             *part.source.line_problems({"query_id": query}),
-            Problem(query, f"{name(query)} IS NULL", "query_id is missing"),
+            BadValue(query, f"{name(query)} IS NULL", "query_id is missing"),
             *problems,
         ]

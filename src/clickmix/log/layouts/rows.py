@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from clickmix.engines.sql import name
 from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles, key_problems
 from clickmix.log.open import check_columns
-from clickmix.log.refused import Note, Problem
+from clickmix.log.refused import BadValue, Note
 from clickmix.log.source import Source, kind_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @LAYOUTS.register("rows", help="One row per impression: query_id, doc_id, position, clicked.")
-class Rows(Layout):
+class RowLayout(Layout):
     """One row per impression."""
 
     def recognises(self, source: Source, roles: Roles) -> bool:
@@ -42,11 +42,11 @@ class Rows(Layout):
         clicks = "count(CASE WHEN c THEN 1 END)" if part.source.foreign else "count(*) FILTER (WHERE c)"
         return Measures(readable, f", {clicked} AS c", f"count(*) AS impressions, {clicks} AS clicks")
 
-    def problems(self, part: Part) -> list[Problem]:
+    def problems(self, part: Part) -> list[BadValue]:
         """Bad keys, and clicked that is neither 0 nor 1."""
         _, readable = flags(part)
         bad = f"NOT coalesce({readable}, FALSE)"
-        return [*key_problems(part), Problem(part.column("clicked"), bad, "clicked is neither 0 nor 1")]
+        return [*key_problems(part), BadValue(part.column("clicked"), bad, "clicked is neither 0 nor 1")]
 
 
 def flags(part: Part) -> tuple[str, str]:
@@ -77,7 +77,7 @@ def recognised(source: Source, roles: Roles) -> str | None:
 
 
 @LAYOUTS.register("auto", help="Recognise the layout of each file by its columns.")
-class Auto(Rows):
+class Auto(RowLayout):
     """Sources in any mix of layouts; one that no layout recognises is taken for rows, which says what is missing."""
 
     def recognises(self, source: Source, roles: Roles) -> bool:

@@ -17,9 +17,9 @@ from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
 from clickmix.log.bad_rows import broken_lines
 from clickmix.log.layout import LAYOUTS, Part, Roles
-from clickmix.log.layouts.rows import Rows
+from clickmix.log.layouts.rows import RowLayout
 from clickmix.log.refused import Note
-from clickmix.log.source import Frame, Source
+from clickmix.log.source import Registered, Source
 from clickmix.registry import Option
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ TIME = (
 
 @LAYOUTS.register("ubi", help="OpenSearch User Behavior Insights: ubi_events and ubi_queries.", options=OPTIONS)
 @dataclass(frozen=True)
-class Ubi(Rows):
+class Ubi(RowLayout):
     """Events and queries of User Behavior Insights."""
 
     position_base: str = "auto"
@@ -81,7 +81,7 @@ class Ubi(Rows):
         where = ", ".join(map(str, sources))
         tables = _Tables(self, database, f"({objects})", roles.context, where)
         table, notes = tables.impressions()
-        source = Frame(database.types(table), registered=table, shown_as=where)
+        source = Registered(database.types(table), registered=table, shown_as=where)
         part = Part(source, self, Roles({}, roles.context, roles.lists))
         return (part, *broken_lines(sources, self, roles, database)), tuple(note for note in notes if note.times)
 

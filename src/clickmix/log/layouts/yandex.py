@@ -19,9 +19,9 @@ from clickmix.engines.sql import literal
 from clickmix.errors import InputError, SettingError
 from clickmix.log.files import find_files
 from clickmix.log.layout import LAYOUTS, Part, Roles
-from clickmix.log.layouts.rows import Rows
-from clickmix.log.refused import Note, Problem
-from clickmix.log.source import Frame, Source, reader_arguments
+from clickmix.log.layouts.rows import RowLayout
+from clickmix.log.refused import BadValue, Note
+from clickmix.log.source import Registered, Source, reader_arguments
 from clickmix.storage.packed import check_packed, is_gzipped
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, 0 FROM {lines} WHERE NOT ({good})
 
 
 @dataclass(frozen=True)
-class Lines(Frame):
+class Lines(Registered):
     """The lines of some files in a table with file, number and line."""
 
     names: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Lines(Frame):
 
 
 @LAYOUTS.register("yandex", help="The Yandex relevance prediction challenge: lines of queries (Q) and clicks (C).")
-class Yandex(Rows):
+class Yandex(RowLayout):
     """Pages and clicks of the Yandex relevance prediction challenge."""
 
     def find(self, log: object, engine: Engine) -> tuple[Source, ...]:
@@ -104,7 +104,7 @@ class Yandex(Rows):
         ((clicks,),) = database.rows(f"SELECT count(*) FROM {lines} WHERE regexp_matches(line, '^[0-9]+\\t[0-9]+\\tC')")
         ((used, times),) = database.rows(f"SELECT count(*) FILTER (clicked), sum(times)::BIGINT FROM {table}")
         judged = Part(Lines({"line": "VARCHAR"}, registered=lines, names=tuple(files)), _Judged(bad_line), Roles())
-        source = Frame(database.types(table), registered=table, shown_as=where)
+        source = Registered(database.types(table), registered=table, shown_as=where)
         part = Part(source, self, Roles({}, (), roles.lists), judged=judged)
         notes = (
             Note("clicks repeat a click on the same page: counted once", times - used),
@@ -119,9 +119,9 @@ class _Judged(Yandex):
 
     bad: str = ""
 
-    def problems(self, part: Part) -> list[Problem]:
+    def problems(self, part: Part) -> list[BadValue]:
         """A line that is none of the two."""
         reason = (
             "the line is neither a page (session, time, Q, query, region, urls) nor a click (session, time, C, url)"
         )
-        return [Problem("line", self.bad, reason)]
+        return [BadValue("line", self.bad, reason)]

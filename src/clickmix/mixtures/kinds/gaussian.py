@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class GaussianKind:
     """Rates are numbers with a variance, not counts."""
 
     def fit_groups(self, seen: Sequence[Observations]) -> GroupFits:
@@ -22,12 +22,12 @@ class Gaussian:
 
         return GroupFits.of([fit_group(observations, "gaussian") for observations in seen])
 
-    def given(self, grades: int) -> Gaussian:
+    def given(self, grades: int) -> GaussianKind:
         """It has no number of grades."""
         return self
 
 
 @MIXTURES.register("gaussian", help="Two Gaussians of click-through rates: the paper's second mixture.")
-def gaussian(*, grades: int = 5, sharing: bool = True) -> Gaussian:
+def gaussian(*, grades: int = 5, sharing: bool = True) -> GaussianKind:
     """Two components."""
-    return Gaussian()
+    return GaussianKind()

@@ -12,7 +12,7 @@ MOST_ROWS = 200
 
 
 @SECTIONS.register("places", help="Every place with its rates and its verdict.")
-class Places:
+class PlacesSection:
     """A row per place."""
 
     order = 90

@@ -15,7 +15,7 @@ MOST_CONTEXTS = 6
 
 
 @SECTIONS.register("positions", help="How clicks depend on the position.")
-class Positions:
+class PositionsSection:
     """Click-through rate by position; with a mixture the fitted rates, and how much clicks tell."""
 
     order = 30

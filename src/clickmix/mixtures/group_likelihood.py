@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from clickmix.groups.observations import Observations
+from clickmix.mixtures.distributions import Distribution
 from clickmix.mixtures.em import climb
-from clickmix.mixtures.families import Family
 from clickmix.mixtures.mixture import mean_grade
 from clickmix.mixtures.starts import starts
 from clickmix.types import Floats
@@ -25,7 +25,7 @@ LARGEST_LOGIT = 30.0
 
 
 @dataclass(frozen=True)
-class Fit:
+class GroupFit:
     """Theta (columns x grades above 0; without columns a row per group), the family's parameters, and the way there.
 
     `log_posterior` is grade x document: beyond 1 - 1e-16 a probability itself can no longer tell.
@@ -49,10 +49,10 @@ def gram(x: Floats, weights: Floats) -> Floats:
     return np.asarray(np.einsum("ri,rj->ij", x, x * weights[:, None]))
 
 
-class Problem:
+class GroupLikelihood:
     """Observations, family and kind of prior: the function that EM climbs."""
 
-    def __init__(self, seen: Observations, family: Family, *, columns: Floats | None = None) -> None:
+    def __init__(self, seen: Observations, family: Distribution, *, columns: Floats | None = None) -> None:
         self.seen, self.family = seen, family
         self.own_priors = columns is None and seen.one_cell_each
         # Documents with one prior stand in one row: a group's where each has its own cell, else every one's.
@@ -178,15 +178,15 @@ class Problem:
         return float((graded * self.log_prior(prior)).sum())
 
 
-def fit_mixture(seen: Observations, family: Family, *, columns: Floats | None = None) -> Fit:
+def fit_mixture(seen: Observations, family: Distribution, *, columns: Floats | None = None) -> GroupFit:
     """Climb from several starts, the best one to the end."""
-    problem = Problem(seen, family, columns=columns)
+    problem = GroupLikelihood(seen, family, columns=columns)
     path = climb(problem, starts(problem), tolerance=GAIN_PER_DOCUMENT * float(seen.multiplicity.sum()))
     return described(problem, path.parameters, path.log_likelihoods, converged=path.converged)
 
 
-def described(problem: Problem, x: Floats, climbed: tuple[float, ...], *, converged: bool) -> Fit:
+def described(problem: GroupLikelihood, x: Floats, climbed: tuple[float, ...], *, converged: bool) -> GroupFit:
     """A point of a problem as a fit."""
     prior, parameters = problem.unpack(x)
     log_likelihood, log_posterior = problem.log_posterior(prior, parameters)
-    return Fit(prior, parameters, log_posterior, log_likelihood, climbed, converged)
+    return GroupFit(prior, parameters, log_posterior, log_likelihood, climbed, converged)

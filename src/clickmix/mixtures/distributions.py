@@ -21,7 +21,7 @@ LOWEST_RATE = 1e-12  # a rate of exactly 0 or 1 would make one click, or one ski
 LEAST_CLICKS = 0.15  # added to a document's clicks for the least variance; labels hardly change from .1 to .2
 
 
-class Family(Protocol):
+class Distribution(Protocol):
     """What the EM needs to know of a distribution."""
 
     name: ClassVar[str]
@@ -54,7 +54,7 @@ class Family(Protocol):
 
 
 @dataclass(frozen=True)
-class Binomial:
+class BinomialCounts:
     """clicks ~ Binomial(impressions, rate of the grade): parameters[0] are the rates of the ends, end x group.
 
     A document of relevance x = k / (grades - 1) is clicked at the rate (1 - x) low + x high: as if each impression
@@ -130,7 +130,7 @@ class Binomial:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class GaussianRates:
     """rate ~ Normal(mean, variance), two grades: parameters[0] are means, parameters[1] variances, end x group."""
 
     grades: int = 2
@@ -200,6 +200,6 @@ def _ratio(above: Floats, below: Floats) -> Floats:
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
-def family_of(name: str, *, grades: int = 2) -> Family:
+def distribution_of(name: str, *, grades: int = 2) -> Distribution:
     """The family of that name."""
-    return Gaussian() if name == "gaussian" else Binomial(grades)
+    return GaussianRates() if name == "gaussian" else BinomialCounts(grades)
