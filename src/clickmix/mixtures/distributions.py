@@ -1,8 +1,8 @@
 """Two ways clicks may scatter around a grade's rate: binomial (clicks are counts) and Gaussian (rates are numbers).
 
-A family's parameters are an array: kind of parameter x end x group. The ends are the lowest and the highest grade;
-the rates of grades between them lie evenly spaced between theirs. A family gives the log density of every cell under
-every grade, the parameters that fit weighted cells best, and the same without bounds, for long steps.
+Parameters are an array: kind of parameter x end x 1. The ends are the lowest and the highest grade; the rates of grades
+between them lie evenly spaced between theirs. A distribution gives the log density of every cell under every grade, the
+parameters that fit weighted cells best, and the same without bounds, for long steps.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class BinomialCounts:
     def log_density(self, parameters: Floats, seen: Observations) -> Floats:
         """c log p + (n - c) log(1 - p)."""
         p = self.rates(parameters)  # logarithms of a few rates, not of a rate per cell
-        return np.asarray(seen.clicks * seen.per_cell(np.log(p)) + seen.skips * seen.per_cell(np.log1p(-p)))
+        return np.asarray(seen.clicks * np.log(p) + seen.skips * np.log1p(-p))
 
     def constant(self, seen: Observations) -> float:
         """Sum of log C(n, c)."""
-        return float((seen.weight * seen.log_choose).sum())
+        return float((seen.multiplicity * seen.log_choose).sum())
 
     def maximise(self, weights: Floats, seen: Observations, parameters: Floats | None = None) -> Floats:
         """Ratio of sums, clicks / impressions of each end; a highest rate below the lowest is not allowed.
@@ -126,7 +126,7 @@ class BinomialCounts:
 
     def lowest(self, seen: Observations) -> Floats:
         """The logit of the lowest rate; the highest is its mirror image."""
-        return np.full((1, 2, seen.groups), logit(LOWEST_RATE))
+        return np.full((1, 2, 1), logit(LOWEST_RATE))
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ class GaussianRates:
         mean, variance = parameters
         level = -np.log(2 * np.pi * variance) / 2
         precision = -1 / (2 * variance)
-        squares = (seen.rates - seen.per_cell(mean)) ** 2
-        return np.asarray(squares * seen.per_cell(precision) + seen.per_cell(level))
+        squares = (seen.rates - mean) ** 2
+        return np.asarray(squares * precision + level)
 
     def constant(self, seen: Observations) -> float:
         """Nothing is left out."""
@@ -155,7 +155,7 @@ class GaussianRates:
         ones = np.ones_like(seen.rates)
         total = seen.shared_out(weights, ones)
         mean = _ratio(seen.shared_out(weights, seen.rates), total)
-        variance = _ratio(seen.shared_out(weights * (seen.rates - seen.per_cell(mean)) ** 2, ones), total)
+        variance = _ratio(seen.shared_out(weights * (seen.rates - mean) ** 2, ones), total)
         return np.array([mean, np.maximum(variance, self._floor(seen))])
 
     def _floor(self, seen: Observations) -> Floats:
@@ -172,7 +172,7 @@ class GaussianRates:
     def score(self, parameters: Floats, weights: Floats, seen: Observations) -> tuple[Floats, Floats]:
         """In the mean: sum r (x - mu) / v, and sum r / v; in log v: sum r ((x - mu)^2 / v - 1) / 2, and sum r / 2."""
         mean, variance = parameters
-        ones, off = np.ones_like(seen.rates), seen.rates - seen.per_cell(mean)
+        ones, off = np.ones_like(seen.rates), seen.rates - mean
         total, first, second = (seen.shared_out(part, ones) for part in (weights, weights * off, weights * off * off))
         slope = np.array([first / variance, (second / variance - total) / 2])
         return slope, np.array([total / variance, total / 2])
@@ -187,8 +187,8 @@ class GaussianRates:
 
     def lowest(self, seen: Observations) -> Floats:
         """Means may be anything, the logarithms of variances have their floor."""
-        floor = np.broadcast_to(np.log(self._floor(seen)), (2, seen.groups))
-        return np.array([np.full((2, seen.groups), -np.inf), floor])
+        floor = np.broadcast_to(np.log(self._floor(seen)), (2, 1))
+        return np.array([np.full((2, 1), -np.inf), floor])
 
 
 def _within(rates: Floats) -> Floats:

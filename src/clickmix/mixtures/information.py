@@ -1,108 +1,66 @@
-"""Observed information of a binomial mixture, and the standard errors it gives.   Problem -> information
+"""Observed information of a group's binomial mixture, and the standard errors it gives.   Observations -> information
 
-Louis (1982): observed information = expected information if grades were known - variance of the score. With grade k
-known, a document's score is s_k, and its probability r_k:
-    variance of the score = sum over documents of  sum_k r_k s_k s_k' - s s',   s = sum_k r_k s_k.
-Coordinates are those of `Problem.pack`: prior logits, then the logits of the ends' rates.
+Louis (1982): observed information = expected information if grades were known - variance of the score. If the grade of
+a document is k, its score is (e_k - pi, v_k off_k), with off_k = c/p_k - skips/(1 - p_k), and v_k = shares_k p_e
+(1 - p_e) of both ends e. Coordinates are those of `GroupLikelihood.pack`: prior logits, then the logits of the ends'
+rates.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import scipy.sparse
 
-from clickmix.groups.observations import Observations
-from clickmix.mixtures.distributions import Distribution
-from clickmix.mixtures.group_likelihood import GroupLikelihood, gram
+from clickmix.groups.observations import Observations, group_sums
+from clickmix.mixtures.distributions import BinomialCounts
+from clickmix.mixtures.group_likelihood import LARGEST_LOGIT
 from clickmix.types import Floats
 
 
-def rate_errors(problem: GroupLikelihood, prior: Floats, parameters: Floats) -> Floats:
-    """End x group: standard errors of the rates' logits; NaN where the information does not allow them."""
-    errors = standard_errors(observed_information(problem, prior, parameters))
-    return errors[-2 * problem.seen.groups :].reshape(2, problem.seen.groups)
+def observed_information(seen: Observations, x: Floats) -> Floats:
+    """Minus the second derivatives of the log-likelihood at x."""
+    family = BinomialCounts(len(x) - 1)
+    ends = family.bounded(x[-2:].reshape(1, 2, 1), seen, in_order=False)[0]
+    eta = np.concatenate([[0.0], np.clip(x[:-2], -LARGEST_LOGIT, LARGEST_LOGIT)])[:, None]
+    log_pi = eta - np.logaddexp.reduce(eta, axis=0)
+    p, v = family.rates(ends[None]), family.shares[:, :, None] * (ends * (1 - ends))  # v: grade x end x 1
+    spread, moments = _sums(seen, p, log_pi, v)
+    documents, clicks, skips, first, second = moments.transpose(2, 1, 0)  # each grade x 1
+    bend = clicks / p**2 + skips / (1 - p) ** 2
+    known = _if_grades_were_known(documents, first, bend - second, np.exp(log_pi[1:]), v, ends)
+    return np.asarray((known + spread)[0])
 
 
-def observed_information(problem: GroupLikelihood, prior: Floats, parameters: Floats) -> Floats:
-    """Minus the second derivatives of the log-likelihood at a point."""
-    seen, m = problem.seen, problem.seen.multiplicity
-    posterior = problem.expect(prior, parameters)[1]
-    x = np.asarray(problem.x[seen.group] if seen.one_cell_each else problem.x)
-    pi = np.exp(problem.log_prior(prior))[1:]
-    pi = seen.per_cell(pi) if seen.one_cell_each else pi
-    total = _if_grades_were_known(problem, parameters, posterior, x, pi)
-    mean: Any = 0.0
-    for k in range(problem.family.grades):
-        score = _score(problem, parameters, x, pi, k)
-        total -= _gram(score, m * posterior[k])
-        mean = mean + _times(score, posterior[k])
-    return total + _gram(mean, m)
-
-
-def _score(problem: GroupLikelihood, parameters: Floats, x: Floats, pi: Floats, k: int) -> Any:
-    """Document x coordinate: the slope of a document's log-likelihood if its grade is k.
-
-    Prior: x (1[k = j] - pi_j). Rates, with share the part of an end in p: share p_e (1 - p_e) (c/p - skips/(1 - p)).
-    """
-    seen, (shares, p) = problem.seen, _grades(problem.family, parameters)
-    known = (np.arange(1, len(pi) + 1) == k) - pi.T  # columns of `Problem.pack` go by column first, then by grade
-    priors = np.broadcast_to((x[:, :, None] * known[:, None, :]).reshape(len(x), -1), (len(x), x.shape[1] * len(pi)))
-    rate = seen.per_cell(p[k : k + 1])[0]
-    off = seen.clicks / rate - seen.skips / (1 - rate)
-    steps = seen.per_cell(parameters[0] * (1 - parameters[0]))
-    return _side_by_side(priors, *(_by_group(seen, shares[k, e] * steps[e] * off) for e in range(2)))
+def _sums(seen: Observations, p: Floats, log_pi: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """Squares of the documents' scores, and per grade what information needs."""
+    m = seen.multiplicity
+    joint = seen.clicks * np.log(p) + seen.skips * np.log1p(-p) + log_pi
+    posterior = np.exp(joint - joint.max(axis=0))
+    posterior /= posterior.sum(axis=0)
+    off = seen.clicks * (1 / p) - seen.skips * (1 / (1 - p))
+    pulls = posterior * off
+    mean = np.vstack([posterior[1:] - np.exp(log_pi[1:]), *((v[:, e] * pulls).sum(axis=0) for e in range(2))])
+    documents, offs = posterior * m, pulls * m
+    spread = np.stack([group_sums(row * mean) for row in mean * m], axis=1)
+    moments = (documents, documents * seen.clicks, documents * seen.skips, offs, offs * off)
+    return spread.T, np.stack([group_sums(part).T for part in moments], axis=2)
 
 
 def _if_grades_were_known(
-    problem: GroupLikelihood, parameters: Floats, posterior: Floats, x: Floats, pi: Floats
+    documents: Floats, first: Floats, second: Floats, pi: Floats, v: Floats, ends: Floats
 ) -> Floats:
-    seen, (shares, p), ends = problem.seen, _grades(problem.family, parameters), parameters[0]
-    cells = posterior if seen.one_cell_each else posterior[:, seen.document]
-    clicks, skips = seen.shared_out(cells, seen.clicks), seen.shared_out(cells, seen.skips)
-    bend, off, steps = clicks / p**2 + skips / (1 - p) ** 2, clicks / p - skips / (1 - p), ends * (1 - ends)
-    priors, diagonal = x.shape[1] * len(pi), np.arange(seen.groups)
-    total = np.zeros((priors + 2 * seen.groups,) * 2)
-    for i, j in np.ndindex(len(pi), len(pi)):
-        spread = np.broadcast_to(seen.multiplicity * pi[i] * ((i == j) - pi[j]), len(x))
-        total[i : priors : len(pi), j : priors : len(pi)] = _gram(x, spread)
-    for e, f in np.ndindex(2, 2):
-        block = ((shares[:, e] * shares[:, f]) @ bend) * steps[e] * steps[f]
-        block = block - (e == f) * (shares[:, e] @ off) * steps[e] * (1 - 2 * ends[e])
-        total[priors + e * seen.groups + diagonal, priors + f * seen.groups + diagonal] = block
+    """The information if grades were known, less the scores' squares, in the mean over grades.
+
+    Per grade and group: documents, the sum of off, and the sum of minus its derivative, less its square.
+    """
+    score, priors = np.eye(len(v))[:, 1:, None] - pi, len(pi)  # of the weights: grade x coordinate x group
+    total = np.zeros((documents.shape[1], priors + 2, priors + 2))
+    of_priors = documents.sum(axis=0) * (np.eye(priors)[:, :, None] * pi - pi[:, None] * pi)
+    total[:, :-2, :-2] = (of_priors - np.einsum("kig,kjg,kg->ijg", score, score, documents)).transpose(2, 0, 1)
+    total[:, :-2, -2:] = -np.einsum("kig,keg,kg->gie", score, v, first)
+    total[:, -2:, :-2] = total[:, :-2, -2:].transpose(0, 2, 1)
+    total[:, -2:, -2:] = np.einsum("keg,kfg,kg->gef", v, v, second)
+    total[:, [-2, -1], [-2, -1]] -= np.einsum("keg,kg->ge", v, first) * (1 - 2 * ends.T)
     return total
-
-
-def _grades(family: Distribution, parameters: Floats) -> tuple[Floats, Floats]:
-    """Grade x end: the part of each end in a grade's rate; grade x group: the rates."""
-    x = np.linspace(0, 1, family.grades)
-    shares = np.stack([1 - x, x], axis=1)
-    return shares, np.asarray(shares @ parameters[0])
-
-
-def _by_group(seen: Observations, cells: Floats) -> Any:
-    """Documents x groups; plain columns for a single group, where sparse ones only cost time."""
-    if seen.groups == 1:
-        return seen.per_document(cells)[:, None]
-    shape = (len(seen.multiplicity), seen.groups)
-    return scipy.sparse.csr_matrix((cells, (seen.document, seen.group)), shape=shape)
-
-
-def _side_by_side(*blocks: Any) -> Any:
-    plain = all(isinstance(block, np.ndarray) for block in blocks)
-    return np.hstack(blocks) if plain else scipy.sparse.hstack(blocks, format="csr")
-
-
-def _times(d: Any, weights: Floats) -> Any:
-    return d * weights[:, None] if isinstance(d, np.ndarray) else d.multiply(weights[:, None]).tocsr()
-
-
-def _gram(d: Any, weights: Floats) -> Floats:
-    """d' diag(weights) d."""
-    if isinstance(d, np.ndarray):
-        return gram(d, weights)
-    return np.asarray((d.T @ d.multiply(weights[:, None])).toarray())
 
 
 def standard_errors(information: Floats) -> Floats:

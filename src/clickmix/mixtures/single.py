@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from clickmix.groups.observations import Observations
-from clickmix.mixtures.curvature import group_surfaces
 from clickmix.mixtures.distributions import BinomialCounts, Distribution, distribution_of
 from clickmix.mixtures.group_likelihood import GroupFit, GroupLikelihood, fit_mixture
-from clickmix.mixtures.information import standard_errors
+from clickmix.mixtures.information import observed_information, standard_errors
 from clickmix.mixtures.mixture import SEPARATED_FROM, Mixture, Verdict, left_over, silent
 from clickmix.types import Floats
 
@@ -64,8 +63,7 @@ def describe(seen: Observations, family: Distribution, prior: Floats, parameters
 
 def _rate_errors(problem: GroupLikelihood, prior: Floats, parameters: Floats) -> Floats:
     """Standard errors of the logits of the lowest and the highest rate."""
-    information = group_surfaces((problem.seen,), problem.pack(prior, parameters)[None]).information[0]
-    return standard_errors(information)[-2:]
+    return standard_errors(observed_information(problem.seen, problem.pack(prior, parameters)))[-2:]
 
 
 def one_rate_mixture(seen: Observations, family: str) -> Mixture:

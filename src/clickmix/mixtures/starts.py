@@ -44,31 +44,21 @@ def starts(problem: GroupLikelihood) -> list[Floats]:
 
 
 def _ranks(seen: Observations, mean: Floats) -> Floats:
-    """Per document: the share of documents of its group that are clicked less, beside what was to be expected.
-
-    Where it was seen in several groups the mean, weighted by the clicks to be expected there.
-    """
-    expected = seen.impressions * seen.per_cell(mean)
+    """Per document: the share of documents that are clicked less, beside what was to be expected."""
+    expected = seen.impressions * mean
     score = (seen.clicks + 1) / (expected + 1)  # one click more: a document that was shown once is no extreme
-    order = np.lexsort((score, seen.group))
-    group, weight = seen.group[order], seen.weight[order]
-    new = np.r_[True, (np.diff(group) != 0) | (np.diff(score[order]) != 0)]
-    first = np.flatnonzero(new)  # of those with the same score, who share a rank
-    size = np.add.reduceat(weight, first)
-    documents = seen.per_group(np.ones_like(score))
-    below = np.cumsum(size) - size / 2 - (np.cumsum(documents) - documents)[group[first]]
+    order = np.argsort(score, kind="stable")
+    new = np.r_[True, np.diff(score[order]) != 0]
+    size = np.add.reduceat(seen.multiplicity[order], np.flatnonzero(new))  # of those with the same score
+    below = np.cumsum(size) - size / 2
     rank: Floats = np.empty_like(score)
-    rank[order] = (below / documents[group[first]])[np.cumsum(new) - 1]
-    if seen.one_cell_each:
-        return rank
-    total = np.maximum(seen.per_document(expected), np.finfo(float).tiny)
-    return np.asarray(seen.per_document(rank * expected) / total)
+    rank[order] = (below / seen.per_group(np.ones_like(score)))[np.cumsum(new) - 1]
+    return rank
 
 
 def _rates(seen: Observations, documents: Floats, mean: Floats) -> Floats:
-    """The click rates of some documents in every group, drawn a little towards the mean of all."""
-    cells = documents if seen.one_cell_each else documents[seen.document]
-    clicks, shown = seen.per_group(seen.clicks * cells), seen.per_group(seen.impressions * cells)
+    """The click rate of some documents, drawn a little towards the mean of all."""
+    clicks, shown = seen.per_group(seen.clicks * documents), seen.per_group(seen.impressions * documents)
     # Where none of them was seen, their rate is as far from the mean as elsewhere.
     usual = mean * clicks.sum() / max(float((shown * mean).sum()), np.finfo(float).tiny)
     rates = CONFIDENCE * (clicks + usual) / (shown + 1) + (1 - CONFIDENCE) * mean
@@ -84,10 +74,7 @@ def _relevance(ends: Floats, clicks: Floats, shown: Floats) -> float:
 def _prior(problem: GroupLikelihood, relevance: float) -> Floats:
     """Prior logits of binomial grades with this mean."""
     grades = np.arange(1, problem.family.grades)
-    prior = np.zeros(problem.shape)
-    # Of columns the first is a constant.
-    prior[: None if problem.own_priors else 1] = np.log(comb(grades[-1], grades)) + grades * logit(relevance)
-    return prior
+    return np.asarray(np.log(comb(grades[-1], grades)) + grades * logit(relevance))[None]
 
 
 def _divided(rank: Floats, cut: float) -> Floats:
