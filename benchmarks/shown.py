@@ -60,7 +60,7 @@ def write_sessions() -> None:
 
 
 def write_demo() -> None:
-    """The first example of the README, and the table that the demo prints."""
+    """The first example of the README, and what the demo prints of its fit."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         run_demo(Path("demo"), say=print)
         program, shown = example((ROOT / "README.md").read_text(encoding="utf-8"))
@@ -69,7 +69,9 @@ def write_demo() -> None:
             runpy.run_path("example.py")
         replace(ROOT / "README.md", (shown, printed.getvalue()))
         page = ROOT / "docs" / "trust.md"
-        (table,) = (body for _, body in BLOCK.findall(page.read_text(encoding="utf-8")) if body.startswith("place "))
+        (table,) = (
+            body for _, body in BLOCK.findall(page.read_text(encoding="utf-8")) if body.startswith("These labels ")
+        )
         replace(page, (table, lines_of(printed_by("inspect", "demo/model.json"), like=table)))
 
 

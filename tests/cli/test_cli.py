@@ -152,7 +152,14 @@ def test_counts_say_how_many_cells(folder: Path) -> None:
 
 def test_inspect_shows_what_the_fit_showed(folder: Path) -> None:
     fitted = run("fit", "monday.csv", "-o", "model.json").stdout.splitlines()
-    assert run("inspect", "model.json").stdout.splitlines() == fitted[2:]
+    assert run("inspect", "model.json").stdout.splitlines()[1:] == fitted[2:]
+
+
+def test_the_verdict_comes_first_then_why_then_what_to_do(folder: Path) -> None:
+    _, _, blank, verdict, why, *rest = run("fit", "monday.csv", "-o", "model.json").stdout.splitlines()
+    assert (blank, verdict[:5], why[:14]) == ("", "Do no", "Expected label")
+    begins = [line.split()[0] for line in rest if line]
+    assert begins.index("Next:") < begins.index("One") < begins.index("place")
 
 
 @pytest.mark.parametrize("width", [60, 80, 110, 200])
@@ -163,9 +170,10 @@ def test_the_table_fits_the_terminal(folder: Path, monkeypatch: pytest.MonkeyPat
     lines = run("inspect", "model.json").stdout.splitlines()
     places = [line for line in lines if re.match(r"position \d", line)]
     assert len(places) == (8 if context else 4)
-    assert max(map(len, [lines[0], *places])) <= width
-    assert lines[0].split()[0] == "place"
-    assert lines[0].endswith("verdict")
+    head = lines[lines.index(places[0]) - 1]
+    assert max(map(len, [head, *places])) <= width
+    assert head.split()[0] == "place"
+    assert head.endswith("verdict")
     assert not re.search(r"\de[-+]?\d|〃|…", "".join(places))
     dropped = [line for line in lines if line.startswith("A wider terminal shows ")]
     assert len(dropped) == (width < 130)

@@ -199,7 +199,7 @@ def test_the_first_example_of_the_readme_prints_what_it_shows(
     runpy.run_path(str(here / "example.py"))
     check_text(capsys.readouterr().out, shown)
     page = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
-    (table,) = (body for body in blocks(page) if body.startswith("place "))
+    (table,) = (body for body in blocks(page) if body.startswith("These labels "))
     check_text(lines_of(run("inspect", "demo/model.json").stdout, like=table), table)
 
 

@@ -302,7 +302,7 @@ def test_how_labels_moved(folder: Path) -> None:
     assert moved.mean_move == pytest.approx((0.5 + 0.0 + 0.01) / 3)
     assert moved.furthest == (("q", "a", 0.4, 0.9), ("q", "c", 0.09, 0.1))
     assert moved.sentences() == [
-        "Compared with the previous labels: 3 documents in both, 1 new, 1 gone. Labels in both moved by 0.1700 on "
+        "Compared with the previous labels: 3 documents in both, 1 new, 1 gone. Labels in both changed by 0.170 on "
         "average, 1 of them by more than 0.1.",
         "Largest change: query 'q', document 'a' from 0.400 to 0.900.",
         "Largest change: query 'q', document 'c' from 0.090 to 0.100.",
@@ -313,7 +313,7 @@ def test_labels_tell_how_they_moved_even_from_the_file_they_replace(folder: Path
     run("debias", "1.parquet", "-o", "labels.parquet", "--correction", "none")
     same = run("debias", "1.parquet", "-o", "labels.parquet", "--correction", "none", "--since", "labels.parquet")
     other = run("debias", "2.parquet", "-o", "labels.parquet", "--correction", "none", "--since", "labels.parquet")
-    assert "Labels in both moved by 0.0000 on average, 0 of them by more than 0.1.\n" in same
+    assert "Labels in both changed by 0.000 on average, 0 of them by more than 0.1.\n" in same
     assert "Largest change: query 'query " in other
 
 
@@ -387,11 +387,11 @@ def test_labels_before_of_another_type(folder: Path) -> None:
 def test_labels_before_in_every_format(folder: Path, name: str) -> None:
     run("debias", "1.parquet", "-o", name, "--correction", "none")
     told = run("debias", "1.parquet", "-o", "labels.csv", "--correction", "none", "--since", name)
-    assert "0 new, 0 gone. Labels in both moved by 0.0000 on average, 0 of them by more than 0.1.\n" in told
+    assert "0 new, 0 gone. Labels in both changed by 0.000 on average, 0 of them by more than 0.1.\n" in told
 
 
 def test_nothing_to_compare() -> None:
     assert Moved(0, 2, 0, 0.0, 0, ()).sentences() == [
-        "Compared with the previous labels: 0 documents in both, 2 new, 0 gone. Labels in both moved by 0.0000 on "
+        "Compared with the previous labels: 0 documents in both, 2 new, 0 gone. Labels in both changed by 0.000 on "
         "average, 0 of them by more than 0.1."
     ]

@@ -125,7 +125,7 @@ def before_rows() -> list[str]:
     return rows
 
 
-FIRST_HEAD = "| first use | seconds | of the processor |"
+FIRST_HEAD = "| first use | seconds | processor seconds |"
 
 
 def first_rows() -> list[str]:

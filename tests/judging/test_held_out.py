@@ -296,12 +296,13 @@ def test_evidence_in_words_and_rows(found: HeldOutEvidence) -> None:
     results = held_out_results(found)
     first, second, third, last = results.sentences
     assert first.startswith(
-        "Clicks of a quarter of the impressions, predicted from the rest (perplexity, 1 is perfect): this model 1."
+        "Held-out clicks, of a quarter of the impressions, predicted from the rest (perplexity; 1 is perfect): "
+        "this model 1."
     )
-    assert first.endswith("Labels tell clearly more of clicks than positions do.")
+    assert first.endswith("Labels predict clicks significantly better than positions alone.")
     assert second.startswith("Labels from two halves of the log have a correlation of 0.")
-    assert third.startswith("Documents seen at neighbouring positions are clicked ")
-    assert "only judgments can say: clickmix compare LOG --judgments FILE" in last
+    assert third.startswith("Documents seen at two neighbouring positions are ")
+    assert "whether clicks mean relevance: clickmix compare LOG --judgments FILE" in last
     document = json.loads(json_text(results.json()))
     assert document["dealt"] == "impressions"
     assert document["predictions"][0]["bits_saved"] is None
@@ -315,10 +316,13 @@ def test_words_name_what_predicts_better_and_where_the_model_is_wrong(found: Hel
     move = replace(found.moving[0], observed=0.5, low=0.4, high=0.6, expected=0.8)
     said = list(held_out_sentences(replace(found, prediction=worse, moving=(move, *found.moving[1:]))))
     assert said[0].endswith(
-        "Labels tell clearly less of clicks than positions do, and smoothed click-through rate and smoothed COEC tells "
-        "clearly more than the model."
+        "Labels predict clicks significantly worse than positions alone, and smoothed click-through rate and smoothed "
+        "COEC predict them significantly better."
     )
-    assert "at position 2 0.50 times as often as at position 1 (0.40 to 0.60), where the model expects 0.80" in said[2]
+    assert said[2].endswith(
+        "The largest difference: they are clicked 0.50 times as often at position 2 as at position 1 "
+        "(95% interval 0.40 to 0.60); the model expects 0.80."
+    )
 
 
 def test_a_verdict_has_the_evidence_if_asked(moving: tuple[cm.MixtureFit, Counts], found: HeldOutEvidence) -> None:

@@ -257,7 +257,7 @@ class TestVerdict:
         assert (str(verdict), verdict.times, verdict.found) == ("trustworthy", None, ())
         assert verdict.sentences == (
             "Expected label error (RMSE): 0.050, within the target of 0.1.",
-            "Looked for and not found: rates rise down the page.",
+            "Checks passed: rates fall down the page.",
         )
 
     def test_needs_more_data(self) -> None:
@@ -270,17 +270,18 @@ class TestVerdict:
         assert 20 * times == pytest.approx(needed, abs=1.1)
         assert str(cm.judge(fitted)) == "needs 1.4 times more data"
         assert cm.judge(fitted).sentences[0] == (
-            "Expected label error (RMSE): 0.135. 1.4 times as many impressions of each document would reduce it to 0.1."
+            "Expected label error (RMSE): 0.135, above the target of 0.1. It takes 1.4 times as many impressions of each "
+            "document to bring it down to 0.1."
         )
 
     def test_a_violation_that_moves_labels_is_a_caveat_and_says_what_to_do(self) -> None:
         verdict = cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(QUIET, LOUD)))
         assert (str(verdict), verdict.found) == ("usable", (LOUD,))
         assert verdict.sentences == (
-            "Caveat: more grades than were fitted. Held-out clicks prefer 3 grades. Modelled, it would change "
-            "labels by 0.034 (RMSE), 12% of them by more than 0.1. Fit again with --mixture auto.",
-            "Expected label error (RMSE): 0.050 if the assumptions held, within the target of 0.1.",
-            "Looked for and not found: rates rise down the page.",
+            "Expected label error (RMSE): 0.050 if the assumptions hold, within the target of 0.1.",
+            "Caveat: more grades than were fitted. Held-out clicks prefer 3 grades. A model that allows for this would "
+            "change labels by 0.034 (RMSE), 12% by more than 0.1. Fit again with --mixture auto.",
+            "Checks passed: rates fall down the page.",
         )
 
     def test_a_violation_that_hardly_moves_labels_is_a_note(self) -> None:
@@ -291,7 +292,9 @@ class TestVerdict:
         )
 
     def test_a_violation_that_moves_labels_by_more_than_the_target_makes_them_useless(self) -> None:
-        assert str(cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(LOUDEST,)))) == "do not use"
+        verdict = cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(LOUDEST,)))
+        assert str(verdict) == "do not use"
+        assert verdict.sentences[0].startswith("Caveat: more grades than were fitted.")  # what decided comes first
 
     def test_clicks_that_say_nothing(self) -> None:
         group = dataclasses.replace(
@@ -300,7 +303,7 @@ class TestVerdict:
         verdict = cm.judge(fit_of(group, error=0.3, checks=(QUIET,)))
         assert (str(verdict), verdict.times) == ("do not use", math.inf)
         assert verdict.sentences[0] == (
-            "Clicks say nothing about relevance at any place, so every label is just its prior."
+            "Clicks say nothing about relevance at any position, so every label is just its prior."
         )
 
     def test_rare_relevance_is_not_known_because_it_is_rare(self) -> None:
@@ -310,8 +313,8 @@ class TestVerdict:
         assert error < 0.1
         assert str(verdict) == "needs 1.8 times more data"
         assert verdict.sentences[0] == (
-            "Expected label error (RMSE): 0.061, within the target of 0.1. But relevance is rare: clicks remove only "
-            "24% of the uncertainty about it; 1.8 times as many impressions would remove half."
+            "Expected label error (RMSE): 0.061, within the target of 0.1. But few documents are relevant, and "
+            "clicks remove only 24% of the uncertainty; 1.8 times as many impressions would remove half."
         )
 
     def test_how_much_more_a_gaussian_needs_is_not_known(self) -> None:
@@ -327,8 +330,8 @@ class TestVerdict:
         verdict = cm.judge(fit_of(place_of(1, (0.1, 0.1001), None), error=0.29, checks=(QUIET,)))
         assert (str(verdict), verdict.times) == ("do not use", math.inf)
         assert verdict.sentences[0].endswith(
-            "0.1. No realistic number of impressions would reduce it to 0.1: clicks remove 7% of the uncertainty about "
-            "relevance."
+            "Clicks remove 7% of the uncertainty about relevance, and no realistic number of impressions would bring the "
+            "error down to 0.1."
         )
 
     def test_the_error_that_more_data_would_bring_is_the_one_asked_for(self) -> None:
@@ -336,7 +339,7 @@ class TestVerdict:
         group = place_of(1, (0.05, 0.3), None, share=0.012)
         fitted = fit_of(group, error=0.105, checks=(QUIET,))
         assert fitted.groups[0].prior_variance / 2 < 0.1**2
-        assert cm.judge(fitted).sentences[0].endswith("would reduce it to 0.077.")
+        assert cm.judge(fitted).sentences[0].endswith("to bring it down to 0.077.")
 
     @pytest.mark.parametrize("move", [False, True])
     def test_a_log_without_clicks_is_not_trustworthy(self, move: bool) -> None:
@@ -357,7 +360,7 @@ class TestVerdict:
         counts = cm.Counts.from_arrays(ids // 10, ids, 1 + ids % 10, np.full(len(ids), 300), clicks)
         verdict = cm.judge(cm.MixtureCorrection().fit(counts))
         assert str(verdict) == judged
-        assert verdict.sentences[0].startswith("100% of documents are at places with fewer than 30 documents.")
+        assert verdict.sentences[0].startswith("100% of documents are at positions with fewer than 30 documents.")
 
     @pytest.mark.parametrize(("documents", "judged"), [(271, "trustworthy"), (260, "needs 1.1 times more data")])
     def test_a_tenth_of_documents_may_stand_at_small_places(self, documents: int, judged: str) -> None:

@@ -129,7 +129,7 @@ def test_a_document_far_down_is_shown_if_it_is_asked_for() -> None:
     assert len(cm.explain(many, "q", correction="none").results.rows) == 30
     told = cm.explain(many, "q", "d49", correction="none")
     assert [row["doc_id"] for row in told.results.json()][-1] == "d49"
-    assert told.notes == ("31 of 50 documents shown.",)
+    assert told.results.notes == ("31 of 50 documents are listed, those shown most.",)
 
 
 def test_documents_shown_often_come_before_those_shown_once_at_the_top() -> None:
@@ -145,7 +145,7 @@ def test_explanations_say_what_expected_clicks_leave_out() -> None:
     assert fit.model is not None
     alike = replace(fit, model=replace(fit.model, attention=None, shares=False, appeal=False, numbers=()))
     differ = replace(fit, model=replace(fit.model, attention="odds", shares=False, appeal=False, numbers=(-1.0,)))
-    told = "Expected clicks are those in a usual query. Labels also allow for how this query differs from others."
+    told = "Expected clicks are those in a typical query. Labels also allow for how this query differs from others."
     assert [told in cm.explain(counts, 3, fit=each).notes for each in (alike, differ)] == [False, True]
 
 

@@ -60,13 +60,16 @@ def test_columns_are_dropped_by_rank_and_named() -> None:
         "place       clicks      rate  verdict",
         "position 1  12,345   50% ±1%  separated",
         "寿司 2           0  <0.0001%  one rate",
-        "A wider terminal shows 1 more column: needed.",
+        "A wider terminal shows 1 more column:",
+        "needed.",
     ]
     assert text_lines(ROWS, width=21) == [
         "place       verdict",
         "position 1  separated",
         "寿司 2      one rate",
-        "A wider terminal shows 3 more columns: clicks, rate, needed.",
+        "A wider terminal",
+        "shows 3 more columns:",
+        "clicks, rate, needed.",
     ]
 
 
@@ -109,10 +112,10 @@ def test_what_was_not_looked_for_is_named(fit: cm.MixtureFit) -> None:
 
 
 def test_a_fit_is_described_in_short_sentences(fit: cm.MixtureFit) -> None:
-    assert fit_results(fit).notes[0] == "One model of all places."
+    assert fit_results(fit).notes[0] == "One model was fitted to all places."
     moved = replace(fit, moving=0.35, prior="flat")
     assert fit_results(moved).notes[0] == (
-        "One model of all places, flat prior. 35% of documents were seen at several places."
+        "One model was fitted to all places, flat prior. 35% of documents were seen at several places."
     )
     assert max(len(note) for note in fit_results(moved).notes) < 160
 

@@ -79,13 +79,14 @@ def _check_output(output: Path | None) -> None:
 
 
 def _lines(results: ComparisonResults) -> list[str]:
-    """The table and the sentences, as wide as the terminal."""
+    """The answer and the table, as wide as the terminal."""
     from clickmix.report.rows import text_lines
 
     width = shutil.get_terminal_size().columns
-    lines = text_lines(results.side_by_side, width=width)
+    lines = []
     for sentence in results.sentences:
         lines += textwrap.wrap(printable(sentence), width) if sys.stdout.isatty() else [sentence]
+    lines += ["", *text_lines(results.side_by_side, width=width)]
     left_out = [each.name for each in results.comparison.left_out]
     if left_out:
         lines.append(f"Left out: {', '.join(left_out)}; the report (-o compare.html) says why.")

@@ -49,13 +49,15 @@ def _say_document(path: Path) -> dict[str, Any]:
     from clickmix.corrections.mixture_based.fit import MixtureFit
 
     try:
-        return {"kind": "model", **print_fit(MixtureFit.read(path))}
+        fitted = MixtureFit.read(path)
     except FormatError:
         kind = re.search(r'^ "kind": "(clickmix [a-z ]+)"', path.read_text(errors="replace"), re.MULTILINE)
         if kind is None or kind[1] == "clickmix model":
             raise
         say(f"{path}: a {kind[1]}.")
         return {"kind": kind[1].removeprefix("clickmix ")}
+    say(f"{path}: a clickmix model. Label a log with it: clickmix label LOG --model {path} -o labels.parquet")
+    return {"kind": "model", **print_fit(fitted)}
 
 
 def _is_letor(path: Path) -> bool:

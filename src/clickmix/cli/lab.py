@@ -61,7 +61,6 @@ def demo(
 
     with stages() as stage:
         done = run_demo(output, say=say, stage=stage, date=datetime.date.today().isoformat())
-    say("")
     results = print_fit(done.fit)
     say("")
     say("Labels compared with the truth:")
@@ -81,7 +80,9 @@ def reproduce(
     experiment: Annotated[
         Literal["table1", "table2", "figure1", "figure2", "figure3", "efficiency", "peers"],
         typer.Argument(
-            help="Which table or figure of the paper; peers: table 1 beside other rankers.", show_default=False
+            metavar="EXPERIMENT",
+            help="table1, table2, figure1, figure2, figure3, efficiency; peers is table 1 with more rankers.",
+            show_default=False,
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to, and to resume from.")],

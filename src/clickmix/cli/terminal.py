@@ -10,7 +10,7 @@ import shutil
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -79,17 +79,19 @@ _drawn: list[Progress] = []  # the bars and spinners on the terminal now
 _as_json: list[bool] = []  # whether standard output is for JSON, the last one now
 
 
-def say(text: str) -> None:
+def say(text: str, *, colour: str | None = None) -> None:
     """Print a line on standard output, with control characters escaped; clear a bar or spinner first.
 
-    With --json the line goes to standard error.
+    With --json the line goes to standard error. Only a terminal gets a coloured line in colour.
     """
     for bar in _drawn:
         bar.stop()
     error = _as_json[-1:] == [True]
     # typer writes UTF-8 to terminals that say they know ASCII alone.
     encoding = (sys.stderr if error else sys.stdout).encoding or "utf-8"
-    typer.echo(printable(hide_secrets(text)).encode(encoding, "backslashreplace").decode(encoding), err=error)
+    line = printable(hide_secrets(text)).encode(encoding, "backslashreplace").decode(encoding)
+    plain = colour is None or "NO_COLOR" in os.environ
+    typer.echo(line if plain else typer.style(line, fg=colour, bold=True), err=error)
     for bar in _drawn:
         bar.start()
 
@@ -119,6 +121,13 @@ def print_json(results: dict[str, Any]) -> None:
 def terminal_width() -> int:
     """Of the terminal; 80 columns where there is none."""
     return shutil.get_terminal_size().columns
+
+
+def say_sentences(sentences: Iterable[str]) -> None:
+    """Print sentences, each on a line of its own; on a terminal they are wrapped between words."""
+    for sentence in sentences:
+        for line in textwrap.wrap(printable(sentence), terminal_width()) if sys.stdout.isatty() else [sentence]:
+            say(line)
 
 
 def say_table(table: Table) -> None:
@@ -187,9 +196,9 @@ def stages() -> Iterator[Callable[[str], None]]:
 
 
 def print_fit(fitted: object, held_out: HeldOutEvidence | None = None) -> dict[str, Any]:
-    """Print the table and verdict of a mixture; for other fits, their summary if they have one. Return the same.
+    """Print the verdict on a mixture, why, what to do next, and then the details. Return the same values.
 
-    The table fits the terminal, or 80 columns.
+    Other fits have a summary, or nothing.
     """
     from clickmix.corrections.correction import Described
     from clickmix.corrections.mixture_based.fit import MixtureFit
@@ -201,14 +210,21 @@ def print_fit(fitted: object, held_out: HeldOutEvidence | None = None) -> dict[s
         return {}
     from clickmix.report.results import fit_results
 
-    results, width = fit_results(fitted, held_out), terminal_width()
+    results = fit_results(fitted, held_out)
     places = results.places
+    verdict, on_clicks = results.verdict, results.held_out.sentences if results.held_out else ()
+    evidence = [sentence for sentence in verdict.evidence if sentence not in on_clicks]
+    say("")
+    say(verdict.sentence, colour={"good": "green", "note": "yellow", "bad": "red"}[verdict.tone])
+    say_sentences([*evidence, f"Next: {verdict.next}"])
+    for sentences in filter(None, (on_clicks, results.notes)):
+        say("")
+        say_sentences(sentences)
+    say("")
     say_rows(places.first(MOST_PLACES))
     if len(places.rows) > MOST_PLACES:
         say(f"{MOST_PLACES} of {len(places.rows):,} places shown; the model file (--model) has all.")
-    for sentence in (results.verdict.sentence, *results.verdict.evidence, *results.notes):
-        for line in textwrap.wrap(printable(sentence), width) if sys.stdout.isatty() else [sentence]:
-            say(line)
+    say_sentences(places.notes)
     return results.json()
 
 

@@ -40,6 +40,17 @@ ADVICE: Mapping[Violation, str] = {
 }
 
 
+PASSED: Mapping[Violation, str] = {
+    Violation.CASCADE: "clicks do not depend on the documents above",
+    Violation.OUTLIERS: "no queries are clicked far more than others",
+    Violation.REPEATED: "impressions were written once",
+    Violation.GRADES: "there are enough grades",
+    Violation.RISING: "rates fall down the page",
+    Violation.BEYOND: "no documents are clicked more, or less, than any grade",
+    Violation.BETWEEN: "no documents are clicked at rates between the grades'",
+}
+
+
 @dataclass(frozen=True)
 class Check:
     """The test for one violation: its statistic, the limit for clean logs, the evidence in words, and its size.

@@ -232,7 +232,10 @@ def _without_relevant(measure: str, cell: Cell) -> str:
         return ""
     queries = cell.n + (cell.without_relevant if cell.no_relevant == "leave-out" else 0)
     counted = {"zero": "counted as 0", "one": "counted as 1"}.get(str(cell.no_relevant), "left out")
-    return f"{measure}: {queries} queries, {cell.without_relevant} of them without relevant documents ({counted})."
+    without = cell.without_relevant
+    return f"{measure}: {queries} queries" + (
+        f", {without} of them without relevant documents ({counted})." if without else "."
+    )
 
 
 def _checked_name(name: str) -> str:

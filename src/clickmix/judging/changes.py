@@ -37,7 +37,7 @@ class Moved(Drawn):
         """In words."""
         summary = [
             f"Compared with the previous labels: {several(self.both, 'document')} in both, {self.new:,} new, "
-            f"{self.gone:,} gone. Labels in both moved by {self.mean_move:.4f} on average, {self.far:,} of them by "
+            f"{self.gone:,} gone. Labels in both changed by {self.mean_move:.3f} on average, {self.far:,} of them by "
             f"more than {FAR}."
         ]
         return summary + [

@@ -164,8 +164,8 @@ class _Look:
         limit = farthest(rows.queries)
         far = distance > limit
         evidence = (
-            f"{far.sum():,} of {rows.queries:,} queries are clicked far more than the others; the furthest lies "
-            f"{distance.max():.1f} deviations from the middle"
+            f"{far.sum():,} of {rows.queries:,} queries {'is' if far.sum() == 1 else 'are'} clicked far more than the "
+            f"others; the furthest lies {distance.max():.1f} standard deviations from the middle"
         )
         check = Check(Violation.OUTLIERS, float(distance.max()), limit, evidence, 0.0, 0.0)
         return _sized(check, self._without_robots(far), self.labels) if far.any() else check

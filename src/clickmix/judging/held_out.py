@@ -36,7 +36,7 @@ LEAST_RATE = 1e-5  # a rate nearer to 0 or 1 counts as this one: no fit is that 
 FEWEST_CLICKS = 10  # at two neighbouring positions together; below, a ratio says nothing
 NORMAL = 1.959963984540054  # the 97.5 % quantile
 ABOUT_CLICKS = (
-    "This is evidence about clicks. Whether clicks mean relevance, only judgments can say: "
+    "This is evidence about clicks. Only human judgments can show whether clicks mean relevance: "
     "clickmix compare LOG --judgments FILE."
 )
 
@@ -302,32 +302,35 @@ def _on_prediction(found: HeldOutEvidence) -> str:
     sample = "" if found.share == 1 else f" of {found.share:.1%} of the queries"
     others = ", ".join(f"{other.name} {other.perplexity:.4f}" for other in found.baselines)
     saved, margin = own.gain_over(position)
-    learned = "clearly more" if saved > margin else "clearly less" if saved < -margin else "no more"
+    learned = "significantly better" if saved > margin else "significantly worse" if saved < -margin else "no better"
     better = [other for other in smoothed if -own.gain_over(other)[0] > own.gain_over(other)[1]]
-    ahead = f", and {' and '.join(other.name for other in better)} tells clearly more than the model" if better else ""
+    names = " and ".join(other.name for other in better)
+    ahead = f", and {names} {'predict' if len(better) > 1 else 'predicts'} them significantly better" if better else ""
     return (
-        f"Clicks of a quarter of the {found.dealt}{sample}, predicted from the rest (perplexity, 1 is perfect): "
-        f"{own.name} {own.perplexity:.4f}, {others}. Labels tell {learned} of clicks than positions do{ahead}."
+        f"Held-out clicks, of a quarter of the {found.dealt}{sample}, predicted from the rest (perplexity; 1 is "
+        f"perfect): {own.name} {own.perplexity:.4f}, {others}. Labels predict clicks {learned} than positions "
+        f"alone{ahead}."
     )
 
 
 def _on_halves(halves: Agreement, correlation: float) -> str:
-    beyond = "" if halves.beyond_position is None else f" ({halves.beyond_position:.2f} beyond position)"
+    removed = halves.beyond_position
+    beyond = "" if removed is None else f" ({removed:.2f} without the effect of position)"
     return (
         f"Labels from two halves of the log have a correlation of {correlation:.2f}{beyond} and differ by "
-        f"{halves.difference:.2f} on average, over {several(halves.documents, 'document')} seen in both."
+        f"{halves.difference:.2f} on average, over {several(halves.documents, 'document')} in both."
     )
 
 
 def _on_moves(known: list[tuple[Move, float]]) -> str:
     """At how many pairs of positions the model is wrong about documents seen at both, and where most."""
     off = [(move, expected) for move, expected in known if not move.low <= expected <= move.high]
-    pairs = several(len(known), "pair")
+    pairs = several(len(known), "pair of positions", "pairs of positions")
     if not off:
-        return f"Documents seen at neighbouring positions are clicked as the model expects at all of {pairs}."
+        return f"Documents seen at two neighbouring positions are clicked as the model expects, at all of {pairs}."
     move, expected = max(off, key=lambda each: abs(each[0].observed - each[1]))
     return (
-        f"Documents seen at neighbouring positions are clicked otherwise than the model expects at {len(off)} of "
-        f"{pairs}: at position {move.below} {move.observed:.2f} times as often as at position {move.above} "
-        f"({move.low:.2f} to {move.high:.2f}), where the model expects {expected:.2f}."
+        f"Documents seen at two neighbouring positions are not clicked as the model expects at {len(off)} of {pairs}. "
+        f"The largest difference: they are clicked {move.observed:.2f} times as often at position {move.below} as at "
+        f"position {move.above} (95% interval {move.low:.2f} to {move.high:.2f}); the model expects {expected:.2f}."
     )

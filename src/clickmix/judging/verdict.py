@@ -14,7 +14,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from clickmix.corrections.check import Check, Judgement, Violation
+from clickmix.corrections.check import PASSED, Check, Judgement, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.drawn import Drawn
@@ -106,24 +106,25 @@ def judge(
         judgement = Judgement.USABLE if found else Judgement.TRUSTWORTHY
     evidence = held_out or None
     on_clicks = held_out_sentences(evidence) if evidence else ()
-    sentences = (*map(_on_violation, found), *on_error, *_looked_for(fitted), *on_clicks)
+    on_found = list(map(_on_violation, found))
+    why = (*on_found, *on_error) if worst >= target else (*on_error, *on_found)  # what decided comes first
+    sentences = (*why, *_checks_made(fitted), *on_clicks)
     return LogVerdict(judgement, times, found, sentences, looked=bool(fitted.checks), held_out=evidence)
 
 
 def _on_violation(check: Check) -> str:
     """What was seen, what it does to labels, and what to do about it."""
-    does = (
-        ""
-        if check.moved is None or check.far is None
-        else f" Modelled, it would change labels by {check.moved:.3f} (RMSE), {check.far:.0%} of them by more than 0.1."
-    )
+    does = ""
+    if check.moved is not None and check.far is not None:
+        far = "hardly any" if check.far < 0.005 else f"{check.far:.0%}"
+        does = f" A model that allows for this would change labels by {check.moved:.3f} (RMSE), {far} by more than 0.1."
     return f"Caveat: {check.violation}. {check.evidence}.{does} {check.advice}."
 
 
 def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) -> tuple[float | None, list[str]]:
     """How many times more data labels need, if it is not enough and that can be said; and why."""
     if not any(group.mixture.informative for group in fitted.groups):
-        nothing = "Clicks say nothing about relevance at any place, so every label is just its prior."
+        nothing = "Clicks say nothing about relevance at any position, so every label is just its prior."
         return math.inf, [nothing]
     if _joined(fitted) > MOST_JOINED:
         queries = _times_more_queries(fitted)
@@ -150,8 +151,8 @@ def _times_more_queries(fitted: MixtureFit) -> float:
 
 def _on_joined(joined: float, times: float) -> str:
     return (
-        f"{joined:.0%} of documents are at places with fewer than {SMALLEST_GROUP} documents. These places were joined "
-        "with their neighbours, so their labels reflect position as well as relevance. You need at least "
+        f"{joined:.0%} of documents are at positions with fewer than {SMALLEST_GROUP} documents. These positions were "
+        "joined with their neighbours, so their labels reflect position as well as relevance. You need at least "
         f"{_rounded_up(times)} times as many queries; more impressions of the same documents do not help."
     )
 
@@ -162,7 +163,7 @@ def _goal(fitted: MixtureFit, target: float) -> float:
 
 
 def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doubt: bool) -> list[str]:
-    doubt = " if the assumptions held" if in_doubt else ""
+    doubt = " if the assumptions hold" if in_doubt else ""
     expected = f"Expected label error (RMSE): {fitted.error:.3f}{doubt}"
     removed = max(0.0, 1 - fitted.error**2 / prior_squared_error(fitted.groups))
     if fitted.error <= target and removed >= LEAST_REMOVED:
@@ -171,7 +172,7 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
         more = (
             "" if times in (None, math.inf) else f"; {_rounded_up(times)} times as many impressions would remove half"
         )
-        rare = f"But relevance is rare: clicks remove only {removed:.0%} of the uncertainty about it{more}"
+        rare = f"But few documents are relevant, and clicks remove only {removed:.0%} of the uncertainty{more}"
         return [f"{expected}, within the target of {target:g}. {rare}."]
     if times is None:
         return [f"{expected}, above the target of {target:g}. How much more data would help is unknown."]
@@ -179,24 +180,28 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
     if times == math.inf:
         appeal = fitted.model is not None and fitted.model.appeal
         why = (
-            " Documents of a grade differ in appeal: more clicks on them do not show which is relevant."
+            " Equally relevant documents differ in appeal, so more clicks would not show which are relevant."
             if appeal
             else ""
         )
         return [
-            f"{expected}, above the target of {target:g}. No realistic number of impressions would reduce it to "
-            f"{goal}: clicks remove {removed:.0%} of the uncertainty about relevance.{why}"
+            f"{expected}, above the target of {target:g}. Clicks remove {removed:.0%} of the uncertainty about "
+            f"relevance, and no realistic number of impressions would bring the error down to {goal}.{why}"
         ]
-    return [f"{expected}. {_rounded_up(times)} times as many impressions of each document would reduce it to {goal}."]
+    many = f"more than {MOST_TIMES:,.0f}" if times > MOST_TIMES else _rounded_up(times)
+    return [
+        f"{expected}, above the target of {target:g}. It takes {many} times as many impressions of each document to "
+        f"bring it down to {goal}."
+    ]
 
 
-def _looked_for(fitted: MixtureFit) -> list[str]:
+def _checks_made(fitted: MixtureFit) -> list[str]:
     notes = [
         f"Note: {check.violation}, but labels would change by only {check.moved:.3f}. {check.evidence}."
         for check in fitted.checks
         if check.seen and not check.found
     ]
-    quiet = [str(check.violation) for check in fitted.checks if not check.seen]
+    passed = [PASSED[check.violation] for check in fitted.checks if not check.seen]
     if fitted.examination != "pbm":
         return ["The assumptions are not checked when documents are grouped by what is above them."]
     if fitted.mixture in ("gaussian", "nonparametric"):
@@ -204,15 +209,11 @@ def _looked_for(fitted: MixtureFit) -> list[str]:
     if not fitted.checks:
         return ["The assumptions were not checked when this model was fitted."]
     made = {check.violation for check in fitted.checks}
-    left_out = [str(each) for each in NEEDS_QUERIES if each not in made and fitted.model is not None]
+    left_out = [f"whether {each}" for each in NEEDS_QUERIES if each not in made and fitted.model is not None]
     return [
         *notes,
-        *([f"Looked for and not found: {'; '.join(quiet)}."] if quiet else []),
-        *(
-            [f"Not looked for, because there are too few queries or positions: {'; '.join(left_out)}."]
-            if left_out
-            else []
-        ),
+        *([f"Checks passed: {'; '.join(passed)}."] if passed else []),
+        *([f"Not checked, because there are too few queries or positions: {'; '.join(left_out)}."] if left_out else []),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
@@ -84,7 +84,8 @@ class Explanation(Drawn):
     def lines(self, *, width: int) -> list[str]:
         """The explanation as lines of a terminal of this width."""
         tables = [text_lines(table, width=width) if table else [] for table in (self.results, self.cells)]
-        return [self.summary, *tables[0], *self.sentences, *tables[1], *self.notes]
+        apart = [""] if self.sentences else []
+        return [self.summary, *tables[0], *self.results.notes, *apart, *self.sentences, *tables[1], *self.notes]
 
     @property
     def summary(self) -> str:
@@ -100,7 +101,7 @@ class Explanation(Drawn):
             "results": self.results.json(),
             "cells": self.cells.json() if self.cells else [],
             "sentences": list(self.sentences),
-            "notes": list(self.notes),
+            "notes": [*self.results.notes, *self.notes],
         }
 
 
@@ -140,8 +141,8 @@ def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: obje
     for cell in cells:
         by_document.setdefault(cell.doc_id, []).append(cell)
     rows = tuple(_row(document, _expected(by_document[document.doc_id])) for document in documents)
-    results = _without_blanks(Rows(RESULTS, rows))
-    notes = (*_more(sums[0], len(documents)), *_on_differences(fitted))
+    results = _without_blanks(Rows(RESULTS, rows, notes=_more(sums[0], len(documents))))
+    notes = _on_differences(fitted)
     if doc_id is None:
         return Explanation(str(query_id), None, *sums, results, notes=notes)
     chosen = next(document for document in documents if document.doc_id == str(doc_id))
@@ -176,9 +177,9 @@ def _explained_labels(labels: Source, engine: Engine, query_id: object, doc_id: 
         str(query_id),
         str(doc_id) if chosen else None,
         *sums,
-        _without_blanks(Rows(RESULTS, tuple(rows))),
+        _without_blanks(Rows(RESULTS, tuple(rows), notes=_more(sums[0], len(documents)))),
         sentences=tuple(map(_label_sentence, chosen)),
-        notes=(*_more(sums[0], len(documents)), f"These are labels. {hint}"),
+        notes=(f"These are labels. {hint}",),
     )
 
 
@@ -239,7 +240,8 @@ def _expected(cells: Sequence[SeenCell]) -> tuple[float, float] | None:
 def _without_blanks(rows: Rows) -> Rows:
     """Leave out columns that have no value at all: labels without intervals, fits without rates."""
     kept = [i for i in range(len(rows.columns)) if any(row[i] is not None for row in rows.rows)]
-    return Rows(tuple(rows.columns[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in rows.rows))
+    values = tuple(tuple(row[i] for i in kept) for row in rows.rows)
+    return replace(rows, columns=tuple(rows.columns[i] for i in kept), rows=values)
 
 
 def _label_sentence(document: _Document) -> str:
@@ -302,7 +304,7 @@ def _about(clicks: float) -> str:
 
 
 def _more(documents: int, shown: int) -> tuple[str, ...]:
-    return (f"{shown:,} of {documents:,} documents shown.",) if shown < documents else ()
+    return (f"{shown:,} of {documents:,} documents are listed, those shown most.",) if shown < documents else ()
 
 
 def _on_differences(fitted: Fitted) -> tuple[str, ...]:
@@ -310,7 +312,7 @@ def _on_differences(fitted: Fitted) -> tuple[str, ...]:
     fit = mixture_of(fitted)
     if fit is None or fit.model is None or not fit.model.effects.numbers:
         return ()
-    return ("Expected clicks are those in a usual query. Labels also allow for how this query differs from others.",)
+    return ("Expected clicks are those in a typical query. Labels also allow for how this query differs from others.",)
 
 
 def _check_document(
@@ -328,7 +330,8 @@ def _check_document(
 
 def _not_there(engine: Engine, what: str, text: object, table: str, where: str, *, counted: bool = True) -> InputError:
     near = near_spellings(engine, f"{what}_id", str(text), table, where, counted=counted)
-    advice = f"Did you mean {' or '.join(map(_quoted, near))}?" if near else "Check the spelling."
+    *first, last = map(_quoted, near or [""])
+    advice = f"Did you mean {' or '.join(filter(None, [', '.join(first), last]))}?" if near else "Check the spelling."
     noun = "query" if what == "query" else "document"
     place = "in the log" if what == "query" else "among the documents of this query"
     return InputError(f"{noun} {_quoted(text)}: not {place}. {advice}")

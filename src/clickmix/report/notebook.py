@@ -50,7 +50,8 @@ def _(result: Explanation) -> str:
     cells = [rows_html(result.cells)] if result.cells else []
     texts = map(_paragraph, result.sentences)
     notes = map(_paragraph, result.notes)
-    return "\n".join([_paragraph(result.summary), rows_html(result.results), *texts, *cells, *notes])
+    listed = [rows_html(result.results), *map(_paragraph, result.results.notes)]
+    return "\n".join([_paragraph(result.summary), *listed, *texts, *cells, *notes])
 
 
 @html.register
@@ -65,14 +66,17 @@ def _(result: MixtureFit) -> str:
     places = results.places.first(MOST_PLACES)
     more = len(results.places.rows) - len(places.rows)
     left = [_paragraph(f"{more:,} more places.")] if more else []
-    verdict = _verdict(results.verdict.sentence, results.verdict.tone, results.verdict.evidence)
-    return "\n".join([verdict, rows_html(places), *left, *map(_paragraph, results.notes)])
+    found = results.verdict
+    verdict = _verdict(found.sentence, found.tone, [*found.evidence, f"Next: {found.next}"])
+    return "\n".join(
+        [verdict, *map(_paragraph, results.notes), rows_html(places), *left, *map(_paragraph, places.notes)]
+    )
 
 
 @html.register
 def _(result: LogVerdict) -> str:
     found = verdict_result(result)
-    return _verdict(found.sentence, found.tone, [*found.evidence, found.next])
+    return _verdict(found.sentence, found.tone, [*found.evidence, f"Next: {found.next}"])
 
 
 @html.register

@@ -29,7 +29,7 @@ from clickmix.report.rows import Column, Estimate, Rows, Value, json_value, perc
 Tone = Literal["good", "note", "bad"]
 MEANING: Mapping[Verdict, str] = {
     Verdict.SEPARATED: "clicks tell relevant documents from others",
-    Verdict.OVERLAPPING: "fitted, but clicks leave many labels unsure",
+    Verdict.OVERLAPPING: "many labels stay unsure",
     Verdict.ONE_RATE: "one click rate explains everything; clicks say nothing, labels are the neighbours' prior",
     Verdict.NO_CLICKS: "nobody clicked; labels are the neighbours' prior",
     Verdict.ALL_CLICKED: "everything was clicked; labels are the neighbours' prior",
@@ -51,17 +51,18 @@ NEXT: Mapping[str, tuple[Tone, str]] = {
     ),
 }
 ABOVE = (
-    "above: the labels of the documents above, topmost first, in quarters (0 to 4). rare: patterns too rare to fit "
+    "above: the labels of the documents above, from the top, in quarters (0 to 4). rare: patterns too rare to fit "
     "alone, joined with others of about the same click rate."
 )
 NEEDED = f"Impressions of a document that bring the error of its label down to {TARGET:g} at that place."
+MARGIN = "± half a 95% interval; unknown if the log leaves it open"
 PLACES = (
     Column("place", "text", help="A position, in its context where there is one."),
     Column("documents", "count", help="Documents seen there.", rank=6),
     Column("impressions", "count", help="How often a document was shown there.", rank=3),
     Column("clicks", "count", help="How often a document was clicked there.", rank=7),
-    Column("lowest_rate", "rate", help="Click rate of documents that are not relevant, ± half a 95% interval.", rank=1),
-    Column("highest_rate", "rate", help="Click rate of the most relevant documents, ± half a 95% interval.", rank=1),
+    Column("lowest_rate", "rate", help=f"Click rate of documents that are not relevant, {MARGIN}.", rank=1),
+    Column("highest_rate", "rate", help=f"Click rate of the most relevant documents, {MARGIN}.", rank=1),
     Column("prior", "share", help="Mean relevance of the documents there, before any click.", rank=8),
     Column("separation", "share", help="Share of the uncertainty about relevance that clicks remove.", rank=2),
     Column("error", "number", help="Expected error of a label from clicks there (RMSE).", rank=5),
@@ -100,7 +101,10 @@ class VerdictResult:
 
 @dataclass(frozen=True)
 class FitResults:
-    """A fit as values: the verdict, a row per place, a row per check, and sentences on how it was fitted."""
+    """A fit as values: the verdict, a row per place, a row per check, and sentences on how it was fitted.
+
+    The notes of `places` say what their verdicts mean.
+    """
 
     verdict: VerdictResult
     error: float
@@ -167,7 +171,7 @@ def fit_results(fitted: MixtureFit, held_out: HeldOutEvidence | None = None) -> 
         error=fitted.error,
         separation=fitted.separation,
         grades=fitted.grades,
-        places=Rows(PLACES, tuple(_place_rows(fitted))),
+        places=Rows(PLACES, tuple(_place_rows(fitted)), notes=_place_verdicts(fitted)),
         checks=Rows(CHECKS, tuple(map(_check_row, fitted.checks)), cards=True),
         not_checked=tuple(map(str, _not_checked(fitted))),
         notes=tuple(fit_sentences(fitted)),
@@ -245,22 +249,26 @@ def _not_checked(fitted: MixtureFit) -> list[Violation]:
 
 
 def fit_sentences(fitted: MixtureFit) -> list[str]:
-    """Say how the fit was made, and what the verdicts on its places mean."""
-    verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
+    """Say how the fit was made."""
     return [
-        _how_fitted(fitted),
-        *([] if fitted.examination == "pbm" else [ABOVE]),
-        *_choice(fitted),
         *(judgment_sentences(fitted.judged) if fitted.judged else ()),
-        *(
-            f"{verdict}: {places:,} of {verdicts.total():,} places; {MEANING[verdict]}."
-            for verdict, places in verdicts.items()
-        ),
+        _how_fitted(fitted),
+        *_choice(fitted),
+        *([] if fitted.examination == "pbm" else [ABOVE]),
     ]
 
 
+def _place_verdicts(fitted: MixtureFit) -> tuple[str, ...]:
+    """What the verdicts on places mean."""
+    verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
+    return tuple(
+        f"{verdict}: {places:,} of {verdicts.total():,} places; {MEANING[verdict]}."
+        for verdict, places in verdicts.items()
+    )
+
+
 def _how_fitted(fitted: MixtureFit) -> str:
-    how = "One model of all places" if fitted.jointly else "Every group of places fitted by itself"
+    how = "One model was fitted to all places" if fitted.jointly else "Every group of places was fitted by itself"
     moving = f"{percent(fitted.moving)} of documents were seen at several places" if fitted.moving else ""
     asked = [
         *([f"{fitted.mixture} mixture"] if fitted.mixture != "auto" else []),
@@ -293,7 +301,8 @@ def _on_model(model: LogModel) -> str:
         *([f"the share of relevant documents (deviation {math.exp(numbers['log t']):.2f})"] if model.shares else []),
     ]
     differ = f" Queries differ in {' and in '.join(found)}." if found else ""
-    appeal = " Documents of a grade differ in appeal." if model.appeal else ""
+    appeal = " Documents of the same grade differ in appeal." if model.appeal else ""
     part = "" if model.share == 1 else f" It was fitted to {percent(model.share)} of the queries."
-    chosen = f" Held-out clicks chose this among {several(len(model.looked), 'model')}."
-    return f"{several(model.grades, 'grade')} of relevance.{differ}{appeal}{chosen}{part}"
+    looked = len(model.looked)
+    chosen = f" Held-out clicks chose it from {looked:,} models." if looked > 1 else ""
+    return f"The model has {several(model.grades, 'grade')} of relevance.{differ}{appeal}{chosen}{part}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import textwrap
 from bisect import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from clickmix.errors import hide_secrets, printable, several
 LONGEST_ID = 80  # letters
 LONGEST_COMMAND = 400
 LEAST_PERCENT = 1e-4  # smaller ones are only said to be smaller
+OPEN = 0.25  # half a 95 % interval of a share that says nothing about it
 MOST_COUNTED = 1_000_000  # infinite counts are above it
 
 
@@ -71,6 +73,37 @@ def number_text(value: float) -> str:
         return "<0.001" if value > 0 else ">-0.001"
     decimals = 0 if abs(value) >= 100 or value == 0 else 1 if abs(value) >= 10 else 3
     return f"{value:,.{decimals}f}"
+
+
+def percent_estimate(share: float, margin: float) -> str:
+    """Write a share and its margin in percent, both to the first digit of the margin.
+
+    A margin of a quarter of all there is leaves the share unknown.
+
+    >>> percent_estimate(0.0058, 0.006), percent_estimate(0.651, 0.002), percent_estimate(0.63, 0.18)
+    ('0.6% ±0.6%', '65.1% ±0.2%', '63% ±18%')
+    >>> percent_estimate(0.998, 0.5)
+    'unknown'
+    """
+    if margin >= OPEN:
+        return "unknown"
+    decimals = _decimals(100 * max(margin, LEAST_PERCENT / 100))
+    return f"{100 * share:.{decimals}f}% ±{100 * margin:.{decimals}f}%"
+
+
+def number_estimate(value: float, margin: float) -> str:
+    """Write a number and its margin with the same decimals: three, fewer from 10 on.
+
+    >>> number_estimate(0.6931, 0.0182), number_estimate(17.399, 3.21)
+    ('0.693 ±0.018', '17.4 ±3.2')
+    """
+    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 3
+    return f"{value:,.{decimals}f} ±{margin:,.{decimals}f}"
+
+
+def _decimals(value: float) -> int:
+    """How many decimals show the first digit of a positive value."""
+    return max(0, -math.floor(math.log10(value)))
 
 
 def label_text(value: float) -> str:
@@ -196,9 +229,11 @@ class Column:
         if value is None:
             return "-"
         if isinstance(value, Estimate):
-            margin = "" if value.margin is None else f" ±{self.text(float(f'{value.margin:.1g}'))}"
-            return self.text(value.value) + margin
+            return self.text(value.value) if value.margin is None else self._estimate(value.value, value.margin)
         return WRITERS[self.kind](value)
+
+    def _estimate(self, value: float, margin: float) -> str:
+        return (percent_estimate if self.kind in ("rate", "share") else number_estimate)(value, margin)
 
 
 @dataclass(frozen=True)
@@ -274,7 +309,8 @@ def text_lines(rows: Rows, *, width: int) -> list[str]:
     ]
     left_out = [column.heading for i, column in enumerate(rows.columns) if i not in shown]
     if left_out:
-        lines.append(f"A wider terminal shows {several(len(left_out), 'more column')}: {', '.join(left_out)}.")
+        more = f"A wider terminal shows {several(len(left_out), 'more column')}: {', '.join(left_out)}."
+        lines += textwrap.wrap(more, width)
     return lines
 
 

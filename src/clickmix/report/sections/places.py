@@ -23,6 +23,6 @@ class PlacesSection:
             return None
         places = report.results.places
         left = len(places.rows) - MOST_ROWS
-        notes = [f"{several(left, 'more place')} {'is' if left == 1 else 'are'} in the model file."] if left > 0 else []
-        table = replace(places, rows=places.rows[:MOST_ROWS], notes=notes)
+        more = [f"{several(left, 'more place')} {'is' if left == 1 else 'are'} in the model file."] if left > 0 else []
+        table = replace(places, rows=places.rows[:MOST_ROWS], notes=[*more, *places.notes])
         return Section("All places", points=report.results.notes, rows=[table], folded=True)
