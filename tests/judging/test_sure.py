@@ -270,8 +270,8 @@ class TestVerdict:
         assert 20 * times == pytest.approx(needed, abs=1.1)
         assert str(cm.judge(fitted)) == "needs 1.4 times more data"
         assert cm.judge(fitted).sentences[0] == (
-            "Expected label error (RMSE): 0.135, above the target of 0.1. It takes 1.4 times as many impressions of each "
-            "document to bring it down to 0.1."
+            "Expected label error (RMSE): 0.135, above the target of 0.1. It takes 1.4 times as many impressions of "
+            "each document to bring it down to 0.1."
         )
 
     def test_a_violation_that_moves_labels_is_a_caveat_and_says_what_to_do(self) -> None:
@@ -330,8 +330,8 @@ class TestVerdict:
         verdict = cm.judge(fit_of(place_of(1, (0.1, 0.1001), None), error=0.29, checks=(QUIET,)))
         assert (str(verdict), verdict.times) == ("do not use", math.inf)
         assert verdict.sentences[0].endswith(
-            "Clicks remove 7% of the uncertainty about relevance, and no realistic number of impressions would bring the "
-            "error down to 0.1."
+            "Clicks remove 7% of the uncertainty about relevance, and no realistic number of impressions would bring "
+            "the error down to 0.1."
         )
 
     def test_the_error_that_more_data_would_bring_is_the_one_asked_for(self) -> None:
