@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import random
 import subprocess
@@ -245,6 +246,27 @@ def test_a_line_nested_very_deep_is_told(folder: Path) -> None:
     )
 
 
+def test_a_line_of_json_longer_than_the_reader_can_hold_is_told(folder: Path) -> None:
+    line = '{"query_id": "%s", "doc_id": "d", "position": 1, "clicked": 1}\n'
+    Path("long.ndjson").write_text(line % "q" + line % ("q" * 40_000_000))
+    with pytest.raises(cm.InputError) as caught:
+        cm.count("long.ndjson", bad_rows="skip")
+    assert str(caught.value) == (
+        "long.ndjson: cannot be read: a line of JSON is longer than 16,777,216 bytes. The file may be damaged or cut "
+        "off; write it again."
+    )
+
+
+def test_a_gzipped_file_that_is_not_parquet_is_named_as_it_was_given(folder: Path) -> None:
+    Path("log.parquet.gz").write_bytes(gzip.compress(bytes(100)))
+    with pytest.raises(cm.InputError) as caught:
+        cm.count("log.parquet.gz")
+    assert str(caught.value) == (
+        "log.parquet.gz: cannot be read: No magic bytes found at end of file 'log.parquet.gz'. The file may be damaged "
+        "or cut off; write it again."
+    )
+
+
 def test_too_many_open_files_are_told_as_that(folder: Path) -> None:
     Path("log").mkdir()
     for number in range(100):
@@ -338,4 +360,44 @@ def test_a_folder_that_was_made_before_a_failure_is_told(
     monkeypatch.setattr("clickmix.lab.demo.write_columns", full)
     assert failure(capsys, monkeypatch, "demo") == (
         "clickmix: demo/truth.parquet: No space left on device. Written before that: demo.\n"
+    )
+
+
+CIRCLES = [
+    "debias monday.parquet -o circle.csv",
+    "debias monday.parquet -o new.csv --model circle.csv",
+    "counts tuesday.parquet --merge circle.csv",
+    "export labels.csv --to qrels -o circle.csv",
+    "score --ranker ranker --features monday.parquet -o circle.csv",
+]
+
+
+@pytest.mark.parametrize("words", CIRCLES)
+def test_an_output_that_is_a_link_in_a_circle_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    Path("circle.csv").symlink_to("back.csv")
+    Path("back.csv").symlink_to("circle.csv")
+    cm.NoCorrection().label(cm.count("monday.parquet")).write("labels.csv")
+    told = failure(capsys, monkeypatch, *words.split())
+    assert told == "clickmix: circle.csv: this link leads in a circle. Remove it, or choose another path.\n"
+    assert Path("circle.csv").readlink() == Path("back.csv")
+
+
+@pytest.mark.parametrize("words", ["evaluate --ranker circle.csv --features x.csv", "inspect circle.csv"])
+def test_an_input_that_is_a_link_in_a_circle_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    Path("circle.csv").symlink_to("circle.csv")
+    assert failure(capsys, monkeypatch, *words.split()).startswith("clickmix: circle.csv")
+
+
+@pytest.mark.parametrize("words", ["debias pipe.csv -o labels.csv", "counts pipe.csv -o new.csv", "inspect pipe.csv"])
+def test_a_log_that_can_be_read_only_once_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    os.mkfifo("pipe.csv")
+    told = failure(capsys, monkeypatch, *words.split())
+    assert told == (
+        "clickmix: pipe.csv: a pipe, a socket or a device. A log is read several times; write it to a file first.\n"
     )

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 import clickmix as cm
 import clickmix.engines.duckdb
+from clickmix.counts.count import count_opened
 from clickmix.engines.duckdb import DuckDB
+from clickmix.log.open import open_log
 from logs import cells, count_slowly, counted, part, small_log, write, write_lying, write_lying_about_missing
 
 LOG = small_log(rows=900)
@@ -247,6 +249,16 @@ def test_a_bad_value_that_the_statistics_do_not_know_is_found(
     honest = write(tmp_path / "honest.parquet", {key: [*v[:20], *v[21:]] for key, v in table.items()})
     assert cells(counts) == cells(cm.count(honest))
     assert [(refused.rows, refused.examples[0].row) for refused in counts.refused] == [(1, 21)]
+
+
+def test_statistics_are_still_not_believed_after_an_engine_wrote_a_file(tmp_path: Path) -> None:
+    """While it copies its own tables, the engine believes statistics."""
+    counts = cm.count(write(tmp_path / "honest.parquet", RAW_ROWS))
+    counts.write(tmp_path / "counts.parquet")
+    column, value, table, found = LIES[0]
+    file = write_lying(tmp_path / "log.parquet", table, column, 20, value)
+    with pytest.raises(cm.InputError, match=found):
+        count_opened(open_log(file, engine=counts.engine), counts.engine)
 
 
 @pytest.mark.parametrize("type", [pa.int8(), pa.int16(), pa.int32(), pa.bool_()], ids=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import errno
 import os
 from collections.abc import Iterator
@@ -345,6 +346,18 @@ def test_ids_of_unsigned_files_stay_unsigned(tmp_path: Path) -> None:
 def test_a_missing_context_is_a_value_of_its_own(tmp_path: Path, name: str) -> None:
     table = LOG | {"device": [None if i % 5 == 0 else d for i, d in enumerate(LOG["device"])]}
     assert cells(cm.count(write(tmp_path / name, table), context=["device"])) == count_slowly(table, ["device"])
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_a_time_as_context_has_the_same_name_in_every_zone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    """Or else a model that was fitted on one machine would not know the contexts of another."""
+    monkeypatch.setenv("TZ", zone)
+    noon = datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
+    file = write(tmp_path / "log.parquet", {key: LOG[key][:50] for key in LOG} | {"hour": [noon] * 50})
+    fit = cm.MixtureCorrection().fit(cm.count(file, context=["hour"]))
+    assert {seen.place.context for group in fit.groups for seen in group.places} == {("2026-01-02 12:00:00+00",)}
 
 
 def test_an_empty_context_is_a_missing_one(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from clickmix.cli.terminal import messages_on_error_stream, print_json, progress
 from clickmix.counts import BAD_ROWS, MOST_CONTEXTS
 from clickmix.errors import InputError, SettingError, several
 from clickmix.registry import Family, Option
+from clickmix.storage.atomic import check_writable, real_path
 
 if TYPE_CHECKING:
     from clickmix.counts.count import BadRows
@@ -282,18 +283,18 @@ def check_outputs(
 ) -> None:
     """Refuse an output that cannot be written, or that is an input or another output."""
     from clickmix.log.files import find_files
-    from clickmix.storage.atomic import check_writable
 
     if table is not None:
         engine.check_target(table, log=log)
     files = find_files([*(log if engine.embedded else []), *map(str, read)])
-    taken = {file.resolve(): "an input" for file in files}
+    taken = {real_path(file): "an input" for file in files}
     written = [Path(table)] if table is not None and engine.embedded else []
     for output in (*written, *others):
         check_writable(output)
-        if output.resolve() in taken:
-            raise InputError(f"{output}: would replace {taken[output.resolve()]}. Choose another name for the output.")
-        taken[output.resolve()] = "another output"
+        place = real_path(output)
+        if place in taken:
+            raise InputError(f"{output}: would replace {taken[place]}. Choose another name for the output.")
+        taken[place] = "another output"
 
 
 def check_report(path: Path) -> None:

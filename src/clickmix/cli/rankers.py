@@ -12,6 +12,7 @@ import typer
 from clickmix.cli.options import check_report, given, member_option
 from clickmix.cli.terminal import progress_bar, say, say_table, stages
 from clickmix.errors import InputError, SettingError, several
+from clickmix.storage.atomic import check_writable, real_path
 
 if TYPE_CHECKING:
     from clickmix.registry import Option
@@ -110,7 +111,7 @@ def evaluate(
     from clickmix.rankers import load_ranker
 
     measures = [Measure.parse(word.strip()) for word in metrics.split(",")]
-    if len({folder.resolve() for folder in ranker}) < len(ranker):
+    if len({real_path(folder) for folder in ranker}) < len(ranker):
         raise SettingError("--ranker: the same ranker is given twice. Name each once.")
     results = {}
     with stages() as stage:
@@ -123,7 +124,7 @@ def evaluate(
             else:
                 judged = make_examples(features, labels, names=fitted.feature_names)
                 ranking = rank(fitted.score(judged.features), judged.relevance, judged.query_id[judged.query])
-            named = str(folder) if len(ranker) > 1 else folder.resolve().name
+            named = str(folder) if len(ranker) > 1 else real_path(folder).name
             results[named] = [score(ranking, measure=measure) for measure in measures]
     table = tabulate(results, baseline=str(ranker[0]) if len(ranker) > 1 else None)
     say_table(table)
@@ -146,10 +147,9 @@ def score(
     from clickmix.evaluate import write_scores
     from clickmix.features import open_features
     from clickmix.rankers import load_ranker
-    from clickmix.storage.atomic import check_writable
 
     check_writable(output)
-    if output.resolve() == features.resolve() or ranker.resolve() in output.resolve().parents:
+    if real_path(output) == real_path(features) or real_path(ranker) in real_path(output).parents:
         raise InputError(f"{output}: would replace an input. Choose another name for the output.")
     with stages() as stage:
         stage("scoring")
@@ -164,9 +164,8 @@ def score(
 
 def _check_page(report: Path, *read: Path) -> None:
     """Refuse a report that cannot be made, or that would replace an input or the ranker."""
-    from clickmix.storage.atomic import check_writable
-
     check_report(report)
     check_writable(report)
-    if any(report.resolve() == path.resolve() or path.resolve() in report.resolve().parents for path in read):
+    page = real_path(report)
+    if any(page == path or path in page.parents for path in map(real_path, read)):
         raise InputError(f"{report}: would replace an input or be inside the ranker's folder. Choose another name.")

@@ -67,6 +67,8 @@ class DuckDB:
         # notebook without ipywidgets there is no bar, and DuckDB refuses to switch it off.
         if self._connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
             self._connection.execute("SET enable_progress_bar = false")
+        # A time that is a context has the same name wherever the command runs.
+        self._connection.execute("SET TimeZone = 'UTC'")
         # The order of rows in tables means nothing; every result that leaves is ordered explicitly.
         self._connection.execute("SET preserve_insertion_order = false")
         # The statistics of a Parquet file may be wrong, or ignore NaN. DuckDB would drop the checks that they make look

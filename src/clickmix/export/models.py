@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from clickmix.errors import SettingError
 from clickmix.export.target import TITLE, Exported, Takes
-from clickmix.storage.atomic import check_writable, write_atomically
+from clickmix.storage.atomic import check_writable, real_path, write_atomically
 
 MODEL_OPTIONS = (TITLE,)
 
@@ -44,7 +44,7 @@ class ModelTarget:
 
     def write(self, source: Path, output: Path) -> Exported:
         """Write the ranker in `source` to `output`, the files beside it first; or complain and write nothing."""
-        title = self.title or source.resolve().name
+        title = self.title or real_path(source).name
         if not re.fullmatch(self.titles, title):
             raise SettingError(f"title {title!r}: expected {self.titles_words}. Give --title.")
         files = self.files(source, title, output)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clickmix.export.judgments import LABEL_OPTIONS, NO_BLANK, Judgments, JudgmentTarget
 from clickmix.export.target import EXPORTS, Exported
+from clickmix.storage.atomic import check_writable
 
 
 @EXPORTS.register("qrels", help="TREC qrels, as trec_eval, pytrec_eval and ranx read them", options=LABEL_OPTIONS)
@@ -21,6 +22,7 @@ class Qrels(JudgmentTarget):
 
     def put(self, judgments: Judgments, output: Path, called: str) -> Exported:
         """Write the file, and where ids have blanks a list of them first."""
+        check_writable(output)
         written, files, notes = {}, [], []
         for column, number in (
             ("query_id", "number"),

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 
 from clickmix.errors import InputError
 from clickmix.registry import Family, Option
+from clickmix.storage.atomic import real_path
 
 Takes = Literal["labels", "ranker"]
 TITLE = Option("title", "What to call it in the other tool; as the input if not given.")
@@ -54,6 +55,7 @@ def export(source: str | Path, *, to: str, output: str | Path, **options: Any) -
         raise InputError(
             f"{source}: this is a file, and {to} takes a ranker. Give a folder that `clickmix train` wrote."
         )
-    if output.resolve() == source.resolve() or (is_ranker and source.resolve() in output.resolve().parents):
+    replaced, read = real_path(output), real_path(source)
+    if replaced == read or (is_ranker and read in replaced.parents):
         raise InputError(f"{output}: would replace an input. Choose another name for the output.")
     return target.write(source, output)

@@ -16,7 +16,7 @@ from clickmix.features import Collection, binarized, graded, write_features
 from clickmix.lab.collections import collection_files, load_collection, production_ranker, synthetic_collection
 from clickmix.lab.collections.production import QUERIES
 from clickmix.lab.users import USERS, Sessions, User, write_sessions
-from clickmix.storage.atomic import make_folder, replacing_together
+from clickmix.storage.atomic import make_folder, real_path, replacing_together
 
 Relevance = Literal["binarized", "graded"]
 SPLITS = ("train", "vali", "test")
@@ -43,9 +43,9 @@ class Simulation:
 
 def check_inputs_stay(data: Path, folder: Path) -> None:
     """Complain when a simulation written to `folder` would replace a file of the collection in `data`."""
-    read = {file.resolve() for file in collection_files(data)}
+    read = {real_path(file) for file in collection_files(data)}
     for path in (folder / f"{name}.parquet" for name in SPLITS):
-        if path.resolve() in read:
+        if real_path(path) in read:
             raise InputError(f"{path}: would replace an input. Choose another folder for the output.")
 
 

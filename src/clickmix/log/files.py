@@ -31,6 +31,7 @@ from clickmix.storage.packed import check_packed, is_gzipped, unpack
 
 DELIMITERS = (",", "\t", ";", "|")
 LONGEST_HEADER = 2_000_000
+LONGEST_OBJECT = 16_777_216  # DuckDB's bound
 LINE_END = re.compile(r"[\r\n]")
 FIRST_OBJECTS = 20_000
 Format = Literal["parquet", "csv", "ndjson"]
@@ -101,7 +102,7 @@ def _open_parquet(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> S
     try:
         types = engine.types(f"read_parquet({reader_arguments([str(readable)])}, binary_as_string = true)")
     except duckdb.Error as error:
-        raise unreadable(str(readable), error) from None
+        raise unreadable(str(file), error, read_as=str(readable)) from None
     added = _added(file, types)
     origin = {str(readable): str(file)} if readable != file else {}
     return Parquet(types | dict.fromkeys(added, "VARCHAR"), (str(readable),), origin, added)
@@ -183,8 +184,8 @@ def _json_type(structure: Any) -> str:
     return scalar.get(structure, structure) if isinstance(structure, str) else "JSON[]"
 
 
-def unreadable(where: str, error: duckdb.Error) -> InputError:
-    """What DuckDB said of a file it could not read, in one line."""
+def unreadable(where: str, error: duckdb.Error, *, read_as: str = "") -> InputError:
+    """What DuckDB said of a file it could not read, in one line; `read_as` is the file's unpacked copy."""
     if "Too many open files" in str(error):  # nothing is wrong with what is read
         return InputError(
             f"{where}: cannot be read: too many files are open. Allow more with ulimit -n, or count some of the files "
@@ -195,7 +196,10 @@ def unreadable(where: str, error: duckdb.Error) -> InputError:
         lines = ["a line of JSON is nested more than 128 levels deep"]
     if "CSV Parser state machine" in str(error):
         lines = ["some lines end differently from the first one, or a quotation mark is in the wrong place"]
+    if "maximum_object_size" in str(error):
+        lines = [f"a line of JSON is longer than {LONGEST_OBJECT:,} bytes"]
     reason = lines[0].split("Error: ", 1)[-1].rstrip(".") if lines else type(error).__name__
+    reason = reason.replace(read_as, where) if read_as else reason
     return InputError(f"{where}: cannot be read: {reason}. The file may be damaged or cut off; write it again.")
 
 
@@ -288,8 +292,12 @@ def _expand(text: str) -> list[Path]:
                 f"{path}: a folder without Parquet, CSV or NDJSON files. Give the folder of the click log."
             )
         return files
-    if path.exists():
+    if path.is_file():
         return [path]
+    if path.exists():
+        raise InputError(
+            f"{path}: a pipe, a socket or a device. A log is read several times; write it to a file first."
+        )
     matches = [Path(match) for match in glob.glob(text, recursive=True)]
     _check_searched(text)
     for match in matches:

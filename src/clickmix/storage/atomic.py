@@ -93,6 +93,8 @@ def check_writable(path: str | Path) -> None:
     """Refuse a path that cannot be written, now rather than after an hour of work."""
     path = Path(path)
     folder = _target(path).parent
+    if _target(path).is_symlink():
+        raise InputError(f"{path}: this link leads in a circle. Remove it, or choose another path.")
     if not folder.is_dir():
         raise InputError(f"{path}: the folder {folder} does not exist. Make it first, or choose another path.")
     longest = LONGEST_NAME - len("...tmp") - 2 * RANDOM_BYTES
@@ -109,16 +111,25 @@ def check_writable(path: str | Path) -> None:
 def write_failure(path: str | Path, message: str) -> OSError:
     """What kept an engine from writing `path`, as an OSError.
 
-    Engine pass the system's error on as text only: a full disk is known by the system's own words.
+    Engines pass the system's error on as text only: a full disk is known by the system's own words.
     """
     if os.strerror(errno.ENOSPC) in message:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
     return OSError(errno.EIO, message.splitlines()[0], str(path))
 
 
+def real_path(path: str | Path) -> Path:
+    """Where a path leads, through all links; a link in a circle leads to itself, which `Path.resolve` calls an error.
+
+    >>> real_path("/dev/../dev/null")
+    PosixPath('/dev/null')
+    """
+    return Path(os.path.realpath(path))
+
+
 def _target(path: Path) -> Path:
     """The file to replace: a symbolic link stays, and the file it leads to is replaced."""
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
+    return real_path(path) if path.is_symlink() else path
 
 
 def _sync(path: Path) -> None:
