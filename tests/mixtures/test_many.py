@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from scipy.special import betaln, expit, xlog1py, xlogy
@@ -10,7 +12,7 @@ from cell_places import cell_places
 from clickmix.mixtures.hierarchical import Cells, Effects
 from clickmix.mixtures.hierarchical.climb import climb, first_models
 from clickmix.mixtures.hierarchical.fit import with_effects, with_grades
-from clickmix.mixtures.hierarchical.many import Documents, grades_of, label_documents
+from clickmix.mixtures.hierarchical.label import Documents, grades_of, label_documents
 from clickmix.mixtures.hierarchical.problem import Model
 
 EFFECTS = [
@@ -117,5 +119,5 @@ def test_labels_do_not_depend_on_how_many_documents_are_looked_at_together(monke
     model = model_of(rows, Effects("examination"), 2)
     documents = documents_of(rows, model)
     together = label_documents(model, documents)
-    monkeypatch.setattr("clickmix.mixtures.hierarchical.many.DOCUMENTS", 7)
+    monkeypatch.setattr(sys.modules[Documents.__module__], "DOCUMENTS", 7)
     assert label_documents(model, documents).relevance.tolist() == together.relevance.tolist()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from clickmix.engines.sql import listed, name
 from clickmix.errors import InputError
 from clickmix.log.refused import EXAMPLES_PER_REASON, LONGEST_EXAMPLE, Example, Refused
-from clickmix.storage.packed import BLOCK, LONG_LINE, is_gzipped, write_blocks
+from clickmix.storage.packed import BLOCK, LONG_LINE, write_blocks
 
 if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
@@ -40,14 +40,14 @@ def forget_rejects(engine: DuckDB) -> None:
     engine.run("DROP TABLE IF EXISTS reject_scans")
 
 
-def count_lines(file: str, shown: str, columns: Sequence[str], delimiter: str) -> int:
+def count_lines(file: str, shown: str, columns: Sequence[str], delimiter: str, *, gzipped: bool) -> int:
     """The lines below the header that are not blank; raises if so many look broken that they cannot all be noted.
 
     The reader notes a broken line in about a kilobyte, whatever its memory limit. This is a second opinion, and does
     not ask the reader: it loses lines after a quotation mark that is never closed.
     """
     path, lines, odd, delimiters = Path(file), 0, 0, len(columns) - 1
-    with gzip.open(path, "rt", encoding="latin-1") if is_gzipped(path) else path.open(encoding="latin-1") as data:
+    with gzip.open(path, "rt", encoding="latin-1") if gzipped else path.open(encoding="latin-1") as data:
         for line in data:
             quoted = '"' in line
             if quoted and (line.count('"') % 2 or AFTER_CLOSING.search(line)):
@@ -137,9 +137,9 @@ def has_long_line(file: Path) -> bool:
     return False
 
 
-def write_cut(file: Path, target: Path) -> None:
+def write_cut(file: Path, target: Path, *, gzipped: bool) -> None:
     """Write a file's lines to a new file, unpacked, none of them longer than about KEPT bytes."""
-    with gzip.open(file) if is_gzipped(file) else file.open("rb") as data:
+    with gzip.open(file) if gzipped else file.open("rb") as data:
         write_blocks(_cut(iter(lambda: data.read(BLOCK), b"")), target)
 
 

@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +28,7 @@ from clickmix.engines.engine import Engine, StoredTable
 from clickmix.errors import InputError
 from clickmix.log.csv_lines import has_long_line, write_cut
 from clickmix.log.source import Csv, EngineTable, Ndjson, Parquet, Registered, Source, reader_arguments
-from clickmix.storage.packed import check_packed, is_gzipped, unpack
+from clickmix.storage.packed import check_packed, unpack
 
 DELIMITERS = (",", "\t", ";", "|")
 LONGEST_HEADER = 2_000_000
@@ -84,7 +85,7 @@ def _open_csv(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> Sourc
     delimiter, types = _csv_columns(file)
     gzipped, readable = is_gzipped(file), file
     if has_long or (not gzipped and has_long_line(file)):
-        readable, gzipped = _unpacked(file, folder, write_cut), False
+        readable, gzipped = _unpacked(file, folder, partial(write_cut, gzipped=gzipped)), False
     added = _added(file, types)
     origin = {str(readable): str(file)} if readable != file else {}
     return Csv(types | dict.fromkeys(added, "VARCHAR"), (str(readable),), origin, gzipped, added, delimiter)
@@ -272,6 +273,11 @@ def format_of(file: Path) -> Format:
         expected = ", ".join(FORMATS)
         raise InputError(f"{file}: unknown kind of file. Expected a name ending in {expected}, or those with .gz.")
     return format
+
+
+def is_gzipped(file: Path) -> bool:
+    """Whether a file is gzipped as a whole, by its name."""
+    return file.suffix.lower() == ".gz"
 
 
 def partitions(file: Path) -> list[str]:

@@ -257,7 +257,7 @@ class Csv(TextFiles):
         """The lines of a file that are rows, if some may be broken; raises if these are more than can be named."""
         if not (file and self.leaves_out):
             return None
-        return count_lines(file, self.shown(file), self.own_columns, self.delimiter)
+        return count_lines(file, self.shown(file), self.own_columns, self.delimiter, gzipped=self.gzipped)
 
     def _read(self, file: str | None, broken_lines: str) -> str:
         # Nothing is guessed: a reader that guesses takes the first well-formed line for the header. If lines may be

@@ -116,7 +116,7 @@ class LogModel:
         """The same as arrays, for computing."""
         from clickmix.mixtures.hierarchical.cells import Places
         from clickmix.mixtures.hierarchical.problem import Model
-        from clickmix.mixtures.hierarchical.walk import Walk
+        from clickmix.mixtures.hierarchical.sharing import Walk
 
         places = Places(np.array(self.positions), np.array(self.contexts))
         knots = np.array(self.where), np.array(self.often)
@@ -171,7 +171,7 @@ class LogModel:
     @cached_property
     def place_logits(self) -> Floats:
         """Place x grade above 0: the prior of a document seen there as rarely as the first knot says."""
-        from clickmix.mixtures.hierarchical.spread import hats
+        from clickmix.mixtures.hierarchical.sharing import hats
 
         prior = np.array(self.prior)[:, : len(self.where)]
         return np.asarray(hats(np.log(np.array(self.positions)), np.array(self.where)) @ prior.T)

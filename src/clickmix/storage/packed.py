@@ -18,11 +18,6 @@ BLOCK = 1 << 20
 LONG_LINE = 8 * BLOCK  # bytes: longer lines may not fit in a reader's buffer
 
 
-def is_gzipped(file: Path) -> bool:
-    """Whether a file is gzipped as a whole, by its name."""
-    return file.suffix.lower() == ".gz"
-
-
 def unpack(packed: Path, target: Path) -> None:
     """Write the contents of a gzipped file to a new file."""
     with unpacking(packed) as source:

@@ -15,7 +15,7 @@ from clickmix.engines.sql import aliases, listed
 from clickmix.groups.places import Place, places_of
 from clickmix.groups.sample import cells_query, part_of_queries
 from clickmix.mixtures.hierarchical.cells import Cells
-from clickmix.mixtures.hierarchical.many import Documents, label_documents
+from clickmix.mixtures.hierarchical.label import Documents, label_documents
 from clickmix.mixtures.log_model import LogModel
 from clickmix.types import Columns
 

@@ -17,8 +17,8 @@ from clickmix.groups.sample import read_queries
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
 from clickmix.mixtures.hierarchical.climb import climb, expected
 from clickmix.mixtures.hierarchical.fit import with_flat_prior
-from clickmix.mixtures.hierarchical.many import Documents, grades_of
-from clickmix.mixtures.hierarchical.spread import hats
+from clickmix.mixtures.hierarchical.label import Documents, grades_of
+from clickmix.mixtures.hierarchical.sharing import hats
 from clickmix.mixtures.kinds.kind import WholeLogKind
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import SEPARATED_FROM, Group, Mixture, PlaceCounts, Verdict, left_over

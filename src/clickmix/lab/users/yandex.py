@@ -13,9 +13,9 @@ import numpy as np
 
 from clickmix.errors import InputError
 from clickmix.lab.users.sessions import SessionLog, sessions_from_columns
+from clickmix.log.files import is_gzipped
 from clickmix.log.layouts.yandex import GOOD, IMPRESSIONS, LINES
 from clickmix.log.source import reader_arguments
-from clickmix.storage.packed import is_gzipped
 
 IS_GOOD = f"regexp_full_match(line, '{GOOD}')"
 PAGES = """

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from clickmix.engines.engine import embedded
 from clickmix.engines.sql import literal
 from clickmix.errors import InputError, SettingError
-from clickmix.log.files import find_files
+from clickmix.log.files import find_files, is_gzipped
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import RowLayout
 from clickmix.log.refused import BadValue, Note
 from clickmix.log.source import Registered, Source, reader_arguments
-from clickmix.storage.packed import check_packed, is_gzipped
+from clickmix.storage.packed import check_packed
 
 if TYPE_CHECKING:
     from clickmix.engines.engine import Engine

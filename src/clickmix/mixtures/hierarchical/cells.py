@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.mixtures.hierarchical.spread import Spread
+from clickmix.mixtures.hierarchical.sharing import Spread
 from clickmix.types import Floats, Ints
 
 SMALLEST_PLACE = 30  # documents; a place with fewer joins its neighbour

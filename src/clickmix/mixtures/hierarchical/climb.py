@@ -16,9 +16,8 @@ from scipy.special import logit
 
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.nodes import STEP, Nodes, seen_at, step_of
-from clickmix.mixtures.hierarchical.prior import prior_knots
 from clickmix.mixtures.hierarchical.problem import Effects, Expected, Model, Problem
-from clickmix.mixtures.hierarchical.walk import Walk
+from clickmix.mixtures.hierarchical.sharing import Walk, prior_knots
 from clickmix.types import Floats
 
 ROUNDS, STEPS, START_STEPS = 12, 12, 5

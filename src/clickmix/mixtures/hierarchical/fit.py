@@ -11,7 +11,7 @@ from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.climb import GAIN, START_STEPS, Look, climb, first_models
 from clickmix.mixtures.hierarchical.nodes import Nodes
 from clickmix.mixtures.hierarchical.problem import Effects, Model, Problem
-from clickmix.mixtures.hierarchical.walk import Walk
+from clickmix.mixtures.hierarchical.sharing import Walk
 from clickmix.types import Ints
 
 FIRST = {"log s": float(np.log(0.3)), "log t": float(np.log(0.5)), "d": 4.0, "k": 0.3}

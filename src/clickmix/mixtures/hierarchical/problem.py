@@ -21,8 +21,7 @@ from scipy.special import expit
 from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.families import BetaBinomial, Binomial
 from clickmix.mixtures.hierarchical.nodes import Nodes, key_cells
-from clickmix.mixtures.hierarchical.prior import prior_columns
-from clickmix.mixtures.hierarchical.walk import Walk
+from clickmix.mixtures.hierarchical.sharing import Walk, prior_columns
 from clickmix.types import Floats, Ints
 
 Link = Literal["examination", "odds"]
