@@ -18,7 +18,7 @@ from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.log.files import are_paths
 from clickmix.log.open import split_options
-from clickmix.types import AnyFrame, Paths, Progress, Spelling
+from clickmix.types import AnyFrame, CorrectionName, Frame, LayoutName, Paths, Progress, Spelling
 
 if TYPE_CHECKING:
     from clickmix.corrections.correction import Labels
@@ -58,8 +58,8 @@ class Debiased:
 def debias(
     log: Paths | Counts,
     *,
-    correction: str | Correction = ...,
-    format: str | Layout = ...,
+    correction: CorrectionName | str | Correction = ...,
+    format: LayoutName | str | Layout = ...,
     context: str | Sequence[str] = ...,
     max_contexts: int = ...,
     columns: Mapping[str, str] | None = ...,
@@ -75,8 +75,8 @@ def debias(
 def debias(
     log: AnyFrame,
     *,
-    correction: str | Correction = ...,
-    format: str | Layout = ...,
+    correction: CorrectionName | str | Correction = ...,
+    format: LayoutName | str | Layout = ...,
     context: str | Sequence[str] = ...,
     max_contexts: int = ...,
     columns: Mapping[str, str] | None = ...,
@@ -91,8 +91,8 @@ def debias(
 def debias(
     log: Any,
     *,
-    correction: str | Correction = "mixture",
-    format: str | Layout = "auto",
+    correction: CorrectionName | str | Correction = "mixture",
+    format: LayoutName | str | Layout = "auto",
     context: str | Sequence[str] = (),
     max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
@@ -131,8 +131,8 @@ def debias(
 def _run(
     log: Any,
     *,
-    correction: str | Correction = "mixture",
-    format: str | Layout = "auto",
+    correction: CorrectionName | str | Correction = "mixture",
+    format: LayoutName | str | Layout = "auto",
     fit: Fitted | None = None,
     **options: Any,
 ) -> Debiased:
@@ -148,9 +148,9 @@ def _run(
 
 
 def explain(
-    log: object, query: object, doc: object = None, *, fit: Fitted | None = None, **options: Any
+    log: Paths | Frame | Counts, query: object, doc: object = None, *, fit: Fitted | None = None, **options: Any
 ) -> Explanation:
-    """Explain the labels of a query, and of one of its documents: what was seen, and what is usual there.
+    """Explain the labels of a query, and of one of its documents: what was seen, and what is typical there.
 
     `log` is a log, counts, or a labels file, which holds labels but no evidence. Give a `fit` of the log if there is
     one; otherwise one is made, with the `options` of `debias`.

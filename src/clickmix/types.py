@@ -16,6 +16,14 @@ Columns: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 # How spellings of a query may differ.
 Spelling: TypeAlias = Literal["case", "space", "unicode"]
+# The members of families that come with clickmix, for editors to complete. Packages can register more, so signatures
+# also take any text.
+CorrectionName: TypeAlias = Literal[
+    "affine", "coec", "coec-best-position", "coec-smoothed", "ctr-smoothed", "ctr-then-rank", "dbn", "dcm",
+    "intervention", "ips", "mixture", "none", "pbm", "plain-em", "regression-em", "sdbn", "ubm",
+]  # fmt: skip
+MixtureName: TypeAlias = Literal["auto", "binomial", "gaussian", "graded", "nonparametric"]
+LayoutName: TypeAlias = Literal["auto", "counted", "ga4", "lists", "rows", "ubi", "yandex"]
 
 
 class Frame(Protocol):
@@ -27,5 +35,7 @@ class Frame(Protocol):
 
 
 AnyFrame = TypeVar("AnyFrame", bound=Frame)
+# Judgments, labels, features: one file, or a frame.
+Table: TypeAlias = "str | os.PathLike[str] | Frame"
 # Called with the share of the work done so far, from 0 to 1.
 Progress: TypeAlias = Callable[[float], None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
@@ -13,10 +14,11 @@ from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.none import NoCorrection
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
+from clickmix.log.layout import LAYOUTS
 from clickmix.mixtures.kinds.kind import MIXTURES
 from clickmix.mixtures.kinds.shapeless import Shapeless
 from clickmix.registry import Family, Option
-from clickmix.types import Progress
+from clickmix.types import CorrectionName, LayoutName, MixtureName, Progress
 from commands import failure, run
 from moving_logs import moving_counts
 
@@ -57,6 +59,13 @@ def plain() -> Iterator[None]:
 
     yield
     MIXTURES.remove("plain")
+
+
+@pytest.mark.parametrize(
+    ("family", "names"), [(CORRECTIONS, CorrectionName), (MIXTURES, MixtureName), (LAYOUTS, LayoutName)]
+)
+def test_editors_complete_the_names_of_a_family(family: Family[Any], names: object) -> None:
+    assert set(get_args(names)) == set(family.names())
 
 
 def test_a_correction_from_outside_is_chosen_by_name(half: None) -> None:

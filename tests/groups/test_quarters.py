@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def test_a_session_is_in_one_quarter() -> None:
         assert [bool(shown & found) for found in of_quarter].count(True) == 1
 
 
-def _frame(log: Table) -> object:
+def _frame(log: Table) -> Any:
     import pyarrow as pa
 
     return pa.table(log)

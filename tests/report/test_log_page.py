@@ -206,7 +206,10 @@ def test_changes_since_the_previous_labels_come_first(counts: cm.Counts, fit: cm
     page = log_page(counts, fit, sources=["log.csv"], correction="mixture", changes=moved, min_sessions=1)
     shown = text(page_html(page))
     assert page.sections[0].title == "What changed since the previous labels"
-    assert "4,790 documents had a label before and have one now; on average it moved by 0.012. 0.88% of them" in shown
+    assert (
+        "4,790 documents had a label before and have one now. On average these labels changed by 0.012, 0.88% of"
+        in shown
+    )
     assert "moved by more than 0.1 42 new documents 10 documents gone 7" in shown
     hint = "To see what changed since the last labels, name their file with --previous."
     assert hint not in shown

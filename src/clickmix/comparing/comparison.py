@@ -27,7 +27,7 @@ from clickmix.judging.changes import open_labels
 from clickmix.judging.held_out import Prediction, held_out_bits
 from clickmix.log.layout import Layout
 from clickmix.log.open import split_options
-from clickmix.types import Floats
+from clickmix.types import CorrectionName, Floats, Frame, LayoutName, Paths, Spelling, Table
 
 if TYPE_CHECKING:
     from clickmix.comparing.results import ComparisonResults
@@ -186,19 +186,19 @@ class Comparison:
 
 
 def compare(
-    log: object,
+    log: Paths | Frame | Counts,
     *,
-    judgments: object = None,
-    truth: object = None,
-    labels: object = (),
-    features: object = None,
-    corrections: Sequence[str] = (),
-    format: str | Layout = "auto",
+    judgments: Table | None = None,
+    truth: Table | None = None,
+    labels: Table | Sequence[Table] = (),
+    features: Table | None = None,
+    corrections: Sequence[CorrectionName | str] = (),
+    format: LayoutName | str | Layout = "auto",
     context: str | Sequence[str] = (),
     max_contexts: int = MOST_CONTEXTS,
     columns: Mapping[str, str] | None = None,
     bad_rows: BadRows = "fail",
-    normalise: str | Sequence[str] = (),
+    normalise: str | Sequence[Spelling] = (),
     memory: str | None = None,
     seed: int = 0,
     stage: Callable[[str], None] = lambda title: None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from clickmix.groups.sample import read_moving
 from clickmix.mixtures.kinds.kind import GRADES, MIXTURES, GroupFits, MixtureKind, WholeLogKind
 from clickmix.mixtures.mixture import Group, PlaceCounts
 from clickmix.registry import Option
-from clickmix.types import Floats, Ints, Progress
+from clickmix.types import Floats, Ints, MixtureName, Progress, Table
 
 if TYPE_CHECKING:
     from clickmix.corrections.mixture_based.fit import MixtureFit
@@ -75,12 +75,12 @@ class MixtureCorrection:
     saves_model: ClassVar[bool] = True
     gives_verdict: ClassVar[bool] = True
 
-    mixture: str = "auto"
+    mixture: MixtureName | str = "auto"
     prior: Prior = "position"
     grades: int = 5
     sharing: bool = True
     examination: Examination = "pbm"
-    judgments: Any = field(default=None, compare=False, repr=False)
+    judgments: Table | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         MIXTURES[self.mixture]

@@ -33,7 +33,7 @@ from clickmix.log.layout import (
 from clickmix.log.open import OpenedLog, choose_layout, open_log
 from clickmix.log.refused import Note, refusal
 from clickmix.log.source import disagree
-from clickmix.types import Progress
+from clickmix.types import Frame, LayoutName, Paths, Progress, Spelling
 
 BadRows = Literal["fail", "skip"]
 LARGEST_TOTAL = 2**63 - 1
@@ -51,16 +51,16 @@ IGNORED = {
 
 
 def count(
-    log: object,
+    log: Paths | Frame,
     *,
-    format: str | Layout = "auto",
+    format: LayoutName | str | Layout = "auto",
     columns: Mapping[str, str] | None = None,
     context: str | Sequence[str] = (),
     max_contexts: int = MOST_CONTEXTS,
     bad_rows: BadRows = "fail",
     memory: str | None = None,
     lists: Lists = False,
-    normalise: str | Sequence[str] = (),
+    normalise: str | Sequence[Spelling] = (),
     engine: object = None,
     progress: Progress | None = None,
     **options: Any,
@@ -69,9 +69,8 @@ def count(
 
     `format` names the layout, which has `options` of its own; it is recognised by default. With `lists`, result lists
     are kept apart, which needs session_id, or counts made that way; with `lists="clicks"` also by what was clicked in
-    them, as click models need. `normalise` joins spellings of a query that differ
-    only in case, space or unicode. `engine` says who counts: DuckDB by default, "spark", a SparkSession, or
-    "postgresql://...", whose tables are logs.
+    them, as click models need. `normalise` joins spellings of a query that differ only in case, space or unicode.
+    `engine` says who counts: DuckDB by default, "spark", a SparkSession, or "postgresql://...", whose tables are logs.
 
     >>> from clickmix import count
     >>> count("clicks.parquet", context="device").totals()  # doctest: +SKIP

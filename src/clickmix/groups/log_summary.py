@@ -18,6 +18,7 @@ from clickmix.log.files import unreadable
 from clickmix.log.layout import LAYOUTS, Layout, key_values, line_by_line
 from clickmix.log.layouts.rows import flags
 from clickmix.log.open import OpenedLog, open_log
+from clickmix.types import Frame, Paths
 
 FIRST_ROWS = 5
 
@@ -54,7 +55,7 @@ class LogSummary:
     first: tuple[tuple[Any, ...], ...]
 
 
-def summarise(log: object, *, layout: Layout, columns: Mapping[str, str] | None = None) -> LogSummary:
+def summarise(log: Paths | Frame, *, layout: Layout, columns: Mapping[str, str] | None = None) -> LogSummary:
     """Count a log, leaving bad rows out, and look at it."""
     engine = DuckDB()
     opened = open_log(log, engine=engine, layout=layout, columns=columns)

@@ -30,8 +30,8 @@ def demo_page(demo: Demo, counts: Counts, *, source: str, date: str = "") -> Pag
 def _truth_section(demo: Demo) -> Section:
     rates, labels = demo.known
     story = (
-        "This log was made by simulated people, who clicked on what an old search engine showed them. So it is known "
-        "which documents are relevant. clickmix did not know; it saw only the clicks."
+        "Simulated people made this log: they clicked on what an old search engine showed them. So we know which "
+        "documents are relevant. clickmix did not know; it saw only the clicks."
     )
     many = f"{int(labels.relevant.sum()):,}"
     text = (
@@ -73,9 +73,9 @@ def _calibration_line(known: LabelsAndTruth, colour: Colour) -> Line:
 
 def _rankers_section(demo: Demo) -> Section:
     prose = (
-        "What labels are for: a ranker was trained on each kind of label, and measured on other queries, whose "
-        "documents all have grades from 0 to 4. nDCG@10 is 1 when the best documents come first. A ranker trained on "
-        "click-through rates learns, in part, where the old engine puts things. One trained on good labels should come "
-        "near the one trained on the truth."
+        "This is what labels are for. A ranker was trained on each kind of label and measured on other queries, whose "
+        "documents all have grades from 0 to 4. nDCG@10 is 1 if the best documents come first. A ranker trained on "
+        "click-through rates partly learns where the old engine puts things. One trained on good labels should come "
+        "close to the one trained on the truth."
     )
     return Section("And does it help a ranker?", [prose], tables=[demo.rankers] if demo.rankers else [])

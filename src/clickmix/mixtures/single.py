@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from clickmix.mixtures.mixture import SEPARATED_FROM, Mixture, Verdict, left_ove
 from clickmix.types import Floats
 
 
-def fit_group(seen: Observations, family: str, *, grades: int = 2) -> Mixture:
+def fit_group(seen: Observations, family: Literal["binomial", "gaussian"], *, grades: int = 2) -> Mixture:
     """Fit one group by itself; give it a single rate if that explains it as well, by BIC over documents.
 
     >>> from clickmix import Counts, fit_group

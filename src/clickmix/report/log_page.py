@@ -23,9 +23,9 @@ PROBLEM = (
     "much about the position as about the document."
 )
 REMEDY = (
-    "clickmix estimates, for every position, how often people click relevant documents there and how often others. "
-    "From that it computes a label for each document: how relevant it is, between 0 and 1, as far as its clicks tell. "
-    "A ranker trained on labels does not learn to repeat the old order."
+    "clickmix estimates, for every position, how often people click relevant documents there and how often they click "
+    "others. From that it computes a label for each document: how relevant it is, from 0 to 1, as far as its clicks "
+    "show. A ranker trained on these labels does not learn to repeat the old order."
 )
 MIN_SESSIONS = 10
 MOST_FILES = 5  # named
@@ -96,7 +96,7 @@ def _banner(report: LogReport) -> Banner:
     bins, results = report.bins, report.results
     gain = ("mean gain in DCG@10", label_text(report.queries.mean_gain))
     if results is None:
-        text = f"The correction is {report.correction}, which fits no mixture and so has no verdict on the log."
+        text = f"The correction {report.correction} fits no mixture, so there is no verdict on the log."
         impressions, clicks = report.counts.totals()
         facts = [("labels", f"{bins.documents:,}"), ("click-through rate", percent(clicks / impressions)), gain]
         return Banner(text, "note", facts, "Compare with --correction mixture, which says how far to trust its labels.")

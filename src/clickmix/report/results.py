@@ -71,12 +71,12 @@ PLACES = (
     Column("verdict", "text", help="What the fit can say there."),
 )
 CHECKS = (
-    Column("outcome", "outcome", help="pass, note (seen, but labels hardly change) or fail."),
+    Column("outcome", "outcome", help="pass, note (labels would hardly change) or fail."),
     Column("violation", "text", title="looked for"),
     Column("moved", "number", title="labels change by", help="Root mean square, if it were modelled.", rank=1),
-    Column("far", "share", title="by more than 0.1", help="Share of labels that would change so much.", rank=2),
+    Column("far", "share", title="by more than 0.1", help="Share of labels that would change that much.", rank=2),
     Column("statistic", "tenths", help="How strong the sign is.", rank=4),
-    Column("limit", "tenths", help="As strong as in logs that keep the assumptions.", rank=5),
+    Column("limit", "tenths", help="Logs that meet the assumptions stay below it.", rank=5),
     Column("evidence", "sentence", title="what was seen", rank=3),
 )
 FURTHEST = (

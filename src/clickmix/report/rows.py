@@ -92,12 +92,12 @@ def percent_estimate(share: float, margin: float) -> str:
 
 
 def number_estimate(value: float, margin: float) -> str:
-    """Write a number and its margin with the same decimals: three, fewer from 10 on.
+    """Write a number and its margin, both to the second digit of the margin.
 
-    >>> number_estimate(0.6931, 0.0182), number_estimate(17.399, 3.21)
-    ('0.693 ±0.018', '17.4 ±3.2')
+    >>> number_estimate(0.6931, 0.0182), number_estimate(5.122, 3.013), number_estimate(40.2, 17.5)
+    ('0.693 ±0.018', '5.1 ±3.0', '40 ±18')
     """
-    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 3
+    decimals = _decimals(margin / 10) if margin > 0 else 3
     return f"{value:,.{decimals}f} ±{margin:,.{decimals}f}"
 
 

@@ -22,7 +22,7 @@ from clickmix.lab.users.sessions import PAST_THE_END, Booleans, SessionLog, Sess
 from clickmix.log.layout import Part, whole
 from clickmix.log.layouts.rows import flags
 from clickmix.log.open import open_log
-from clickmix.types import Ints, Progress
+from clickmix.types import Frame, Ints, Paths, Progress
 
 BITS = 62  # clicks per whole number of 64 bits, its sign left alone
 
@@ -61,7 +61,7 @@ def write_sessions(
     return rows
 
 
-def read_sessions(log: object, *, columns: Mapping[str, str] | None = None) -> SessionLog:
+def read_sessions(log: Paths | Frame, *, columns: Mapping[str, str] | None = None) -> SessionLog:
     """The sessions of a click log with a session_id column (files or a frame), in memory; bad rows are refused.
 
     >>> import tempfile

@@ -27,10 +27,12 @@ class Changes:
         shown = report.queries.may_show([str(row[0]) for row in furthest])
         rows = tuple(row for row in furthest if str(row[0]) in shown)[:MOST_ROWS]
         table = replace(changes.furthest, rows=rows)
+        far = percent(changes.far / changes.both) if changes.far else "none"
         prose = (
-            f"{several(changes.both, 'document')} had a label before and have one now; on average it moved by "
-            f"{number_text(changes.mean_move)}."
-            + (f" {percent(changes.far / changes.both)} of them moved by more than 0.1." if changes.both else "")
+            f"{several(changes.both, 'document')} had a label before and have one now. On average these labels changed "
+            f"by {number_text(changes.mean_move)}, {far} of them by more than 0.1."
+            if changes.both
+            else "No document has a label in both files."
         )
         facts = [
             ("moved by more than 0.1", f"{changes.far:,}"),

@@ -9,7 +9,7 @@ from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
 
 
-@SECTIONS.register("checks", help="Whether the log keeps the assumptions.")
+@SECTIONS.register("checks", help="Whether the log meets the assumptions.")
 class Checks:
     """A row per check."""
 
@@ -25,9 +25,10 @@ class Checks:
         outcomes = Counter(str(row[0]) for row in checks.rows)
         summary = ", ".join(f"{outcomes[name]} {name}" for name in ("fail", "note", "pass") if outcomes[name])
         prose = (
-            f"What would make the labels wrong, looked for in this log: {summary}. A log that keeps the assumptions "
-            "stays below the limit. Above it, a check fails if labels would change by "
+            f"These checks look for what would make labels wrong: {summary}. In a log that meets the assumptions, the "
+            "statistic stays below the limit. Above it, a check fails if labels would change by "
             f"{NOTE_BELOW:g} or more (root mean square), and is a note if they would change less."
         )
-        missing = [f"Not checked, because this log has too little to compare: {'; '.join(left_out)}."]
+        names = "; ".join(f"whether {violation}" for violation in left_out)
+        missing = [f"Not checked, because there are too few queries or positions: {names}."]
         return Section("Checks", [prose, *(missing if left_out else [])], rows=[checks])

@@ -32,8 +32,8 @@ class FarLabels:
             if documents
         ]
         prose = (
-            "Where label and click-through rate disagree most. The first are clicked because of where they are shown; "
-            "the others are clicked seldom because few people look there, yet more often than is usual there."
+            "These labels differ most from click-through rates. The first documents are clicked because of where they "
+            "are shown. The others are rarely clicked because few people look there, but more often than usual there."
             if tables
             else "No label is far from its document's click-through rate."
         )

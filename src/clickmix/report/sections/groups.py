@@ -28,14 +28,14 @@ class Groups:
         )
         effects = fit.model.effects.numbers if fit.model else ()
         alike = (
-            " The lines are those of a usual query and a usual document of each grade. In this log they differ, so "
+            " The lines are those of a typical query and a typical document of each grade. In this log they differ, so "
             "bars can spread further than the lines."
             if effects
             else ""
         )
         prose = (
-            f"Above, in grey: how many documents had which click-through rate. {humps} Below: the label that a "
-            "document with such a rate gets. Where humps stand apart, the label jumps between them; where they "
-            f"overlap, it rises slowly, and many labels are unsure.{alike}{some}"
+            f"The grey bars count documents by click-through rate. {humps} The curve below is the label of a document "
+            "with that rate. If the humps are apart, the label jumps between them; if they overlap, it rises slowly, "
+            f"and many labels are unsure.{alike}{some}"
         )
         return Section("Position by position", [prose], figures=group_figures(fit, report.histogram), folded=True)

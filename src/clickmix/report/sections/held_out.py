@@ -6,7 +6,7 @@ from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
 
 WHAT = (
-    "The log was dealt into quarters. What was learned from some of them is tested on the others, so that no model can "
+    "The log was split into quarters. What the model learned from some of them was tested on the others. No model can "
     "argue with the outcome."
 )
 

@@ -28,10 +28,10 @@ class PositionsSection:
         figures = [] if fit is not None and one else [_position_figure(report.histogram)]
         if fit is not None:
             prose.append(
-                "So two things were estimated at every position, from the clicks alone: how often relevant documents "
-                "are clicked there, and how often documents that are not relevant are."
+                "So clickmix estimates two things at every position, from the clicks alone: how often relevant "
+                "documents are clicked there, and how often documents that are not relevant are."
                 if fit.grades == 2
-                else f"So it was estimated at every position, from the clicks alone, how often documents of each of "
+                else "So clickmix estimates at every position, from the clicks alone, how often documents of each of "
                 f"{fit.grades} grades of relevance are clicked there, from not relevant to most relevant."
             )
             figures += [*rates_figures(fit), separation_figure(fit)]

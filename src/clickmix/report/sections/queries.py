@@ -9,7 +9,7 @@ from clickmix.report.query_list import QueryList
 from clickmix.report.query_numbers import DEPTH, MOST_BYTES, read_queries
 from clickmix.report.section import SECTIONS, LogReport
 
-DOUBT = "Gains are computed from the labels. The verdict says not to use these, so do not rely on the gains either."
+DOUBT = "Gains come from the labels. The verdict says not to use the labels, so do not rely on the gains either."
 
 
 @SECTIONS.register("queries", help="Queries that would gain most, with their result lists.")
@@ -25,10 +25,10 @@ class Queries:
         held = len(shown.queries)
         left = table.queries - table.hidden - held
         prose = [
-            "Where the order people saw and the order of the labels differ most: the gain in DCG@10 if results were "
-            "sorted by label, the largest first. Open a query to see its results in the order shown, what label each "
-            "got, and where it was shown and clicked.",
-            f"This file holds {held:,} of {several(table.queries, 'query', 'queries')}, of each the "
+            "The gain in DCG@10 is what sorting a query's results by label would add. The queries that would gain most "
+            "come first: there, the order people saw differs most from the order of the labels. Open a query to see "
+            "its results in the order shown, their labels, and where they were shown and clicked.",
+            f"This file holds {held:,} of {several(table.queries, 'query', 'queries')}, and for each query the "
             f"{DEPTH} documents shown most near the top and the first {DEPTH} by label."
             + (f" {left:,} with smaller gains did not fit." if left else "")
             + (f" {_left_out(table.hidden, table.min_sessions)}" if table.hidden else ""),
