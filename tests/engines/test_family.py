@@ -69,7 +69,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 def test_a_new_engine_is_in_the_help(
     started: list[Toy], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    engines = command(capsys, monkeypatch, verb, "--help").partition("Who runs the SQL.")[2].partition("[default")[0]
+    engines = command(capsys, monkeypatch, verb, "--help").partition("What runs the SQL.")[2].partition("[default")[0]
     assert engines.endswith("toy://BOX: plays. ")
 
 

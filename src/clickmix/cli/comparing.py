@@ -32,13 +32,13 @@ def compare(
         str | None, typer.Option(help="True relevance, if it is known: query_id, doc_id, relevance.")
     ] = None,
     labels: Annotated[
-        list[str] | None, typer.Option(help="Labels of any origin as one more row; several times.")
+        list[str] | None, typer.Option(help="Labels from anywhere as one more row; can be given several times.")
     ] = None,
     features: Annotated[Path | None, typer.Option(help="Features, for corrections that need them.")] = None,
     corrections: Annotated[str, typer.Option(help="Compare only these, and the simple ones: mixture,pbm.")] = "",
     seed: Annotated[int, typer.Option(help="Seed of splits and resamples; the same seed gives the same figures.")] = 0,
 ) -> dict[str, Any]:
-    """Compare every correction that a log allows. By held-out clicks, agreement with judgments, and time."""
+    """Compare every correction that a log allows. Compares held-out clicks, agreement with judgments, and time."""
     from clickmix.comparing.comparison import compare as run_comparison
 
     _check_output(output)

@@ -34,7 +34,7 @@ def simulate(
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
 ) -> dict[str, Any]:
-    """Simulate users: write a log, the truth and the features. They search a collection."""
+    """Simulate users: write a log, the truth and the features. The users search a collection."""
     from clickmix.lab.simulate import Simulation, check_inputs_stay, open_collection, write_simulation
 
     options = given(given_options)

@@ -57,7 +57,7 @@ def correction_options() -> list[Option]:
     from clickmix.corrections.correction import CORRECTIONS
 
     chosen = member_option(CORRECTIONS, "correction", default="mixture")
-    return [chosen, *CORRECTIONS.options(), *engine_options()]
+    return [*engine_options(), chosen, *CORRECTIONS.options()]
 
 
 def mixture_options() -> list[Option]:
@@ -207,7 +207,7 @@ def inspect(
     given_options: typer.Context,
     files: Annotated[list[str], typer.Argument(help="Anything clickmix reads or writes.")],
 ) -> dict[str, Any]:
-    """Say what a file is, and how to go on. Takes a log in any layout, counts, a model, labels, a ranker, features."""
+    """Say what a file is, and what to do with it. Takes any log, counts, a model, labels, a ranker, features."""
     from clickmix.cli.inspecting import inspect_files
 
     options = given(given_options)

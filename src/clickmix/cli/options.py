@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 GIVEN = "clickmix.given"
 FAIL_ON = "clickmix.fail_on"
 FAILED = 3  # exit code of --fail-on
-JSON = Option("json", "Print what is reported as one JSON object; messages go to standard error.", type=bool)
+LONGEST_CHOICE = 50  # letters of all choices of an option, beside its name in --help
+JSON = Option("json", "Print results as one JSON object; messages go to standard error.", type=bool)
 
 
 def command_with(options: Callable[[], Sequence[Option]] = tuple, *, judges: bool = False) -> type[TyperCommand]:
@@ -49,10 +50,8 @@ def command_with(options: Callable[[], Sequence[Option]] = tuple, *, judges: boo
             return [_typer_option(option) for option in ([_fail_on()] if judges else []) + [JSON]]
 
         def get_params(self, ctx: Any) -> Any:
-            own = super().get_params(ctx)
-            required = sum(param.required for param in own)  # required ones come first, then those of the family
-            *optional, help = own[required:]
-            return [*own[:required], *self.added, *optional, *self.reporting, help]
+            *own, help = super().get_params(ctx)
+            return [*own, *self.reporting, *self.added, help]
 
         def invoke(self, ctx: Any) -> Any:
             values = {str(option.name): ctx.params.pop(option.name, None) for option in self.added}
@@ -70,7 +69,7 @@ def command_with(options: Callable[[], Sequence[Option]] = tuple, *, judges: boo
 
 
 def _fail_on() -> Option:
-    """Lists the verdicts, but for the best one: nothing is better than that."""
+    """Lists the verdicts except the best one: nothing is better than that."""
     from clickmix.corrections.check import Judgement
 
     names = tuple(judgement.machine_name for judgement in Judgement)[1:]
@@ -109,6 +108,11 @@ def member_option(family: Family[Any], name: str, *, default: str) -> Option:
 def _typer_option(option: Option) -> TyperOption:
     flag = f"--{option.name.replace('_', '-')}"
     named = "|".join(option.names) or option.type.__name__.lower()
+    described = option.help
+    if len(named) > LONGEST_CHOICE:
+        named = "name"
+        if not all(name in described for name in option.names):
+            described += f" One of {', '.join(option.names)}."
 
     def convert(context: Any, param: Any, value: Any) -> Any:
         if value is not None and option.names and value not in option.names:
@@ -121,7 +125,7 @@ def _typer_option(option: Option) -> TyperOption:
         metavar=None if option.type is bool else f"<{named}>",
         default=None,
         is_flag=option.type is bool or None,
-        help=option.help,
+        help=described,
         callback=convert,
     )
 
@@ -178,7 +182,7 @@ def layout_options() -> list[Option]:
     from clickmix.log.layout import LAYOUTS
 
     joined = Option("normalise", "Ignore differences between queries in case, space, unicode; several with commas.")
-    return [member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options(), joined, COLUMNS]
+    return [COLUMNS, joined, member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options()]
 
 
 def log_options() -> list[Option]:
@@ -186,7 +190,7 @@ def log_options() -> list[Option]:
     most = f"Refuse a log with more contexts; each is fitted separately. [default: {MOST_CONTEXTS}]"
     bad = Option("bad_rows", "Stop at a bad row, or skip bad rows and count them. [default: fail]", str, BAD_ROWS)
     memory = Option("memory", "Memory limit, for instance 4GB; the rest goes to disk.")
-    return [*layout_options(), CONTEXT, Option("max_contexts", most, type=int), bad, memory]
+    return [CONTEXT, bad, memory, *layout_options(), Option("max_contexts", most, type=int)]
 
 
 def engine_options() -> list[Option]:
@@ -194,7 +198,7 @@ def engine_options() -> list[Option]:
     from clickmix.engines.engine import DEFAULT, ENGINES
 
     help = " ".join(f"{member.make().argument}: {member.help}" for member in ENGINES)
-    return [*log_options(), Option("engine", f"Who runs the SQL. {help} [default: {DEFAULT}]")]
+    return [*log_options(), Option("engine", f"What runs the SQL. {help} [default: {DEFAULT}]")]
 
 
 def label_options() -> list[Option]:

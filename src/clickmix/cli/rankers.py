@@ -100,9 +100,7 @@ def evaluate(
         list[Path], typer.Option(help="A folder that `clickmix train` wrote; give several to compare them.")
     ],
     features: Annotated[Path, typer.Option(help="Features with a column `grade`, in any format that train reads.")],
-    labels: Annotated[
-        Path | None, typer.Option(help="Measure against these labels instead of grades: a relevance is a grade.")
-    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="Measure against these labels instead of grades.")] = None,
     metrics: Annotated[str, typer.Option(help="For instance ndcg@10,mrr,map:grade=2.")] = "ndcg@10",
 ) -> dict[str, Any]:
     """Measure rankers on judged documents. With several, says whether they differ from the first."""

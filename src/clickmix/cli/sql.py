@@ -13,7 +13,7 @@ from clickmix.errors import SettingError
 
 Statement = Annotated[
     Literal["counts", "refused", "histogram", "labels", "ga4"],
-    typer.Argument(help="Which statement; ga4 makes a log of Google Analytics' events."),
+    typer.Argument(help="Which statement; ga4 makes a log from the events of Google Analytics."),
 ]
 
 

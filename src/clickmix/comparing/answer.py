@@ -33,8 +33,8 @@ class Answer:
     """One sentence on whether clicks mean relevance, what to use, and how many more judged queries would decide it.
 
     `name` is for machines: yes, partly, no, undecided, unrelated, truth or clicks-only. `use` is the contender to use:
-    the best one, or a simple one that is as good; None where there are too few queries to say. `more_queries` is 0
-    where it is decided, and None where no number of queries seems to help or nothing is judged.
+    the best one, or a simple one that is as good; None if there are too few queries to say. `more_queries` is 0
+    if it is decided, and None if no number of queries seems to help or nothing is judged.
     """
 
     name: str

@@ -43,7 +43,7 @@ class Row:
     """One contender: what it is, its seconds, its held-out prediction, its measures and its labels where judged.
 
     `kind` is correction, order (of production) or labels (given). `scores` order the judged documents, `relevance` are
-    labels from 0 to 1 of them, nan where there is none.
+    labels from 0 to 1 of them, nan if there is none.
     """
 
     name: str
@@ -331,7 +331,7 @@ def _given(
 
 
 def _labelled(table: str, score: str, known: JudgedTable, engine: DuckDB) -> tuple[Floats, Floats]:
-    """What orders the judged documents, and their labels; nan where there is none."""
+    """What orders the judged documents, and their labels; nan if there is none."""
     columns = engine.fetch(
         f"SELECT coalesce(score, 'nan'::DOUBLE) AS score, coalesce(relevance, 'nan'::DOUBLE) AS relevance FROM "
         f"(SELECT q, d FROM {known.table} WHERE shown) LEFT JOIN (SELECT CAST(query_id AS VARCHAR) AS q, "

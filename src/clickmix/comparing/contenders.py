@@ -39,7 +39,7 @@ class NotCompared:
 class Contender:
     """A fitted correction: its labels as a table of the engine, the seconds to fit and label, its held-out prediction.
 
-    `prediction` is None where the correction predicts no clicks.
+    `prediction` is None if the correction predicts no clicks.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Field:
 
 
 def allowed(chosen: Sequence[str], features: Any, left_out: list[NotCompared]) -> Iterator[tuple[str, str, Correction]]:
-    """Every chosen correction that needs nothing but the log, and the features where they are given."""
+    """Every chosen correction that needs nothing but the log, and the features if they are given."""
     for member in CORRECTIONS:
         if chosen and member.name not in (*chosen, *ALWAYS):
             continue

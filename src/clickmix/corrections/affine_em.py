@@ -163,7 +163,7 @@ def _terms(c: Floats, n: Floats, p: Floats) -> float:
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """part / whole, at most 1; 0 where there is nothing."""
+    """part / whole, at most 1; 0 if there is nothing."""
     return np.minimum(np.divide(part, whole, out=np.zeros_like(part), where=whole > 0), 1.0)
 
 

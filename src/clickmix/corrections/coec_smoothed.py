@@ -3,11 +3,10 @@
     estimate = (C + a) / (E + a), low and high from Gamma(C + a, E + a)
 with C clicks of a document and E = sum over its cells of n m_k, those of the average document there; m_k is the log's
 click-through rate at position k. The quality of documents follows Gamma(a, a), of mean 1; a is fitted to the log, on a
-sample of documents with about 400,000 cells. It counts like so many expected clicks of an average document: a document
-that was hardly ever shown has an estimate near 1, where COEC says 0 or a very large number.
+sample of documents with about 400,000 cells. It counts as much as a expected clicks of an average document: a document
+that was hardly ever shown has an estimate near 1, while COEC gives 0 or a very large number.
 
-Labels are clipped like those of COEC, and so are the ends of the interval. Where no clicks are expected, the estimate
-is 1.
+Labels are clipped like those of COEC, and so are the ends of the interval. If no clicks are expected, the estimate is 1.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from clickmix.types import Floats, Progress
 NAME = "coec-smoothed"
 
 
-@CORRECTIONS.register(NAME, help="Clicks over those of the average document, drawn towards 1.", options=(CLIP,))
+@CORRECTIONS.register(NAME, help="Clicks over those of the average document, pulled towards 1.", options=(CLIP,))
 @dataclass(frozen=True)
 class SmoothedClicksOverExpected:
     """Settings of smoothed COEC: how estimates become relevance."""

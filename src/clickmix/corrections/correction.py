@@ -190,12 +190,12 @@ class Labels(Drawn):
 
     @property
     def low(self) -> Floats:
-        """The lower end of each label's interval, where the correction gives one."""
+        """The lower end of each label's interval, if the correction gives one."""
         return self._end("low")
 
     @property
     def high(self) -> Floats:
-        """The upper end of each label's interval, where the correction gives one."""
+        """The upper end of each label's interval, if the correction gives one."""
         return self._end("high")
 
     def _end(self, name: str) -> Floats:

@@ -29,7 +29,7 @@ from clickmix.types import Floats, Progress
 NAME = "ctr-smoothed"
 
 
-@CORRECTIONS.register(NAME, help="The click-through rate, drawn towards that of its positions.")
+@CORRECTIONS.register(NAME, help="The click-through rate, pulled towards that of its positions.")
 @dataclass(frozen=True)
 class SmoothedRate:
     """The smoothed click-through rate; there is nothing to set."""

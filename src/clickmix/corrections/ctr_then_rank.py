@@ -21,7 +21,7 @@ from clickmix.types import Progress
 TIE = 1e-12
 
 
-@CORRECTIONS.register("ctr-then-rank", help="The click-through rate; ties go by the mean position.")
+@CORRECTIONS.register("ctr-then-rank", help="The click-through rate, with ties in the order of mean positions.")
 @dataclass(frozen=True)
 class RateThenRank:
     """The click-through rate, then the mean position; there is nothing to set."""

@@ -49,7 +49,7 @@ class DynamicBayesianNetwork:
         return DynamicBayesianFit(self, reading.continuation, reading.ascent.converged, counts, lists, reading)
 
     def read(self, lists: ClickedLists, continuation: float | None) -> Reading:
-        """EM on lists; the continuation is estimated where it is not given."""
+        """EM on lists; the continuation is estimated if it is not given."""
         reading = lists.reading_counts(cells=lists.document, number_of_cells=len(lists.doc_id))
         return reading.fit(continuation=continuation, tolerance=self.tolerance, max_steps=self.max_steps)
 

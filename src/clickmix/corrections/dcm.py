@@ -48,7 +48,7 @@ class DependentClickModel:
         return DependentClickFit(self, reading.wanting_more, reading.ascent.converged, counts, lists, reading)
 
     def read(self, lists: ClickedLists, going_on: Floats | None) -> Reading:
-        """EM on lists; `going_on` of each position is estimated where it is not given."""
+        """EM on lists; `going_on` of each position is estimated if it is not given."""
         positions = int(lists.position.max())
         if going_on is not None:  # positions deeper than known take the deepest
             going_on = going_on[np.minimum(np.arange(positions), len(going_on) - 1)]

@@ -2,12 +2,12 @@ r"""Empirical Bayes: how much documents differ, and what that says about each.  
 
     beta-binomial   a document's click rate ~ Beta(m s, (1 - m) s), clicks ~ Binomial(n, rate)
     gamma-Poisson   a document's quality ~ Gamma(a, a), which has mean 1, clicks ~ Poisson(quality E)
-Mean m, strength s and shape a maximise the marginal likelihood. A strength counts like so many impressions, a shape
-like so many expected clicks. If documents differ no more than by chance, the likelihood rises with the strength without
+Mean m, strength s and shape a maximise the marginal likelihood. A strength counts as much as s impressions, a shape as
+much as a expected clicks. If documents differ no more than by chance, the likelihood rises with the strength without
 end. The verdict is then `one rate` and the strength `STRONGEST`.
 
-No engine knows the quantiles of Beta and Gamma, so intervals are by the cube roots of Wilson and Hilferty. They hold
-95 % of the posterior from two clicks on, and more with fewer, where the lower end may be 0.
+No engine knows the quantiles of Beta and Gamma, so intervals use the cube roots of Wilson and Hilferty. They hold 95 %
+of the posterior from two clicks on, and more with fewer, when the lower end can be 0.
 """
 
 from __future__ import annotations

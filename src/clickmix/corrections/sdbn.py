@@ -49,7 +49,7 @@ class Posterior:
 
     @classmethod
     def of(cls, happened: Floats, possible: Floats, prior: BetaPrior) -> Posterior:
-        """The posterior after so many of so many possible ones."""
+        """The posterior after this many of that many possible ones."""
         return cls(happened + prior.mean * prior.strength, possible - happened + (1 - prior.mean) * prior.strength)
 
     @property

@@ -111,7 +111,7 @@ def _source(given: Any, engine: Engine, column: str) -> Source:
 
 
 def _rows(source: Source, column: str) -> str:
-    """SQL for ids as text, the grade, NULL where it is not a number, and what was found there."""
+    """SQL for ids as text, the grade (NULL if it is not a number), and the text that was found there."""
     text = f'CAST("{column}" AS VARCHAR)'
     ids = "nullif(CAST(query_id AS VARCHAR), '') AS q, nullif(CAST(doc_id AS VARCHAR), '') AS d"
     # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.

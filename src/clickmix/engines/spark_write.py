@@ -30,7 +30,7 @@ def spark_errors() -> tuple[type[BaseException], ...]:
 
 
 def write_table(frame: DataFrame, target: str, *, optional: Collection[str]) -> int:
-    """Write a table of the catalog. An old one with the same columns, but for optional ones, stays until then."""
+    """Write a table of the catalog. An old one with the same columns, except optional ones, stays until then."""
     session = frame.sparkSession
     schema, dot, _ = target.rpartition(".")
     temporary, old = (f"{schema}{dot}clickmix_{secrets.token_hex(6)}" for _ in range(2))

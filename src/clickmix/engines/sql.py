@@ -122,7 +122,7 @@ class ListSql(Protocol):
         ...
 
     def whole(self, text: str) -> str:
-        """A text as an integer, NULL where it is none."""
+        """A text as an integer, NULL if it is not one."""
         ...
 
     def or_empty(self, values: str) -> str:

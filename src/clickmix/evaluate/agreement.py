@@ -25,7 +25,7 @@ from clickmix.types import Floats, Ints
 
 COMMON = 0.1  # of the judged documents
 HIGHEST = 5.0  # grade above the lowest common one
-MOST_GRADES = 50  # with more of them, as with true relevance, pairs are made of so many steps
+MOST_GRADES = 50  # with more of them, as with true relevance, pairs are made of that many steps
 MOST_OF_A_QUERY = 64  # documents from which pairs are made; of longer lists a random choice
 CUTOFF = 10
 

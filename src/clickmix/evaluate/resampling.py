@@ -37,7 +37,7 @@ class Measured:
 
     @property
     def value(self) -> float:
-        """The measure on all queries; nan where there is nothing to measure."""
+        """The measure on all queries; nan if there is nothing to measure."""
         below = float(self.below.sum())
         ratio = float(self.above.sum()) / below if below > 0 else math.nan
         return math.sqrt(ratio) if self.root else ratio
@@ -63,7 +63,7 @@ class Resampled:
 
 
 class Bootstrap:
-    """Resamples of so many queries, drawn once."""
+    """Resamples of that many queries, drawn once."""
 
     def __init__(self, queries: int, *, seed: int = 0, resamples: int = RESAMPLES) -> None:
         rng = np.random.default_rng(seed)
@@ -99,7 +99,7 @@ class Bootstrap:
         return float(low), float(high)
 
     def _values(self, measured: Measured) -> Floats:
-        """The measure on every resample; nan where a resample has nothing to measure."""
+        """The measure on every resample; nan if a resample has nothing to measure."""
         if measured not in self._known:
             self._known[measured] = self._resampled(measured)
         return self._known[measured]

@@ -227,7 +227,7 @@ def _check_columns(samples: Mapping[str, Mapping[str, Sample]]) -> None:
 
 
 def _without_relevant(measure: str, cell: Cell) -> str:
-    """A note on them, or nothing where the numbers are not of queries."""
+    """A note on them, or nothing if the numbers are not of queries."""
     if cell.without_relevant is None:
         return ""
     queries = cell.n + (cell.without_relevant if cell.no_relevant == "leave-out" else 0)

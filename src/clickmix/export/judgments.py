@@ -37,7 +37,7 @@ LABEL_OPTIONS = (
     Option("rating", "Labels: what a rating is; a grade if not given.", choices=tuple(RATINGS)),
     Option("min_impressions", "Labels: leave out what was shown less often.", int),
     Option("max_width", "Labels: leave out what has a wider interval.", float),
-    Option("top", "Labels: keep so many documents of each query, the best.", int),
+    Option("top", "Labels: keep only this many of the best documents of each query.", int),
 )
 # A regular expression of DuckDB for an id without any of the blanks that Python or C end a word at.
 NO_BLANK = "[^\\s\\p{Z}\\x0b\\x1c-\\x1f\\x85]+"
@@ -234,7 +234,7 @@ def _opened(path: Path) -> Iterator[_Labels]:
 
 
 def _read(source: Source) -> str:
-    """SQL for the labels, all columns there, NULL where a file does not have them or they hold no number."""
+    """SQL for the labels, all columns there, NULL if a file does not have them or they hold no number."""
     missing = [column for column in NEEDED if column not in source.types]
     if missing:
         raise InputError(f"{source}: no column {missing[0]!r}. Found {', '.join(source.types)}. {EXPECTED}")

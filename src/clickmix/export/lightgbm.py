@@ -15,7 +15,7 @@ from clickmix.rankers import load_ranker
 NOT_IN_NAMES = re.compile(r'[\s",:\[\]{}]')  # LightGBM separates names by blanks, and refuses what JSON needs
 
 
-@EXPORTS.register("lightgbm", help="LightGBM's text model, for all that reads it")
+@EXPORTS.register("lightgbm", help="LightGBM's text model, for anything that reads it")
 @dataclass(frozen=True, kw_only=True)
 class LightGBM(ModelTarget):
     """The trees as they were trained; only the line with the features' names is new."""

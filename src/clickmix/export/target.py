@@ -14,7 +14,7 @@ from clickmix.registry import Family, Option
 from clickmix.storage.atomic import real_path
 
 Takes = Literal["labels", "ranker"]
-TITLE = Option("title", "What to call it in the other tool; as the input if not given.")
+TITLE = Option("title", "Its name in the other tool; the input's name if not given.")
 
 
 @dataclass(frozen=True)

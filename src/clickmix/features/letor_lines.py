@@ -34,7 +34,7 @@ class LineError(Exception):
 class LetorLines:
     """One row per document; `line` is its line, from 0.
 
-    `doc_id` is what `# docid = ID` says; else WORD and the first word of the comment; b"" where there is none.
+    `doc_id` is what `# docid = ID` says; else WORD and the first word of the comment; b"" if there is none.
     """
 
     line: NDArray[np.int64]

@@ -41,7 +41,7 @@ class AtPosition:
 class LogSummary:
     """A log at a glance; `first` has query, document, position and clicked of its first impressions, if it has any.
 
-    `twice` counts the documents that are in their list more than once, where the log tells lists apart.
+    `twice` counts the documents that are in their list more than once, if the log says what a list is.
     """
 
     formats: tuple[str, ...]

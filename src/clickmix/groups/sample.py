@@ -85,7 +85,7 @@ def _sampled(counts: Counts, histogram: Histogram, cells: int) -> str:
 
 
 def part_of_queries(counts: Counts, part: int, parts: int) -> str:
-    """SQL that keeps one of so many parts of the queries, of about the same size; `part` counts from 0."""
+    """SQL that keeps one of that many parts of the queries, of about the same size; `part` counts from 0."""
     if parts == 1:
         return ""
     most, spread = _spread(counts, "query_id")
@@ -197,13 +197,13 @@ class Quarters:
 
 
 def share_dealt(counts: Counts, *, most_cells: int = MOST_CELLS) -> float:
-    """The share of queries that has about so many cells, with their result lists where these are kept apart."""
+    """The share of queries that has about that many cells, with their result lists if these are kept apart."""
     cells, queries, _ = _sizes(counts)
     return min(1.0, max(most_cells / cells, FEWEST_QUERIES / queries))
 
 
 def _sizes(counts: Counts) -> tuple[int, int, int]:
-    """Cells, with their result lists where these are kept apart; queries and impressions."""
+    """Cells, with their result lists if these are kept apart; queries and impressions."""
     ((cells, queries, shown),) = counts.engine.rows(
         "SELECT count(*), count(DISTINCT query_id), CAST(sum(impressions) AS BIGINT) "
         f"FROM {counts.by_list or counts.table}"
@@ -220,7 +220,7 @@ def deal(
     share: float = 1.0,
     seed: int = 0,
 ) -> Quarters:
-    """Deal a log, or a sample of its queries with about so many cells and impressions, into quarters.
+    """Deal a log, or a sample of its queries with about that many cells and impressions, into quarters.
 
     `share` is the largest share of queries to deal. Counts of one log with and without result lists have the same
     sessions in each quarter if the share is the same. A log of more than `most_read` impressions is not read again.
@@ -267,7 +267,7 @@ def _rows(part: Part, context: tuple[str, ...], types: Mapping[str, str], share:
 
 
 def _deal_impressions(counts: Counts, share: float, seed: int) -> Quarters:
-    """Every impression goes to one of the quarters, all alike; the impressions of a result list go together."""
+    """Every impression goes to one of the quarters with equal chance; those of a result list stay together."""
     chosen = sample_queries(counts, share)
     columns = chosen.engine.fetch(chosen.query() if chosen.by_list is None else chosen.list_query())
     exact = columns["impressions"]

@@ -1,7 +1,7 @@
 """Checks: does a log meet the assumptions of the model fitted to it, and what would labels be otherwise?
 
     MixtureFit, Counts -> Checks
-Each check fits a sample of queries once more with what may be wrong in the model. How far labels change is the size of
+Each check fits a sample of queries again with what may be wrong in the model. How far labels change is the size of
 the violation. Its statistic is small if the assumption holds, and clean logs stay below the limit. docs/sure.md says
 how each was chosen; benchmarks/verdicts.py counts alarms.
 """
@@ -33,7 +33,7 @@ from clickmix.mixtures.mixture import Group
 from clickmix.types import Floats, Ints
 
 BEYOND_CHANCE = 3.0  # standard errors: by which both rates must rise, and clicks of other queries be predicted better
-LOOK_CELLS = 20_000  # of whole queries, fitted once more
+LOOK_CELLS = 20_000  # of whole queries, fitted again
 COMPARED = 1.0  # log-likelihood that a round of such a fit must bring
 TINY = 1e-9
 ENOUGH_CLICKED = 30  # different (place, impressions, clicks) with clicks, that one number divides
@@ -55,7 +55,7 @@ def checked(fitted: Fit, counts: Counts) -> Fit:
 
 @dataclass(frozen=True)
 class _Split:
-    """Places, once more apart by whether a relevant document is above: whose they were, which are `under` one."""
+    """Places, split again by whether a relevant document is above: their `source`, and which are `under` one."""
 
     places: Places
     source: Ints

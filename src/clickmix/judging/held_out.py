@@ -76,7 +76,7 @@ def held_out_evidence(
 ) -> HeldOutEvidence | None:
     """The evidence on a fit, from its log or a sample of the log's queries.
 
-    None where the fit is no model of clicks at places: another correction, a cascade, or groups fitted by themselves.
+    None if the fit does not model clicks at places: another correction, a cascade, or groups fitted by themselves.
     """
     if not isinstance(fitted, MixtureFit) or fitted.model is None or fitted.examination != "pbm":
         return None
@@ -93,7 +93,7 @@ def evidence(
 ) -> HeldOutEvidence | None:
     """Deal the log, or a sample of its queries, into quarters; learn from some, and look at the others.
 
-    None where a part is empty, or no clicks are predicted.
+    None if a part is empty, or no clicks are predicted.
     """
     quarters = deal(counts, most_cells=most_cells, most_impressions=most_impressions, most_read=MOST_READ, seed=seed)
     parts = quarter_cells(quarters)
@@ -151,7 +151,7 @@ def held_out_bits(name: str, rates: Floats, asked: PlacedCells) -> Prediction:
 class Agreement:
     """Labels of two halves: correlation, the same beyond position, mean absolute difference; over `documents`.
 
-    A correlation is None where one half gives every document the same label.
+    A correlation is None if one half gives every document the same label.
     """
 
     documents: int
@@ -161,7 +161,7 @@ class Agreement:
 
 
 def agreement(one: Floats, other: Floats, first: PlacedCells, second: PlacedCells) -> Agreement | None:
-    """How far the labels of two halves agree, an element per document; None where no document is in both.
+    """How far the labels of two halves agree, an element per document; None if no document is in both.
 
     A document is weighted by its impressions in the half where it has fewer: what people see often matters most. Labels
     of both halves follow the position, so part of the correlation says only that documents stay where they are;
@@ -297,7 +297,7 @@ def held_out_sentences(found: HeldOutEvidence) -> Iterator[str]:
 
 
 def _on_prediction(found: HeldOutEvidence) -> str:
-    """The perplexity beside the others', and what is significant about that."""
+    """The perplexity compared with the others', and whether the difference is significant."""
     own, (position, *smoothed) = found.prediction, found.baselines
     sample = "" if found.share == 1 else f" of {found.share:.1%} of the queries"
     others = ", ".join(f"{other.name} {other.perplexity:.4f}" for other in found.baselines)

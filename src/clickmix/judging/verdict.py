@@ -28,7 +28,7 @@ from clickmix.mixtures.mixture import Verdict
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 MOST_JOINED = 0.1  # largest share of documents at places too small to be fitted
 MOST_TIMES = 1_000.0  # more data than so many times as much is far more
-NEEDS_QUERIES = (Violation.CASCADE, Violation.OUTLIERS)  # looked for among at least so many as checks.py says
+NEEDS_QUERIES = (Violation.CASCADE, Violation.OUTLIERS)  # need as many as checks.py says
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +142,7 @@ def _joined(fitted: MixtureFit) -> float:
 
 
 def _times_more_queries(fitted: MixtureFit) -> float:
-    """How many times the queries, at least, until places have enough documents, but for the smallest ones."""
+    """How many times as many queries, at least, places need to have enough documents, except the smallest ones."""
     sizes = sorted(place.documents for group in fitted.groups for place in group.places)
     smaller = itertools.accumulate(sizes)
     first = next(size for size, sum_ in zip(sizes, smaller, strict=True) if sum_ > MOST_JOINED * sum(sizes))

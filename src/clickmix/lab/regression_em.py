@@ -16,7 +16,7 @@ from clickmix.registry import Option
 OPTIONS = (
     Option("features", "Features of every document of the log (regression-em).", type=Path),
     Option("regression", "The regression that predicts relevance from features.", choices=get_args(RegressionName)),
-    Option("iterations", "The most regressions to fit, one per iteration.", type=int),
+    Option("iterations", "How many regressions to fit at most, one per iteration.", type=int),
     Option("seed", "Seed of random draws; the same seed gives the same bytes.", type=int),
     TRUST,
     CLIP,

@@ -50,7 +50,7 @@ def check_inputs_stay(data: Path, folder: Path) -> None:
 
 
 def open_collection(data: Path | None, *, queries: int | None, seed: int) -> Collection:
-    """The collection in a folder, or a synthetic one with so many training queries."""
+    """The collection in a folder, or a synthetic one with that many training queries."""
     if data is not None:
         if queries is not None:
             raise SettingError(f"queries={queries}: {data} has its own. Leave the number, or the collection, out.")

@@ -114,7 +114,7 @@ class _Lines(RowLayout):
 
 
 def broken_lines(sources: Sequence[Source], layout: Layout, roles: Roles, engine: DuckDB) -> tuple[Part, ...]:
-    """A part for each source with lines that are not objects: so many rows without a query, which nobody can count."""
+    """A part for each source with lines that are not objects: as many rows without a query, which cannot be counted."""
     parts = []
     columns = {"query_id": "VARCHAR", "doc_id": "VARCHAR", "position": "BIGINT", "clicked": "INTEGER"}
     columns |= {"session_id": "VARCHAR"} | dict.fromkeys(roles.context, "VARCHAR")

@@ -3,7 +3,7 @@
 sources -> layout -> counts. To add a layout, write one file: a class with `LAYOUTS.register` that says its name, a line
 of help, how it recognises a source, and the impressions or counts in it. Most subclass `Rows` and override `open`.
 
-A part is counted in one scan, as SQL: values are NULL where they are bad. Types are judged once per source, so that a
+A part is counted in one scan, as SQL: values are NULL if they are bad. Types are judged once per source, so that a
 clean Parquet log costs no more than its bare GROUP BY.
 """
 
@@ -152,7 +152,7 @@ def key_values(part: Part, text_ids: Mapping[str, bool] | None = None) -> tuple[
 
 
 def whole(source: Source, column: str) -> str:
-    """SQL for a column as integers, NULL where it holds none.
+    """SQL for a column as integers, NULL if it holds none.
 
     In text, 3 and 3.0 are integers (frames write them so when a value is missing); +3, 1e3 and ' 3' are not.
     """

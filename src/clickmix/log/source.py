@@ -279,7 +279,7 @@ class Ndjson(TextFiles):
         return f"read_json({self.arguments()}, format = 'newline_delimited', columns = {self._columns()})"
 
     def objects(self) -> str:
-        """SQL that reads each line as one JSON object; NULL where it is none."""
+        """SQL that reads each line as one JSON object; NULL if it is not one."""
         return f"read_ndjson_objects({self.arguments()}, ignore_errors = true)"
 
     def numbered(self, file: str | None, *, used: Sequence[str], ids: Mapping[str, str], key: str) -> tuple[str, ...]:

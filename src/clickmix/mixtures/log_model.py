@@ -28,7 +28,7 @@ MOST_ALIKE = 14.0  # log of the impressions that a rate counts for, beyond which
 
 @dataclass(frozen=True)
 class Looked:
-    """A model that was compared with others: in words, and how well it predicts held-out clicks of so many queries."""
+    """A model that was compared with others: in words, and how well it predicts held-out clicks of some queries."""
 
     name: str
     score: float

@@ -30,7 +30,7 @@ def _log_gamma(x: str) -> str:
 
 
 def _counted(a: str, b: str) -> str:
-    """SQL for what a cell's counts change in the log density of a beta-binomial, but for a constant."""
+    """SQL for what a cell's counts change in the log density of a beta-binomial, except for a constant."""
     skips = "(impressions - clicks)"
     logs = _log_gamma(f"(clicks + {a})"), _log_gamma(f"({skips} + {b})"), _log_gamma(f"(impressions + {a} + {b})")
     return f"({logs[0]} + {logs[1]} - {logs[2]})"
@@ -180,7 +180,7 @@ class Mixture:
         return max(0, len(self.log_likelihoods) - 1)
 
     def evidence(self, *, grades: int) -> Evidence:
-        """What a click and a skip in this group say about relevance, in a log of so many grades."""
+        """What a click and a skip in this group say about relevance, in a log of that many grades."""
         if not self.informative:
             return no_evidence(self.family, grades=grades)
         if self.alike is not None:
@@ -198,7 +198,7 @@ class Mixture:
         return np.asarray(np.exp(logs - np.logaddexp.reduce(logs, axis=0)))
 
     def relevance(self, impressions: Any, clicks: Any) -> Floats:
-        """The label of a document seen in this group only: the mean of its grades; nan where there is one rate."""
+        """The label of a document seen in this group only: the mean of its grades; nan if there is one rate."""
         return (
             mean_grade(self.posterior(impressions, clicks)) if self.informative else np.full(np.shape(clicks), np.nan)
         )

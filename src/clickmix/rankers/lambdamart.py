@@ -52,7 +52,7 @@ class LambdaMART:
 
     gain            what relevance p is worth: 2^(largest_grade p) - 1 (exponential), or largest_grade p (linear)
     weighting       how much a query weighs (see `clickmix.rankers.weighting`)
-    patience        with validation labels: stop after so many trees in a row without improvement
+    patience        with validation labels: stop after that many trees in a row without improvement
     threads         for training and scoring; another number adds in another order and can give other trees
 
     >>> import numpy as np

@@ -45,7 +45,7 @@ _INFO = rf"(?:none|\[{_REAL}:{_REAL}\])"
 
 
 def checked_trees(model: bytes, *, features: int, trees: int, where: str) -> str:
-    """The header and the trees of a model with so many features and trees; anything else is refused."""
+    """The header and the trees of a model with that many features and trees; anything else is refused."""
     try:
         text = model.decode("ascii")
     except UnicodeDecodeError:

@@ -154,7 +154,7 @@ def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: obje
 
 
 def explain_labels(labels: Source, engine: Engine, query_id: object, doc_id: object = None) -> Explanation:
-    """Say what a file or table of labels holds of a query. It has no positions, so there is no evidence by position."""
+    """Say what a file or table of labels holds about a query. Without positions, there is no evidence by position."""
     try:
         return _explained_labels(labels, engine, query_id, doc_id)
     except duckdb.Error as error:

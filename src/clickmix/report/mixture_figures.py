@@ -170,7 +170,7 @@ def _median(values: Ints, weights: Ints) -> float:
 
 
 def rates_figures(fitted: MixtureFit) -> list[Figure]:
-    """Per context, the fitted click rates by position, with intervals where they are known."""
+    """Per context, the fitted click rates by position, with intervals if they are known."""
     return [_rates_figure(fitted, context, members) for context, members in by_context(fitted).items()]
 
 

@@ -23,7 +23,7 @@ class QueryList:
     usual: Mapping[int, tuple[float, float]]
 
     def first(self) -> Sequence[dict[str, Any]]:
-        """Texts of the queries that stand in the page itself."""
+        """Texts of the queries that are in the page itself."""
         return [self._texts(query) for query in self.queries[:WITHOUT_SCRIPT]]
 
     def json(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class QueryList:
         }
 
     def within(self, most_bytes: int) -> QueryList:
-        """The first queries, as many as take at most so many bytes in the file."""
+        """The first queries, as many as fit into that many bytes of the file."""
         sizes = (len(json_line(_query_values(query)).encode()) + 1 for query in self.queries)
         fitting = sum(upto <= most_bytes for upto in accumulate(sizes))
         return replace(self, queries=self.queries[:fitting])

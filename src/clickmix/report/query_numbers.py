@@ -197,9 +197,9 @@ def _chosen_query(table: QueryTable, most_bytes: int) -> str:
 
 
 def _results_query(table: QueryTable, chosen: str) -> str:
-    """The documents of the chosen queries that were shown most near the top, or stand among the first by label.
+    """The documents of the chosen queries that were shown most near the top, or are among the first by label.
 
-    Sorted by mean position alone, a document shown once at the top would stand above one shown there a thousand times.
+    Sorted by mean position alone, a document shown once at the top would be above one shown there a thousand times.
     """
     label = "round(CAST(relevance AS DECIMAL(38, 12)), 9)"
     ends = "low, high" if table.labels.intervals else "CAST(NULL AS DOUBLE) AS low, CAST(NULL AS DOUBLE) AS high"

@@ -228,7 +228,7 @@ def _half_interval(rate: float, error: float) -> float:
 
 
 def _needed(mixture: Mixture) -> float | None:
-    """Impressions until the label is good enough; infinite beyond reach, None where a Gaussian cannot tell."""
+    """Impressions until the label is good enough; infinite beyond reach, None if a Gaussian cannot tell."""
     needed = impressions_for(mixture)
     return needed if needed is not None or mixture.variances is not None else math.inf
 

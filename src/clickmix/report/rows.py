@@ -172,7 +172,7 @@ BAR = 11  # letters of an interval drawn in a terminal, from 0 to 1
 
 @dataclass(frozen=True)
 class Estimate:
-    """A fitted value, and half its 95 % interval where that is known."""
+    """A fitted value, and half its 95 % interval if that is known."""
 
     value: float
     margin: float | None = None
@@ -252,7 +252,7 @@ class Rows:
     cards: bool = False
 
     def first(self, most: int) -> Rows:
-        """The same table with at most so many rows."""
+        """The same table with at most that many rows."""
         return replace(self, rows=self.rows[:most])
 
     def texts(self) -> list[list[str]]:
@@ -331,7 +331,7 @@ def _cell(text: str, width: int, *, right: bool) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """The beginning and the end of a text: addresses begin alike, and texts of people end alike.
+    """The beginning and the end of a text: addresses often begin the same way, and other texts end the same way.
 
     >>> _cut("https://example.com/shoes/sku-1", 16)
     'https:/…es/sku-1'

@@ -34,7 +34,7 @@ class AxisScale:
 
 
 def ticks(low: float, high: float, *, log: bool = False, whole: bool = False, about: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`, about so many.
+    """Round numbers from `low` to `high`, about that many.
 
     >>> ticks(0, 1), ticks(1, 20, whole=True), ticks(0.002, 1, log=True)
     ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [1.0, 5.0, 10.0, 15.0, 20.0], [0.01, 0.1, 1.0])
@@ -91,7 +91,7 @@ def log_start(counts: Iterable[float]) -> float:
 
 
 def tick_text(value: float, *, percent: bool = False) -> str:
-    """A number beside an axis, where room is short.
+    """A number beside an axis, where there is little room.
 
     >>> tick_text(10000), tick_text(100000), tick_text(2.5e6), tick_text(0.5, percent=True)
     ('10,000', '100k', '2.5M', '50%')

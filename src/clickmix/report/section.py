@@ -30,7 +30,7 @@ from clickmix.report.results import ChangeResults, FitResults
 class LogReport:
     """What a section is given: the counts, the fit, the labels, and what the caller said of them.
 
-    `mixture` and `results` are None where the correction fits no mixture; `changes` where no previous labels were
+    `mixture` and `results` are None if the correction fits no mixture; `changes` if no previous labels were
     given. `sources` are file names without folders. The tables live in the engine.
 
     >>> def clicks(report: LogReport) -> str:
@@ -58,7 +58,7 @@ class LogSection(Protocol):
     order: int
 
     def section(self, report: LogReport) -> Section | None:
-        """The section for this report, or None where there is nothing to say."""
+        """The section for this report, or None if there is nothing to say."""
         ...
 
 

@@ -18,7 +18,7 @@ _table_numbers = itertools.count(1)
 def document_labels(
     counts: Counts, query_id: NDArray[Any], doc_id: NDArray[Any], *, correction: str, **columns: Floats
 ) -> Labels:
-    """Labels with these columns, one value per document: `relevance`, and `low` and `high` where there are any."""
+    """Labels with these columns, one value per document: `relevance`, and `low` and `high` if there are any."""
     table = f"computed_{next(_table_numbers)}"
     embedded(counts.engine, of=correction).register(table, {"query_id": query_id, "doc_id": doc_id, **columns})
     more = "".join(f", max({column}) AS {column}" for column in columns if column != "relevance")

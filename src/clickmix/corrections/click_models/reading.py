@@ -128,7 +128,7 @@ class ReadingCounts:
         tolerance: float,
         max_steps: int,
     ) -> Reading:
-        """The most likely parameters; the continuation, and wanting more, too, where they are not given."""
+        """The most likely parameters; the continuation, and wanting more, too, if they are not given."""
         D = self.number_of_documents
         clicks, decided = self.document_clicks, self.passed + self.ended
 

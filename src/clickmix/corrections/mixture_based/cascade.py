@@ -18,7 +18,7 @@ from clickmix.counts.counts import Counts
 from clickmix.groups.places import read_histogram
 from clickmix.groups.sample import MOVING_FROM, read_moving
 
-MOST_TOGETHER = 400  # groups that are fitted once more together
+MOST_TOGETHER = 400  # groups that are fitted again together
 
 
 class FitGroups(Protocol):
@@ -28,7 +28,7 @@ class FitGroups(Protocol):
 
 
 def fit_cascade(counts: Counts, fit: FitGroups, *, examination: Examination) -> MixtureFit:
-    """Walk down, each position fitted with what was found above it; then all positions once more together.
+    """Walk down, each position fitted with what was found above it; then all positions again together.
 
     The first position decides how many grades there are: nothing is above it, so all its documents are examined alike.
     """

@@ -112,7 +112,7 @@ def form_step(
 
 
 def _bounds(values: Ints, documents: Ints, smallest: int) -> tuple[int, ...]:
-    """The highest score of each block of at least so many documents but the last; too few at the end join it."""
+    """The highest score of each block of at least that many documents but the last; too few at the end join it."""
     bounds, waiting = [], 0
     for value, count in zip(values.tolist(), documents.tolist(), strict=True):
         waiting += count

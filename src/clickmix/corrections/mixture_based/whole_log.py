@@ -33,7 +33,7 @@ def fit_whole_log(
 ) -> tuple[LogModel, Ints, float] | None:
     """The model, the number of its place for each place of the histogram, and the expected error of labels.
 
-    None where nothing can be learned from the clicks: nobody clicked, everybody did, or one rate explains it all.
+    None if nothing can be learned from the clicks: nobody clicked, everybody did, or one rate explains it all.
     Without `counts`, or where documents stay and `queries` are not known to differ, from the histogram alone.
     """
     places, joined = joined_places(histogram)

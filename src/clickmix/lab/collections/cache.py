@@ -99,7 +99,7 @@ def _write_array(path: Path, array: NDArray[np.generic]) -> None:
 
 
 def _open(target: Path) -> Split | None:
-    """The split in this folder, or None where it is missing, half-written, damaged or of another version."""
+    """The split in this folder, or None if it is missing, half-written, damaged or of another version."""
     try:
         sizes = read_document(target / "manifest.json", kind=KIND, version=VERSION)["sizes"]
         files = {name: target / f"{name}.npy" for name in ARRAYS}

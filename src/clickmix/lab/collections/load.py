@@ -17,7 +17,7 @@ from clickmix.lab.collections.known import differences, recognise
 
 NAMES = {"train": ("train",), "vali": ("vali", "valid"), "test": ("test",)}
 SUFFIXES = (".txt", ".txt.gz", ".parquet")
-HELD_OUT = 10  # where there is no vali file, one in so many training queries becomes vali
+HELD_OUT = 10  # without a vali file, one in this many training queries becomes vali
 
 
 def load_collection(path: str | Path, *, fold: int = 1, cache: str | Path | None = None) -> Collection:
@@ -44,7 +44,7 @@ def collection_files(path: str | Path, *, fold: int = 1) -> tuple[Path, ...]:
 
 
 def _files(path: Path, fold: int) -> tuple[dict[str, Path], int | None]:
-    """The files of train, test and, where there is one, vali; and the number of the fold if there are folds."""
+    """The files of train, test and, if there is one, vali; and the number of the fold if there are folds."""
     folder, prefix, found_fold = _place(path, fold)
     found = {part: _file(folder, prefix, names) for part, names in NAMES.items()}
     files = {part: file for part, file in found.items() if file is not None}

@@ -30,13 +30,13 @@ def estimate(task: Task, log: Log) -> Result:
 
 
 def at_iteration(found: Result, iteration: int) -> Result | None:
-    """The estimate as it was after an iteration (0: the one that is kept); None where it had stopped before."""
+    """The estimate as it was after an iteration (0: the one that is kept); None if it had stopped before."""
     by_iteration: dict[str, Result] = found["by iteration"]
     return found if iteration == 0 else by_iteration.get(str(iteration))
 
 
 def time_correction(task: Task, log: Log) -> Result:
-    """Seconds of labelling a log by a mixture, or by AC with so many iterations of regression EM."""
+    """Seconds of labelling a log by a mixture, or by AC with that many iterations of regression EM."""
     counts = log.train.counts
     mixture = mixture_correction("mbc" if task.regression else task.labels)
     mixture.fit(counts).label(counts).columns  # noqa: B018  (whatever is loaded late is loaded now)

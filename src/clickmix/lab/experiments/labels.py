@@ -43,7 +43,7 @@ ORACLES = ("ideal-ac", "limit", "truth")  # made with what nobody knows of a rea
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Relevance (lists, positions) of what was shown, NaN where there is no label."""
+    """Relevance (lists, positions) of what was shown, NaN if there is no label."""
 
     train: Floats
     vali: Floats
@@ -130,4 +130,4 @@ def bayes_labels(user: User, truth: Floats, clicks: Any, impressions: Any) -> Fl
     log_posterior = log_prior + xlogy(c, rates) + xlog1py(n - c, -rates)  # lists, levels, positions
     log_posterior -= logsumexp(log_posterior, axis=1, keepdims=True)
     mean = np.einsum("lgk,g->lk", np.exp(log_posterior), levels)
-    return np.asarray(np.clip(mean, levels[0], levels[-1]))  # sums of posteriors are 1 but for rounding
+    return np.asarray(np.clip(mean, levels[0], levels[-1]))  # sums of posteriors are 1 except for rounding

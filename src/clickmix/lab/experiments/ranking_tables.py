@@ -136,7 +136,7 @@ def values_of(
     *,
     runs: Container[int] | None = None,
 ) -> Values:
-    """nDCG@10 by labels and column, one number per whole run (of `runs`); nothing where there is no whole run."""
+    """nDCG@10 by labels and column, one number per whole run (of `runs`); nothing if there is no whole run."""
     runs = [run for run in whole_runs(table, request, results, ranker) if runs is None or run in runs]
     return {
         labels: {

@@ -16,7 +16,7 @@ from clickmix.rankers.dnn import DNN
 
 SYNTHETIC_QUERIES = 4_000  # training queries of the synthetic collection at scale 1
 COLLECTION_SEED = 0  # the collection is one and the same in all runs, as a published one would be
-SMALLEST = 20  # training queries: the production ranker learns from so many
+SMALLEST = 20  # training queries: the production ranker learns from that many
 
 RANKERS: dict[str, str] = {"lambdamart": "LambdaMART", "dnn": "DNN"}
 
@@ -74,7 +74,7 @@ def _first(found: Collection, share: float) -> Collection:
 
 
 def describe(request: Request, collection: Collection) -> dict[str, Any]:
-    """The settings that results depend on: those of the request but for runs and rankers, which only add results."""
+    """The settings that results depend on: those of the request except for runs and rankers, which only add results."""
     sizes = {name: [split.queries, split.documents] for name, split in _splits(collection).items()}
     return {
         "experiment": request.experiment,

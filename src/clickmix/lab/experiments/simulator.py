@@ -63,7 +63,7 @@ class Shown:
 
     @property
     def rates(self) -> Floats:
-        """Click-through rates, NaN where there is nothing or nobody looked."""
+        """Click-through rates, NaN if there is nothing or nobody looked."""
         n = np.broadcast_to(self.seen.impressions[:, None], self.rows.shape)
         known = (self.rows >= 0) & (n > 0)
         return np.asarray(np.divide(self.seen.clicks, n, out=np.full(self.rows.shape, np.nan), where=known))

@@ -33,7 +33,7 @@ class Score:
 
     @property
     def perplexities(self) -> Floats:
-        """exp(-mean log-likelihood) at each position: 1 is certainty, 2 a tossed coin; NaN where nothing was shown."""
+        """exp(-mean log-likelihood) at each position: 1 is certainty, 2 a tossed coin; NaN if nothing was shown."""
         shown = self.impressions > 0
         mean = np.divide(self.log_likelihoods, self.impressions, out=np.full(len(shown), np.nan), where=shown)
         perplexities: Floats = np.exp(-mean)
@@ -124,7 +124,7 @@ def _predicted(estimates: Floats, observations: Floats, *, size: int) -> Floats:
 
 
 def mean(estimates: Floats, observations: Floats) -> float:
-    """Mean of the estimates, weighted by the observations each rests on; 1/2 where there are none."""
+    """Mean of the estimates, weighted by the observations each rests on; 1/2 if there are none."""
     total = observations.sum()
     return float(np.nansum(estimates * observations) / total) if total > 0 else 0.5
 

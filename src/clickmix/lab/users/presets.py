@@ -11,7 +11,7 @@ from clickmix.lab.users.user import User
 
 
 def preset(text: str, *, positions: int | None = None) -> User:
-    """The user of this name and options, for lists of its usual length or with so many `positions`.
+    """The user of this name and options, for lists of its usual length or with that many `positions`.
 
     >>> preset("pbm-eta1").click_probabilities([[1.0, 0.0]]).round(4).tolist()
     [[0.98, 0.1625]]

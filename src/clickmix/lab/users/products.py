@@ -135,7 +135,7 @@ def _em_step(counts: CellCounts) -> Step:
         attracted = totals(d, c + unclicked * a * (1 - g), size=D)
         examined = totals(cell, c + unclicked * g * (1 - a), size=counts.cells)
         after = np.divide(np.r_[attracted, examined], shown, out=parameters.copy(), where=shown > 0)
-        after[D] = 1.0  # EM stays there by itself, but for rounding
+        after[D] = 1.0  # EM stays there by itself, except for rounding
         return after, float(np.sum(xlogy(c, p) + xlog1py(n - c, -p)))
 
     return step

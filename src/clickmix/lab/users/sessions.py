@@ -143,7 +143,7 @@ def totals(index: Ints, weights: npt.NDArray[Any], *, size: int) -> Floats:
 
 
 def last_click_above(clicks: Booleans) -> Ints:
-    """(sessions, positions): position, from 1, of the nearest click above each position; 0 where there is none."""
+    """(sessions, positions): position, from 1, of the nearest click above each position; 0 if there is none."""
     above = np.zeros(clicks.shape, dtype=np.int64)
     positions = np.arange(1, clicks.shape[1])
     above[:, 1:] = np.maximum.accumulate(np.where(clicks[:, :-1], positions, 0), axis=1)

@@ -37,7 +37,7 @@ class User(ABC):
 
     trust: Trust
 
-    # The `examination` of MixtureCorrection that assumes the same about people, where there is one.
+    # The `examination` of MixtureCorrection that assumes the same about people, if there is one.
     examination_of_mixtures: ClassVar[Literal["pbm", "dcm", "ubm"] | None] = None
 
     @classmethod
@@ -108,7 +108,7 @@ class User(ABC):
         weights: npt.ArrayLike | None = None,
         rng: np.random.Generator,
     ) -> Sessions:
-        """Sessions over these lists: so many `sessions`, or as many as it takes to reach so many `clicks`.
+        """Sessions over these lists: this many `sessions`, or as many as it takes to reach this many `clicks`.
 
         Each session sees a list drawn uniformly, or in proportion to `weights`. The session that reaches the
         clicks is kept whole. Document codes number the entries of `relevance` row by row.

@@ -106,7 +106,7 @@ class Ga4(RowLayout):
     def open(
         self, sources: Sequence[Source], roles: Roles, engine: Engine
     ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
-        """The impressions of all files together, and the lines that are no events."""
+        """The impressions of all files together, and the lines that are not events."""
         database = embedded(engine, of="reading GA4")
         if self.position_base not in BASES:
             raise SettingError(f"position_base {self.position_base!r}: expected one of {', '.join(BASES)}.")

@@ -73,7 +73,7 @@ class Ubi(RowLayout):
     def open(
         self, sources: Sequence[Source], roles: Roles, engine: Engine
     ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
-        """The impressions of all files together, and the lines that are no events."""
+        """The impressions of all files together, and the lines that are not events."""
         database = embedded(engine, of="reading UBI")
         if self.position_base not in BASES:
             raise SettingError(f"position_base {self.position_base!r}: expected one of {', '.join(BASES)}.")

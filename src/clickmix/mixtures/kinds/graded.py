@@ -20,7 +20,7 @@ SEED = 0  # of samples and of clicks that are held out
 
 @dataclass(frozen=True)
 class EachAlone:
-    """So many grades, the same number in every group, each fitted by itself; None lets BIC choose."""
+    """A given number of grades, the same number in every group, each fitted by itself; None lets BIC choose."""
 
     grades: int | None
 
@@ -44,7 +44,7 @@ class EachAlone:
 
 
 class Graded(EachAlone):
-    """So many grades in one model of the log, all queries alike; None lets the log choose, and what differs."""
+    """A given number of grades in one model of the log, queries alike; None lets the log choose, and what differs."""
 
     def fit_log(self, cells: Cells, *, alike: bool) -> Model:
         """Held-out clicks choose what is not given."""

@@ -1,4 +1,4 @@
-"""Checks: what was looked for that a mixture cannot explain, each as pass, note or fail with its size."""
+"""Checks: what a mixture cannot explain, each as pass, note or fail with its size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Checks:
     order = 50
 
     def section(self, report: LogReport) -> Section | None:
-        """None where the correction makes no such assumptions."""
+        """None if the correction makes no such assumptions."""
         if report.results is None:
             return None
         checks, left_out = report.results.checks, report.results.not_checked

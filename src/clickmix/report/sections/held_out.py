@@ -18,7 +18,7 @@ class HeldOut:
     order = 45
 
     def section(self, report: LogReport) -> Section | None:
-        """None where no evidence was taken from parts of the log."""
+        """None if no evidence was taken from parts of the log."""
         found = report.results.held_out if report.results else None
         if found is None:
             return None
