@@ -178,7 +178,7 @@ def test_the_banner_has_the_verdict_three_numbers_and_what_to_do_next(counts: cm
     banner = log_page(counts, fit, sources=["log.csv"], correction="mixture").banner
     assert banner is not None
     labels = fit.label(counts).relevance
-    assert banner.verdict == "These labels are trustworthy if the log keeps the assumptions."
+    assert banner.verdict == "These labels are trustworthy if the log meets the assumptions."
     assert banner.tone == "good"
     assert banner.next == "Train a ranker on these labels. Start with the queries that would gain most."
     assert [name for name, _ in banner.facts] == ["expected label error", "sure labels", "mean gain in DCG@10"]
@@ -229,9 +229,9 @@ def test_queries_that_may_not_be_shown_are_nowhere_in_the_page(moved: Moved) -> 
     assert "common 3" in html
     assert "private" not in html
     assert (
-        "This file holds 20 of 40 queries, of each the 10 documents shown most near the top and the first 10 by label. "
-        "20 are left out because their documents were shown fewer than 10 times on average: rare queries can be "
-        "personal (--report-min-sessions)."
+        "This file holds 20 of 40 queries, and for each query the 10 documents shown most near the top and the first "
+        "10 by label. 20 are left out because their documents were shown fewer than 10 times on average: rare queries "
+        "can be personal (--report-min-sessions)."
     ) in text(html)
     everything = log_page(counts, fitted, sources=[], correction="mixture", changes=changes, min_sessions=9)
     assert "private 3" in page_html(everything)
@@ -250,7 +250,7 @@ def test_gains_are_doubted_where_labels_are_not_to_be_used(counts: cm.Counts, fi
     far = cm.Check(cm.Violation.CASCADE, 31.0, 3.0, "Clicks fall", moved=0.3, far=0.5)
     doubted = text(report(counts, replace(fit, checks=(far,))))
     assert "Do not use these labels." in doubted
-    told = "The verdict says not to use these, so do not rely on the gains either."
+    told = "The verdict says not to use the labels, so do not rely on the gains either."
     assert told in doubted
     assert told not in text(report(counts, fit))
     assert '<details class="why" open>' in report(counts, replace(fit, checks=(far,)))
@@ -261,8 +261,8 @@ def test_checks_say_when_they_fail_and_what_was_not_checked(counts: cm.Counts, f
     shown = text(report(counts, replace(fit, checks=(quiet,))))
     assert "a check fails if labels would change by 0.02 or more (root mean square)" in shown
     assert (
-        "Not checked, because this log has too little to compare: clicks depend on the documents above; a few queries "
-        "are clicked far more than others."
+        "Not checked, because there are too few queries or positions: whether clicks depend on the documents above; "
+        "whether a few queries are clicked far more than others."
     ) in shown
 
 
@@ -334,7 +334,7 @@ def test_several_grades_are_described_as_grades(counts: cm.Counts, mixture: str,
 
 def test_without_a_correction_there_are_no_mixtures_and_no_moves(counts: cm.Counts) -> None:
     shown = text(report(counts, cm.NoCorrection(), correction="none"))
-    assert "The correction is none, which fits no mixture and so has no verdict on the log." in shown
+    assert "The correction none fits no mixture, so there is no verdict on the log." in shown
     assert "No label is far from its document's click-through rate." in shown
     assert "Position by position" not in shown
     assert "Checks" not in shown

@@ -6,7 +6,7 @@ click-through rate at position k. The quality of documents follows Gamma(a, a), 
 sample of documents with about 400,000 cells. It counts as much as a expected clicks of an average document: a document
 that was hardly ever shown has an estimate near 1, while COEC gives 0 or a very large number.
 
-Labels are clipped like those of COEC, and so are the ends of the interval. If no clicks are expected, the estimate is 1.
+Labels are clipped like those of COEC, and so are the ends of the interval. Without expected clicks, the estimate is 1.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import glob
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ BLOCKS = 4
 SMALL = 4_096  # bytes: smaller files can be equal by chance, so folder and name count too
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Counts:
     """Impressions and clicks per query, document, position and context, exact, in a table of the engine.
 
@@ -52,17 +52,24 @@ class Counts:
     >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
     >>> counts.totals()
     (200, 80)
+    >>> counts
+    Counts(by query, document, position; totals(), cells(), write(path))
     """
 
-    engine: Engine = field(repr=False)
+    engine: Engine
     table: str
     context: tuple[str, ...] = ()
     refused: tuple[Refused, ...] = ()
     notes: tuple[Note, ...] = ()
     by_list: str | None = None
-    sources: tuple[Source, ...] = field(default=(), repr=False)
+    sources: tuple[Source, ...] = ()
     contexts: int = 1
-    parts: tuple[Part, ...] = field(default=(), repr=False)
+    parts: tuple[Part, ...] = ()
+
+    def __repr__(self) -> str:
+        """What is counted, and what to ask for; the engine is not asked."""
+        lists = ["list"] if self.by_list else []
+        return f"Counts(by {', '.join(['query', *lists, 'document', *self.keys])}; totals(), cells(), write(path))"
 
     @classmethod
     def from_arrays(

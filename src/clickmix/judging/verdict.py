@@ -59,7 +59,7 @@ class LogVerdict(Drawn):
     def __str__(self) -> str:
         """The judgement in a few words, such as `needs 3.4 times more data`."""
         if self.judgement is Judgement.TRUSTWORTHY and not self.looked:
-            return f"{self.judgement} if the log keeps the assumptions"
+            return f"{self.judgement} if the log meets the assumptions"
         if self.judgement is not Judgement.NEEDS_MORE:
             return str(self.judgement)
         if self.times is None:
