@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import clickmix as cm
-from clickmix.corrections.mixture_based.calibration import Calibration, Documents, Scale, calibrate
+from clickmix.corrections.mixture_based.calibration import Calibration, Documents, Scale, Weights, calibrate
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.mixture_based.judged import read_documents
 from clickmix.counts.judgments import read_grades
@@ -27,14 +27,21 @@ from logs import write
 TOP = 6
 
 
-def simulated(*, queries: int = 400, seed: int = 0, answers: float = 0.0) -> tuple[cm.Counts, np.ndarray]:
-    """Counts of users that the model describes, and what is relevant; a share of that answers on the page: no click."""
+def simulated(
+    *, queries: int = 400, seed: int = 0, answers: float = 0.0, looking: tuple[float, float] = (1.0, 1.0)
+) -> tuple[cm.Counts, np.ndarray]:
+    """Counts of users that the model describes, and what is relevant; a share of that answers on the page: no click.
+
+    In each query a share of the sessions, drawn between two numbers, is `looking`; the others see nothing.
+    """
     rng = np.random.default_rng(seed)
     position = np.arange(1, TOP + 1)
     relevant = rng.random((queries, TOP)) < 0.4
     clicked = relevant & (rng.random(relevant.shape) >= answers)
     shown = rng.poisson(30, relevant.shape) + 1
-    clicks = rng.binomial(shown, np.where(clicked, 0.6, 0.1) / np.sqrt(position))
+    rates = np.where(clicked, 0.6, 0.1) / np.sqrt(position)
+    rates *= 1.0 if looking[0] == looking[1] else rng.uniform(*looking, (queries, 1))
+    clicks = rng.binomial(shown, rates)
     query, document = np.indices(relevant.shape).reshape(2, -1)
     counts = cm.Counts.from_arrays(query, document, document + 1, shown.ravel(), clicks.ravel())
     return counts, relevant.astype(float)
@@ -57,36 +64,43 @@ def plain() -> tuple[cm.Counts, np.ndarray, MixtureFit]:
     return counts, relevant, cm.MixtureCorrection(mixture="binomial").fit(counts)
 
 
-def drawn(weights: tuple[float, float, float, float], *, queries: int = 300, seed: int = 0) -> tuple[Any, ...]:
+def drawn(weights: tuple[float, ...], *, queries: int = 300, seed: int = 0) -> tuple[Any, ...]:
     """Documents whose three grades follow these weights of the evidence."""
     rng = np.random.default_rng(seed)
-    columns = rng.normal(0, 1.5, (queries * 10, 4))
+    prior, clicks, skips, exposure = rng.normal(0, 1.5, (4, queries * 10))
+    attention = rng.gamma(4.0, 0.25, queries).repeat(10)
+    columns = np.stack([prior, clicks, skips, exposure, skips * (attention - 1)], axis=1)
     odds = columns @ np.array(weights)
     step = (odds[:, None] + [1.0, -1.0] > rng.logistic(size=(len(odds), 1))).sum(axis=1)
     label = 1 / (1 + np.exp(-columns[:, :3].sum(axis=1)))
     grades = np.stack([1 - label, label], axis=1)
-    prior, clicks, skips, exposure = columns.T
     low, high = np.zeros(len(label)), np.ones(len(label))
-    documents = Documents(prior, clicks, skips, exposure, label, low, high, grades)
+    documents = Documents(prior, clicks, skips, exposure, attention, label, low, high, grades)
     return documents, step, np.repeat(np.arange(queries), 10), Scale.of(step.astype(float))
 
 
+def in_order(weights: Weights) -> np.ndarray:
+    return np.array([weights.prior, weights.click, weights.skip, weights.exposure, weights.attention])
+
+
 class TestCalibration:
-    @pytest.mark.parametrize("true", [(1.0, 1.0, 0.0, 0.0), (1.0, 0.3, -0.5, 0.8), (0.0, 1.0, 0.2, 0.0)])
-    def test_weights_are_recovered(self, true: tuple[float, float, float, float]) -> None:
+    @pytest.mark.parametrize(
+        "true",
+        [(1.0, 1.0, 0.0, 0.0, 0.0), (1.0, 0.3, -0.5, 0.8, 0.0), (0.0, 1.0, 0.2, 0.0, 0.0), (1.0, 1.0, 1.0, 0.0, 1.0)],
+    )
+    def test_weights_are_recovered(self, true: tuple[float, ...]) -> None:
         """Within 5 standard errors of a logistic model of one cut, which knows less than one of both."""
         documents, step, query, scale = drawn(true)
         found = calibrate(documents, step, query, scale)
         x = np.hstack([documents.columns, np.ones((len(step), 1))])
         p = 1 / (1 + np.exp(-(x @ [*true, 1.0])))
-        errors = np.sqrt(np.diag(np.linalg.inv((x * (p * (1 - p))[:, None]).T @ x)))[:4]
+        errors = np.sqrt(np.diag(np.linalg.inv((x * (p * (1 - p))[:, None]).T @ x)))[:5]
         assert found.used == "weights"
-        by = found.weights
-        assert np.all(np.abs(np.array([by.prior, by.click, by.skip, by.exposure]) - true) < 5 * errors)
+        assert np.all(np.abs(in_order(found.weights) - true) < 5 * errors)
 
     def test_a_model_that_is_right_keeps_its_weights(self) -> None:
-        """Its labels are probabilities of two grades, so the weights are 1, 1, 1, 0 and gain nothing."""
-        documents, _, query, _ = drawn((1, 1, 1, 0))
+        """Its labels are probabilities of two grades, so the weights are 1, 1, 1, 0, 0 and gain nothing."""
+        documents, _, query, _ = drawn((1, 1, 1, 0, 0))
         step = (np.random.default_rng(1).random(len(query)) < documents.relevance).astype(int)
         found = calibrate(documents, step, query, Scale(0.0, 1.0, (0.0, 1.0)))
         assert found.used == "nothing"
@@ -95,31 +109,31 @@ class TestCalibration:
 
     @pytest.mark.parametrize("seed", range(5))
     def test_random_judgments_are_not_used(self, seed: int) -> None:
-        documents, step, query, scale = drawn((1, 1, 1, 0), seed=seed)
+        documents, step, query, scale = drawn((1, 1, 1, 0, 0), seed=seed)
         found = calibrate(documents, np.random.default_rng(seed).permutation(step), query, scale)
         assert found.used == "nothing"
 
     def test_few_queries_are_not_used(self) -> None:
-        documents, step, query, scale = drawn((1, 0, 0, 0), queries=4)
+        documents, step, query, scale = drawn((1, 0, 0, 0, 0), queries=4)
         assert calibrate(documents, step, query, scale).used == "nothing"
 
     def test_of_very_many_documents_whole_queries_are_drawn(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("clickmix.corrections.mixture_based.calibration.MOST_DOCUMENTS", 500)
-        found = calibrate(*drawn((1, 0.3, -0.5, 0.8)))
+        found = calibrate(*drawn((1, 0.3, -0.5, 0.8, 0.4)))
         assert (found.used, found.queries, found.documents) == ("weights", 300, 3000)
 
     def test_the_best_weights_have_no_slope(self) -> None:
         """Of the penalised likelihood, tried by small steps: the climb ended at its top."""
-        documents, step, query, scale = drawn((1, 0.3, -0.5, 0.8))
+        documents, step, query, scale = drawn((1, 0.3, -0.5, 0.8, 0.4))
         by = calibrate(documents, step, query, scale).weights
-        odds = documents.columns @ [by.prior, by.click, by.skip, by.exposure]
+        odds = documents.columns @ in_order(by)
         p = 1 / (1 + np.exp(-(odds[:, None] + np.array(by.cuts))))
         off = p - (step[:, None] >= [1, 2])
         assert np.abs(off.sum(axis=0)).max() < 0.01
-        ridge = documents.columns.var(axis=0) * (np.array([by.prior, by.click, by.skip, by.exposure]) - [1, 1, 1, 0])
+        ridge = documents.columns.var(axis=0) * (in_order(by) - [1, 1, 1, 0, 0])
         slopes = documents.columns.T @ off.sum(axis=1)
         ratios = -slopes / ridge  # the strength of the pull, the same for all
-        assert ratios == pytest.approx(np.full(4, ratios[0]), rel=1e-2)
+        assert ratios == pytest.approx(np.full(5, ratios[0]), rel=1e-2)
 
 
 class TestScale:
@@ -185,6 +199,35 @@ class TestLabels:
                 expected.columns[column][others], abs=1e-9
             )
         assert any(sentence.startswith("Clicks say nothing clear") for sentence in fit_sentences(after))
+
+    def test_what_is_not_used_changes_no_label_where_queries_differ(self) -> None:
+        counts, relevant = simulated(queries=150)
+        fit = cm.MixtureCorrection().fit(counts)
+        assert fit.model is not None
+        wide = dataclasses.replace(
+            fit.model, attention="examination", shares=True, appeal=False, numbers=(-0.5, 1.0, -0.5)
+        )
+        differ = dataclasses.replace(fit, model=wide)
+        random = np.random.default_rng(2).permutation(relevant.ravel()).reshape(relevant.shape)
+        after = differ.with_judgments(counts, read_grades(judged(random, 60)))
+        assert calibration_of(after).used == "nothing"
+        assert after.label(counts).relevance[60 * TOP :] == pytest.approx(
+            differ.label(counts).relevance[60 * TOP :], abs=1e-9
+        )
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_skips_say_less_in_queries_whose_sessions_look_less(self, seed: int) -> None:
+        """The binomial mixture takes queries to be alike; 60 judged ones show that they are not."""
+        counts, relevant = simulated(queries=600, seed=seed, looking=(0.05, 0.95))
+        fit = cm.MixtureCorrection(mixture="binomial").fit(counts)
+        after = fit.with_judgments(counts, read_grades(judged(relevant, 60)))
+        assert calibration_of(after).used == "weights"
+        assert calibration_of(after).weights.attention > 0.2
+        errors = [
+            np.sqrt(((labels.relevance.reshape(relevant.shape) - relevant)[60:] ** 2).mean())
+            for labels in (fit.label(counts), after.label(counts))
+        ]
+        assert errors[1] < 0.95 * errors[0]
 
     def test_moving_documents_with_grades_use_the_judges_scale(self) -> None:
         counts, grades = judged_log(queries=150)
@@ -302,7 +345,7 @@ class TestModelFile:
     def test_another_log_gets_the_calibration_and_no_judgment_but_by_id(self, fit: MixtureFit) -> None:
         """Clicks of other queries: judged ids are not there. The same query and document: there they are."""
         assert fit.judged is not None
-        counts = cm.Counts.from_arrays(["0", "new"], ["0", "0"], [1, 1], [30, 30], [3, 3])
+        counts = cm.Counts.from_arrays(["0", "new"], ["0", "0"], [1, 1], [30, 30], [9, 9])
         labels = fit.label(counts)
         step = fit.judged.steps[fit.judged.queries.index("0")]
         seen, new = labels.relevance

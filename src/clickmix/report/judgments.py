@@ -43,15 +43,16 @@ def _in_words(calibration: Calibration) -> list[str]:
             f"{judged}: too few to weigh evidence, which takes {FEWEST_QUERIES} queries. Judged documents follow their "
             f"judgment ({means}); all other labels are as without judgments."
         ]
-    gain = f"held-out judged queries gain {_of(made.gained)} in log-likelihood per document"
+    gain = f"squared errors in held-out judged queries fall by {_of(made.gained)}"
     if made.used == "weights":
         by = made.weights
         return [
             f"{judged} ({means}) weigh the evidence: a click counts {by.click:.2f} times as much as without judgments, "
-            f"a skip {by.skip:.2f} times, the prior {by.prior:.2f} times; log impressions add {by.exposure:+.2f}.",
+            f"a skip {by.skip:.2f} times, the prior {by.prior:.2f} times; log impressions add {by.exposure:+.2f}. "
+            f"In a query that is clicked half as much as usual a skip counts {by.skip - by.attention / 2:.2f} times.",
             f"Used, because {gain}.",
         ]
-    kept = f"Weighing clicks, skips and the prior differently is not used: {gain}, and {CLEARLY:g} errors are needed."
+    kept = f"Weighing clicks, skips and the prior differently is not used: {gain}; {CLEARLY:g} times the ± is needed."
     if made.used == "meaning":
         low, high = (float(np.dot(made.meaning.shares[end], scale.steps)) for end in (0, -1))
         return [
@@ -62,8 +63,8 @@ def _in_words(calibration: Calibration) -> list[str]:
     said = [f"{judged}. Judged documents follow their judgment ({means}); all other labels are as without judgments."]
     if not made.related.clear:
         said.append(
-            "Clicks say nothing clear about these judgments: held-out judged queries gain "
-            f"{_of(made.related)} by them. Check the ids, or judge more queries."
+            "Clicks say nothing clear about these judgments: with them, squared errors in held-out judged queries fall "
+            f"by {_of(made.related)}. Check the ids, or judge more queries."
         )
     return [*said, kept]
 

@@ -2,10 +2,11 @@
 
 Judges give a document a step j of their scale. Two models of that, from what clicks say:
     meaning    P(j) = sum over the model's grades g of P(g | clicks) P(j | g)
-    weights    logit P(step >= j) = w_prior P + w_click C + w_skip S + w_exposure log n + cut_j
+    weights    logit P(step >= j) = w_prior P + w_click C + w_skip S + w_exposure log n + w_attention S (A - 1) + cut_j
 P, C and S are the log odds of the highest against the lowest grade that the prior, clicks and skips give, n are
-impressions. The model without judgments has the weights (1, 1, 1, 0), and a ridge pulls there. Judged queries that are
-held out choose how strongly, and whether either model is used at all.
+impressions. A is how much more the query's other documents are clicked than in a usual query: where people look less,
+a skip says less. The model without judgments has the weights (1, 1, 1, 0, 0), and a ridge pulls there. Judged queries
+that are held out choose how strongly, and whether either model is used at all.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from clickmix.storage.records import MismatchError, Range
 from clickmix.types import Floats, Ints
 
-AS_IT_IS = np.array([1.0, 1.0, 1.0, 0.0])  # weights of the model without judgments
+AS_IT_IS = np.array([1.0, 1.0, 1.0, 0.0, 0.0])  # weights of the model without judgments
 STRENGTHS = (1.0, 4.0, 16.0, 64.0)  # of the ridge, in units of a judged document
 FOLDS = 10
 EM_STEPS = 50
@@ -33,7 +34,6 @@ COMMON = 0.1  # share of the judged documents from which on a grade can be the l
 MOST_STEPS = 8
 ONE_OFF = 0.05  # how much rarer a judgment one step off is than a right one
 SURE = 0.95  # how often the interval of a label holds the document's grade
-LEAST = 1e-6  # probability that counts for "never"
 PRIOR_DOCUMENTS = 4.0  # of every grade of the model, judged as documents are on the whole
 
 Used = Literal["nothing", "meaning", "weights"]
@@ -43,6 +43,7 @@ Used = Literal["nothing", "meaning", "weights"]
 class Documents:
     """What clicks say of documents: log odds of the prior, of clicks and of skips; log impressions; the label.
 
+    `attention` is how much more the query's other documents are clicked than in a usual query; 1 is as much.
     `grades` (document x grade) has the probability of each grade of the model.
     """
 
@@ -50,6 +51,7 @@ class Documents:
     clicks: Floats
     skips: Floats
     exposure: Floats
+    attention: Floats
     relevance: Floats
     low: Floats
     high: Floats
@@ -58,7 +60,8 @@ class Documents:
     @property
     def columns(self) -> Floats:
         """Document x weight."""
-        return np.stack([self.prior, self.clicks, self.skips, self.exposure], axis=1)
+        by_attention = self.skips * (self.attention - 1)
+        return np.stack([self.prior, self.clicks, self.skips, self.exposure, by_attention], axis=1)
 
     def some(self, rows: Ints) -> Documents:
         """Some of them."""
@@ -104,7 +107,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Gain:
-    """Log-likelihood per document that held-out judged queries gain, and its standard error over queries."""
+    """By how much squared errors per document fall in held-out judged queries, and its standard error over queries.
+
+    Squares, not logs: evidence that is counted too often is sure of itself, and one such document would outweigh all.
+    """
 
     value: float
     error: float
@@ -116,7 +122,7 @@ class Gain:
 
     @classmethod
     def between(cls, before: Floats, after: Floats) -> Gain:
-        """From the losses of each query before and after."""
+        """From the squared errors of each query before and after."""
         gains = before - after
         return cls(float(gains.mean()), float(gains.std(ddof=1)) / math.sqrt(len(gains)))
 
@@ -135,17 +141,21 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Weights:
-    """What the prior, clicks, skips and log impressions count for; the cuts between steps, descending."""
+    """What the prior, clicks, skips and log impressions count for; the cuts between steps, descending.
+
+    `attention` is how far a skip's weight follows the clicks on the query's other documents: 0 not at all, 1 in full.
+    """
 
     prior: float
     click: float
     skip: float
     exposure: float
+    attention: float
     cuts: tuple[float, ...]
 
     def above(self, documents: Documents) -> Floats:
         """Document x cut: how likely a judge puts it above."""
-        odds = documents.columns @ np.array([self.prior, self.click, self.skip, self.exposure])
+        odds = documents.columns @ np.array([self.prior, self.click, self.skip, self.exposure, self.attention])
         return _expit(odds[:, None] + np.array(self.cuts))
 
 
@@ -271,18 +281,17 @@ class _Sample:
     def weights(self, rows: Ints, *, strength: float) -> Weights:
         """Weights of the evidence, pulled to those of the model."""
         found, cuts = _climb(self.documents.columns[rows], self.beyond[rows], AS_IT_IS, strength * self.spread)
-        prior, click, skip, exposure = found.tolist()
-        return Weights(prior, click, skip, exposure, tuple(cuts.tolist()))
+        prior, click, skip, exposure, attention = found.tolist()
+        return Weights(prior, click, skip, exposure, attention, tuple(cuts.tolist()))
 
     def held_out(self, fold: Ints, fit: Callable[[Ints], Meaning | Weights]) -> Floats:
-        """The mean loss of each query's documents: being above or below every cut, fitted without its fold."""
-        return self._of_query(_bernoulli(self.beyond, self._predicted(fold, fit)).sum(axis=1))
+        """Squared errors per document of each query, summed over cuts, fitted without the query's fold."""
+        return self._of_query(((self.beyond - self._predicted(fold, fit)) ** 2).sum(axis=1))
 
     def gain_of_labels(self, fold: Ints) -> Gain:
-        """What labels on the judges' scale gain over those of the model, as probabilities of the judged relevance."""
+        """What labels on the judges' scale gain over those of the model: errors against the judged relevance."""
         meant = self._predicted(fold, self.meaning) @ np.diff(self.steps)
-        judged = self.steps[self.judged]
-        before, after = (_bernoulli(judged, label) for label in (self.documents.relevance, meant))
+        before, after = ((self.steps[self.judged] - label) ** 2 for label in (self.documents.relevance, meant))
         return Gain.between(self._of_query(before), self._of_query(after))
 
     def _predicted(self, fold: Ints, fit: Callable[[Ints], Meaning | Weights]) -> Floats:
@@ -309,11 +318,6 @@ def _in_order(counts: Floats, steps: Floats) -> list[Floats]:
 
 def _mean(row: Floats, steps: Floats) -> float:
     return float(row @ steps / row.sum())
-
-
-def _bernoulli(happened: Floats, probability: Floats) -> Floats:
-    p = np.clip(probability, LEAST, 1 - LEAST)
-    return np.asarray(-happened * np.log(p) - (1 - happened) * np.log1p(-p))
 
 
 def _losses(odds: Floats, cuts: Floats, above: Floats) -> Floats:

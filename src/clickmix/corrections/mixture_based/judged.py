@@ -107,21 +107,17 @@ def read_documents(
 
 
 def _documents(model: LogModel, block: Block) -> Documents:
+    from clickmix.mixtures.hierarchical.label import labels_of
+    from clickmix.mixtures.hierarchical.many import grades_of
     from clickmix.mixtures.hierarchical.parts import parts
 
-    found, entry = parts(model.model, block.cells), block.entry
-    label = found.label
-    values = (
-        found.prior,
-        found.clicks,
-        found.skips,
-        found.exposure,
-        label.relevance,
-        label.low,
-        label.high,
-        found.grades.T,
+    found = parts(model.model, block.cells)
+    prior, clicks, skips, exposure, attention = (
+        part[block.entry] for part in (found.prior, found.clicks, found.skips, found.exposure, found.attention)
     )
-    return Documents(*(each[entry] for each in values))
+    grades = grades_of(model.model, block.documents)  # as labels without judgments are made
+    label = labels_of(grades)
+    return Documents(prior, clicks, skips, exposure, attention, label.relevance, label.low, label.high, grades.T)
 
 
 def _table(counts: Counts, queries: tuple[str, ...], documents: tuple[str, ...], steps: tuple[int, ...]) -> str:

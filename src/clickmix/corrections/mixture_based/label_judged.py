@@ -18,6 +18,7 @@ from clickmix.engines.sql import aliases, listed
 from clickmix.groups.places import Place, places_of
 from clickmix.groups.sample import cells_query
 from clickmix.mixtures.hierarchical.cells import Cells, Places
+from clickmix.mixtures.hierarchical.many import Documents
 from clickmix.mixtures.log_model import LogModel
 from clickmix.types import Columns, Ints
 
@@ -29,14 +30,14 @@ MOST_CELLS = 4_000_000  # at a time: about half a gigabyte
 
 @dataclass(frozen=True)
 class Block:
-    """Whole queries: the number, the query and the judged step (or -1) of each document; their cells; entries of these.
+    """Whole queries: the number and the judged step (or -1) of each document; their cells, and once more by pattern.
 
-    Queries and steps are per document, and entries say which row of the cells' entries a document is.
+    `entry` says which entry of the cells a document is.
     """
 
     document: Ints
-    query: Ints
     judged: Ints
+    documents: Documents
     cells: Cells
     entry: Ints
 
@@ -91,7 +92,8 @@ def read_blocks(places: Places, counts: Counts, documents: str, place_of: Callab
             columns["clicks"],
             queries=int(inner[-1]) + 1,
         )
-        yield Block(numbers, query, columns["step"][first], cells, entry)
+        rows = Documents.of_rows(places, query, document, number[place], columns["impressions"], columns["clicks"])
+        yield Block(numbers, columns["step"][first], rows, cells, entry)
 
 
 def _ranges(counts: Counts, documents: str) -> Iterator[tuple[int, int]]:

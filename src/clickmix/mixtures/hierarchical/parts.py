@@ -1,4 +1,4 @@
-"""Parts of a label: how much comes from the prior, from clicks and from skips.   Model, Cells -> Parts
+"""Parts of labels: how much comes from the prior, from clicks and from skips.   Model, Cells -> Parts
 
 Log odds of the highest grade against the lowest. What skips say is what they would say without any click; clicks add
 the rest. Where queries differ, each part is the mean over what is known of the query.
@@ -12,21 +12,22 @@ import numpy as np
 
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.climb import expected
-from clickmix.mixtures.hierarchical.label import Labels, labels_of, looks
 from clickmix.mixtures.hierarchical.problem import Model, Problem
 from clickmix.types import Floats
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Per entry of the cells: log odds by where they come from, log impressions, the label, grade x entry P(grade)."""
+    """Per entry of the cells: log odds by where they come from, and log impressions.
+
+    `attention` is how much more the query's other documents were clicked than in a usual query: 1 is as much.
+    """
 
     prior: Floats
     clicks: Floats
     skips: Floats
     exposure: Floats
-    label: Labels
-    grades: Floats
+    attention: Floats
 
 
 def parts(model: Model, cells: Cells) -> Parts:
@@ -49,9 +50,22 @@ def parts(model: Model, cells: Cells) -> Parts:
             key = nodes.of_entry[:, point]
             of_node = [prior[-1, cells.entry, v] - prior[0, cells.entry, v], both[key] - skips[key], skips[key]]
             found += seen.weight[query, point, v] * np.array(of_node)
-    grades = np.asarray(sum(weight * post for weight, post in looks(problem, seen)))
     exposure = np.log(np.maximum(cells.per_pattern(cells.impressions), 1))[cells.entry]
-    return Parts(found[0], found[1], found[2], exposure, labels_of(grades), grades)
+    usual = np.exp(prior[:, :, len(nodes.v) // 2])
+    return Parts(found[0], found[1], found[2], exposure, _attention(model, cells, usual))
+
+
+def _attention(model: Model, cells: Cells, prior: Floats) -> Floats:
+    """Clicks on the other documents of each entry's query, over what a usual query would have; 1 is added to both."""
+    low, high = model.rates
+    x = np.linspace(0, 1, model.grades)[:, None]
+    rates = (1 - x) * low + x * high
+    usual = cells.per_pattern(cells.impressions * (prior[:, cells.pattern] * rates[:, cells.place]).sum(axis=0))
+    clicks, expected = (
+        np.bincount(cells.query, own * cells.documents, cells.queries)[cells.query] - own
+        for own in (cells.per_pattern(cells.clicks)[cells.entry], usual[cells.entry])
+    )
+    return np.asarray((clicks + 1) / (expected + 1))
 
 
 def _odds(logs: Floats) -> Floats:
