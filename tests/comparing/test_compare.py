@@ -16,13 +16,14 @@ import pytest
 import clickmix as cm
 from clickmix.comparing.comparison import PRODUCTION, Comparison
 from clickmix.comparing.contenders import ALWAYS
+from clickmix.comparing.crossed import CROSSED
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.none import NoCorrection
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.registry import Option
 from commands import failure, run
-from judged_logs import first_queries, judged_log, shuffled
+from judged_logs import exposed_log, first_queries, judged_log, shuffled
 from logs import write
 
 SIMPLE = ("ctr-smoothed",)  # beside those that always take part: all are quick
@@ -158,12 +159,61 @@ def test_every_correction_takes_part_or_says_why_not() -> None:
     found = cm.compare(counts, judgments=pa.table(judgments))
     assert {*(row.name for row in found.rows), *(each.name for each in found.left_out)} == {
         PRODUCTION,
+        CROSSED,
         *CORRECTIONS.names(),
     }
     reasons = {each.name: each.reason for each in found.left_out}
     assert reasons["ips"].startswith("ips needs theta of every position.")
     assert "mixture" not in reasons
     assert found.row("mixture").prediction is not None
+
+
+@pytest.fixture(scope="module")
+def exposed() -> tuple[Counts, dict[str, Any]]:
+    return exposed_log()
+
+
+def test_judgments_that_help_are_reported(exposed: tuple[Counts, dict[str, Any]]) -> None:
+    """Documents that are shown more often are better, which clicks do not say."""
+    counts, judgments = exposed
+    found = cm.compare(counts, judgments=pa.table(judgments), corrections=("mixture",))
+    assert found.results.answer.best == CROSSED
+    assert found.difference(CROSSED, "mixture", "ndcg").low > 0
+    (said,) = [each for each in found.results.sentences if each.startswith("Judgments ")]
+    assert re.fullmatch(
+        r"Judgments help: those of other queries make the mixture's labels better \(nDCG@10 \+0\.\d{3}, 95% interval "
+        r"\+0\.\d{3} to \+0\.\d{3}\)\. Give them to debias\.",
+        said,
+    )
+
+
+def test_a_query_is_labelled_without_its_judgments(exposed: tuple[Counts, dict[str, Any]]) -> None:
+    """Grades of one query that are turned round change labels of others, and not its own."""
+    counts, judgments = exposed
+    mine = judgments["query_id"] == 7
+    turned = judgments | {"grade": np.where(mine, 1 - judgments["grade"], judgments["grade"])}
+    one, other = (
+        cm.compare(counts, judgments=pa.table(given), corrections=("mixture",)).row(CROSSED).relevance
+        for given in (judgments, turned)
+    )
+    own = mine[np.lexsort((judgments["doc_id"].astype(str), judgments["query_id"].astype(str)))]
+    assert one[own].tolist() == other[own].tolist()
+    assert np.abs(one - other).max() > 1e-6
+
+
+def test_random_judgments_do_not_help(small: tuple[Counts, dict[str, Any]]) -> None:
+    counts, judgments = small
+    found = cm.compare(counts, judgments=pa.table(shuffled(judgments)), corrections=("mixture",))
+    assert found.row(CROSSED).relevance.tolist() == pytest.approx(found.row("mixture").relevance.tolist(), abs=1e-9)
+    assert any(said.startswith("Judgments of other queries do not clearly") for said in found.results.sentences)
+
+
+def test_few_judged_queries_leave_labels_with_judgments_out() -> None:
+    counts, judgments = judged_log(queries=12)
+    few = cm.compare(counts, judgments=pa.table(first_queries(judgments, 6)), corrections=("mixture",))
+    assert [(each.name, each.reason) for each in few.left_out] == [
+        (CROSSED, "7 judged queries are the least to learn from some and label the others.")
+    ]
 
 
 def test_held_out_clicks_alone(small: tuple[Counts, dict[str, Any]]) -> None:

@@ -29,6 +29,17 @@ def judged_log(*, queries: int = 300, documents: int = 10, sessions: int = 60, s
     return Counts.from_arrays(*columns), judgments
 
 
+def exposed_log(*, queries: int = 100, documents: int = 8, seed: int = 0) -> tuple[Counts, Columns]:
+    """Clicks that have nothing to do with relevance, and an engine that shows relevant documents more often."""
+    rng = np.random.default_rng(seed)
+    query, doc = (axis.ravel() for axis in np.meshgrid(np.arange(queries), np.arange(documents), indexing="ij"))
+    relevant = rng.random(len(query)) < 0.4
+    shown = np.where(rng.random(len(query)) < np.where(relevant, 0.9, 0.1), 60, 20)
+    clicks = rng.binomial(shown, rng.choice([0.1, 0.5], len(query)))
+    grades = {"query_id": query, "doc_id": doc, "grade": relevant.astype(float)}
+    return Counts.from_arrays(query, doc, doc + 1, shown, clicks), grades
+
+
 def shuffled(judgments: Columns, *, seed: int = 1) -> Columns:
     """The same documents with grades that have nothing to do with them."""
     return judgments | {"grade": np.random.default_rng(seed).permutation(judgments["grade"])}

@@ -16,6 +16,7 @@ from typing import Literal
 
 from clickmix.comparing.comparison import FEWEST_QUERIES, PRODUCTION, Comparison
 from clickmix.comparing.contenders import ALWAYS
+from clickmix.comparing.crossed import CROSSED
 from clickmix.errors import several
 from clickmix.evaluate.resampling import Resampled
 
@@ -97,7 +98,7 @@ def _judged(comparison: Comparison, found: Answer) -> Answer:
     elif tells:
         name = "partly"
         order_too = (
-            f"no labels order a page as well as production does ({ndcg})"
+            f"clicks alone do not order a page as well as production does ({ndcg})"
             if worse
             else f"whether labels order a page better than production is open ({ndcg})"
         )
@@ -131,6 +132,21 @@ def more_text(answer: Answer, comparison: Comparison) -> str:
     if answer.more_queries is None:
         return f"More than {MOST_NEEDED:,} more judged queries would be needed: the difference is too small to matter."
     return f"About {answer.more_queries:,} more judged queries would decide whether labels beat production order."
+
+
+def judgments_text(comparison: Comparison) -> str:
+    """Whether judgments of other queries make the mixture's labels better."""
+    if not any(row.name == CROSSED for row in comparison.rows) or not comparison.enough("ndcg"):
+        return ""
+    gain = comparison.difference(CROSSED, "mixture", "ndcg")
+    figures = f"nDCG@10 {gain.value:+.3f}, 95% interval {gain.low:+.3f} to {gain.high:+.3f}"
+    if gain.low > 0:
+        return (
+            f"Judgments help: those of other queries make the mixture's labels better ({figures}). Give them to debias."
+        )
+    if gain.high < 0:
+        return f"Judgments of other queries make the mixture's labels worse ({figures}). Do not give them to debias."
+    return f"Judgments of other queries do not clearly change the order of the mixture's labels ({figures})."
 
 
 def _use(comparison: Comparison, measure: str, ranked: tuple[str, ...]) -> str | None:
@@ -181,7 +197,7 @@ def _use_text(best: str, use: str | None, why: str, measure: str) -> str:
 
 def _widening(comparison: Comparison) -> float:
     """Standard errors to either side of a difference, given that the best of all corrections was picked."""
-    made = sum(row.kind == "correction" for row in comparison.rows)
+    made = sum(row.kind in ("correction", "judged") for row in comparison.rows)
     return NormalDist().inv_cdf(1 - LEVEL / (2 * max(made, 1)))
 
 

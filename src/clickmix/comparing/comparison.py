@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clickmix.comparing.contenders import Contender, DealtLog, NotCompared, run_all
+from clickmix.comparing.contenders import Contender, DealtLog, Field, NotCompared, run_all
+from clickmix.comparing.crossed import CROSSED, HELP, crossed_labels
 from clickmix.corrections.click_rates import position_rates
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.counts import MOST_CONTEXTS
@@ -20,7 +22,7 @@ from clickmix.counts.counts import Counts
 from clickmix.counts.judgments import JudgedTable, read_judgments
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import choose_engine, embedded
-from clickmix.errors import InputError, SettingError, printable
+from clickmix.errors import ClickmixError, InputError, SettingError, printable
 from clickmix.evaluate.agreement import JudgedDocuments
 from clickmix.evaluate.resampling import Bootstrap, Measured, Resampled
 from clickmix.judging.changes import open_labels
@@ -42,8 +44,8 @@ AGREEMENT = ("ndcg", "pairs", "same_place", "overturned", "right")
 class Row:
     """One contender: what it is, its seconds, its held-out prediction, its measures and its labels where judged.
 
-    `kind` is correction, order (of production) or labels (given). `scores` order the judged documents, `relevance` are
-    labels from 0 to 1 of them, nan if there is none.
+    `kind` is correction, order (of production), judged (labels with judgments) or labels (given). `relevance` are
+    labels of the judged documents from 0 to 1, nan if there is none.
     """
 
     name: str
@@ -266,6 +268,8 @@ def compare(
     stage("measuring")
     rows = [_production(parts, judged)]
     rows += [_correction(each, known, judged, engine, truth=truth is not None) for each in field.contenders]
+    if known is not None and judged is not None and truth is None:
+        rows += _crossed(field, known, judged, engine, seed=seed)
     for name, source in opened:
         table = engine.keep(f"SELECT query_id, doc_id, CAST(relevance AS DOUBLE) AS relevance FROM {source.table()}")
         rows.append(_given(name, table, known, judged, engine, notes, truth=truth is not None))
@@ -307,6 +311,22 @@ def _correction(
     estimate = "estimate" if "estimate" in engine.types(each.table) else "relevance"
     scores, relevance = _labelled(each.table, estimate, known, engine)
     return _measured(row, scores, relevance, judged, truth=truth)
+
+
+def _crossed(field: Field, known: JudgedTable, judged: JudgedDocuments, engine: DuckDB, *, seed: int) -> list[Row]:
+    """The mixture with judgments, if the mixture takes part."""
+    for mixture in (each for each in field.contenders if each.name == "mixture"):
+        begun = time.perf_counter()
+        try:
+            labels, fold = crossed_labels(mixture, known, engine, seed=seed)
+        except ClickmixError as error:
+            field.left_out.append(NotCompared(CROSSED, str(error)))
+            return []
+        seconds = mixture.seconds + time.perf_counter() - begun
+        # Labels of different folds can be on different scales, so documents are at the same place within a fold only.
+        apart = replace(judged, position=judged.position + fold * (2 + judged.position.max()))
+        return [_measured(Row(CROSSED, HELP, "judged", seconds, None), labels, labels, apart, truth=False)]
+    return []
 
 
 def _given(

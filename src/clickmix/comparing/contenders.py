@@ -39,11 +39,13 @@ class NotCompared:
 class Contender:
     """A fitted correction: its labels as a table of the engine, the seconds to fit and label, its held-out prediction.
 
-    `prediction` is None if the correction predicts no clicks.
+    `counts` are those it was fitted to. `prediction` is None if the correction predicts no clicks.
     """
 
     name: str
     help: str
+    fit: object
+    counts: Counts
     table: str
     seconds: float
     prediction: Prediction | None
@@ -159,4 +161,4 @@ def _contend(name: str, help: str, correction: Correction, parts: DealtLog) -> C
         training = parts.training if counts.context else without_context(parts.training)
         rates = predicted_rates(correction.fit(training), parts.seen, parts.asked)
         prediction = None if rates is None else held_out_bits(name, rates, parts.asked)
-    return Contender(name, help, table, seconds, prediction)
+    return Contender(name, help, fit, counts, table, seconds, prediction)

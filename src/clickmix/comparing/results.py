@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from clickmix.comparing.answer import Answer, answer, more_text
+from clickmix.comparing.answer import Answer, answer, judgments_text, more_text
 from clickmix.comparing.comparison import Comparison, Row
 from clickmix.evaluate.resampling import Resampled
 from clickmix.report.rows import Column, Estimate, Rows, Value, percent
@@ -76,9 +76,10 @@ class ComparisonResults:
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """The answer, what to use, how many more judged queries would decide it, and notes."""
+        """The answer, what to use, how many more judged queries would decide it, what judgments add, and notes."""
         found = self.answer
-        said = (found.sentence, found.advice, more_text(found, self.comparison), *self.comparison.notes, self.held_out)
+        more, judged = more_text(found, self.comparison), judgments_text(self.comparison)
+        said = (found.sentence, found.advice, more, judged, *self.comparison.notes, self.held_out)
         return tuple(sentence for sentence in said if sentence)
 
     @property
