@@ -304,7 +304,7 @@ class TestQueries:
         clicked(browser, ".query button")
         rows = browser.evaluate("[...document.querySelectorAll('.opened .results tbody tr')].map(r => r.textContent)")
         assert len(rows) == 6
-        assert "; usual " in rows[0]
+        assert "; usual: " in rows[0]
         assert browser.evaluate("document.querySelectorAll('.opened .range .at').length") == 6
         assert browser.evaluate("document.querySelector('.query button').ariaExpanded") == "true"
         clicked(browser, ".query button")

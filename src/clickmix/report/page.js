@@ -30,7 +30,7 @@
   const evidence = ([position, shown, clicks], usual) => {
     const rates = usual[position];
     const seen = `position ${count(position)}: ${count(clicks)} of ${count(shown)} (${percent(clicks / shown)})`;
-    return rates ? `${seen}; usual ${percent(rates[0])}, if relevant ${percent(rates[1])}` : seen;
+    return rates ? `${seen}; usual: ${percent(rates[1])} if relevant, ${percent(rates[0])} if not` : seen;
   };
 
   const labelCell = (value, low, high) => {

@@ -75,7 +75,7 @@ class QueryList:
         if position not in self.usual:
             return seen
         low, high = self.usual[position]
-        return f"{seen}; usual {percent(low)}, if relevant {percent(high)}"
+        return f"{seen}; usual: {percent(high)} if relevant, {percent(low)} if not"
 
 
 def json_line(document: Any) -> str:

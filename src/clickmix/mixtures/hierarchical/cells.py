@@ -187,7 +187,7 @@ class Cells:
 
 
 def join_places(position: Ints | Floats, context: Ints, cells: Ints) -> tuple[Places, Ints]:
-    """The model's places for places (position, context) with so many cells each, small ones joined; and which is whose.
+    """The places of the model for places (position, context) with that many cells each, and which one each becomes.
 
     A context with too few cells is read as the largest one. From the last position up, a place with too few joins the
     one above. On a page of very many positions, those that are near each other are one place.

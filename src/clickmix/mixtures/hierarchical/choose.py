@@ -44,7 +44,7 @@ MOST_DOCUMENTS = 50_000  # of a histogram, that models are compared on
 
 @dataclass(frozen=True)
 class Looked:
-    """A model that was looked at: in words, and how well it predicts held-out clicks of so many queries."""
+    """A model that was looked at: in words, and how well it predicts held-out clicks of that many queries."""
 
     name: str
     score: float
@@ -88,7 +88,7 @@ class _Search:
     def price(self, model: Model) -> float:
         """What a model must gain over one rate per place, beyond what two grades do.
 
-        Where grades and appeal cannot be told apart, grades are taken, if they are few: labels lose less that way.
+        If grades and appeal cannot be told apart, grades are taken, if they are few: labels lose less that way.
         Appeal that hardly matters leaves labels as they are. Queries that hardly differ are alike: such a fit gains
         by where else it leads rates that clicks leave open.
         """
@@ -113,7 +113,7 @@ class _Search:
     def gain(self, one: _Candidate, other: _Candidate) -> float:
         """By how much one model predicts held-out clicks better than another: half of it by most queries.
 
-        Where queries or documents differ as the effects say, the most extreme queries have about half of the gain.
+        If queries or documents differ as the effects say, the most extreme queries have about half of the gain.
         Robots in some queries have all of it, and choose no model for the others.
         """
         total = float((one.scores - other.scores).sum())
@@ -149,7 +149,7 @@ class _Search:
 
     @property
     def looked(self) -> list[Looked]:
-        """All that were compared."""
+        """All models that were compared."""
         queries = self.held.cells.queries
         return [Looked(name_of(each.model), each.score, queries) for each in self.found.values()]
 
@@ -261,8 +261,8 @@ def choose(
 ) -> Model:
     """The model that predicts held-out clicks best, chosen on a sample of queries, fitted to all.
 
-    Queries that are clicked far more than the others are left out. Where clicks tell nothing of grades, the model's
-    `state` says why. Where the number of `grades` is given, only effects are chosen. Queries that are `alike` are rows
+    Queries that are clicked far more than the others are left out. If clicks say nothing about grades, the model's
+    `state` says why. If the number of `grades` is given, only effects are chosen. Queries that are `alike` are rows
     of a histogram, and do not differ.
     """
     clicks, shown = (cells.per_place(part).sum() for part in (cells.clicks, cells.impressions))
@@ -296,7 +296,7 @@ def choose(
         given = [search.compare(best.model, replace(effects, appeal=on), grades) for on in {False, effects.appeal}]
         best, looked = search.top(given), search.looked
     as_plain = (best.model.grades, best.model.effects) == (2, plain.effects)
-    # Where queries are alike but for a few, the clicks of these count as everybody's.
+    # Where queries are alike except for a few, the clicks of these count as everybody's.
     model = everyone if as_plain else _fitted(fitted, plain, best.model)
     return replace(model, chosen=tuple(looked), state="fitted" if model.converged else "still climbing")
 
@@ -362,7 +362,7 @@ def _both(on: Effects, other: Effects) -> Effects:
 
 
 def _without_vanished(model: Model) -> Effects:
-    """The effects of a model but for attention or shares in which queries hardly differ."""
+    """The effects of a model, without attention or shares in which queries hardly differ."""
     tiny = [name for name in ("log s", "log t") if name in model.effects.numbers and model.number(name) < LEAST_LOG]
     attention = None if "log s" in tiny else model.effects.attention
     return replace(model.effects, attention=attention, shares=model.effects.shares and "log t" not in tiny)
@@ -375,7 +375,7 @@ def _other(effects: Effects) -> Effects:
 
 
 def _some(cells: Cells, rng: np.random.Generator, most: float) -> Ints:
-    """Queries whose patterns and entries take about so much work; all where there are no more."""
+    """Queries whose patterns and entries take about that much work; all if there are no more."""
     work = 1 + np.bincount(cells.pattern, minlength=cells.patterns) / 4  # of each distinct pattern
     queries = np.arange(cells.queries)
     if work.sum() + len(cells.entry) / 8 <= most:

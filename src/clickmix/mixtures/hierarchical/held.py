@@ -40,7 +40,7 @@ class Halved:
         """The impressions of every cell dealt out at random, for a log without sessions."""
         query, document, place, n, c = cells.rows()
         taken = ((n + rng.integers(0, 2, len(n))) // 2).astype(np.int64)
-        # numpy deals out fewer than 10^9; of so many, a binomial number is the same but for chance.
+        # numpy deals out fewer than 10^9; of that many, a binomial number is the same but for chance.
         few = n < MOST_DEALT
         clicked = rng.binomial(c.astype(np.int64), taken / np.maximum(n, 1))
         clicked[few] = rng.hypergeometric(c[few].astype(np.int64), (n - c)[few].astype(np.int64), taken[few])

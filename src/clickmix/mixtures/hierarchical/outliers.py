@@ -1,4 +1,4 @@
-"""Outliers: queries that are clicked far more than the others, by robots mostly.   Cells -> distances of queries
+"""Outliers: queries that are clicked far more than the others, mostly by robots.   Cells -> distances of queries
 
 A few such queries would choose the model for all the others, and move its rates.
 """
@@ -22,7 +22,7 @@ ENOUGH = 1.0  # log-likelihood that a round must bring
 
 
 def farthest(queries: int) -> float:
-    """How far from the middle the furthest of so many normal values may lie, in deviations."""
+    """How far from the middle the furthest of that many normal values may lie, in deviations."""
     return float(np.sqrt(2 * np.log(max(queries, 2) / RARELY)))
 
 
@@ -35,7 +35,7 @@ def from_middle(values: Floats, *, least: float) -> Floats:
 def relevant_shares(cells: Cells, model: Model) -> Floats:
     """Per query how many more documents are relevant than usual, on a scale where chance has the deviation 1.
 
-    Where robots click everything, everything seems relevant.
+    If robots click everything, everything seems relevant.
     """
     problem, seen = expected(model, cells)
     prior = np.exp(problem.log_prior(problem.split(model.vector)[1])[:, :, 0])

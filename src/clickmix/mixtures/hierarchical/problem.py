@@ -370,7 +370,7 @@ class Problem:
 
 
 def log_normal(at: Floats, log_deviation: float | None) -> Floats:
-    """log N(at; 0, deviation^2); nothing where nothing varies."""
+    """log N(at; 0, deviation^2); nothing if nothing varies."""
     if log_deviation is None:
         return np.zeros_like(at)
     return np.asarray(-(at**2) * np.exp(-2 * log_deviation) / 2 - log_deviation - np.log(2 * np.pi) / 2)
