@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import clickmix as cm
-from clickmix.corrections.mixture_based.calibration import Documents, Scale, calibrate
+from clickmix.corrections.mixture_based.calibration import DocumentEvidence, Scale, calibrate
 from clickmix.corrections.mixture_based.judged import read_documents
 from clickmix.counts.judgments import Grades, read_grades
 from clickmix.evaluate.agreement import JudgedDocuments
@@ -73,7 +73,7 @@ class _Half:
     """Judged documents of the reported half."""
 
     def __init__(
-        self, query: np.ndarray, grade: np.ndarray, documents: Documents, position: np.ndarray, rate: np.ndarray
+        self, query: np.ndarray, grade: np.ndarray, documents: DocumentEvidence, position: np.ndarray, rate: np.ndarray
     ) -> None:
         self.query, self.grade, self.documents, self.position, self.rate = query, grade, documents, position, rate
         self.queries = int(query.max()) + 1

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import clickmix as cm
-from clickmix.corrections.mixture_based.calibration import Calibration, Documents, Scale, Weights, calibrate
+from clickmix.corrections.mixture_based.calibration import Calibration, DocumentEvidence, Scale, Weights, calibrate
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.mixture_based.judged import read_documents
 from clickmix.counts.judgments import read_grades
@@ -75,7 +75,7 @@ def drawn(weights: tuple[float, ...], *, queries: int = 300, seed: int = 0) -> t
     label = 1 / (1 + np.exp(-columns[:, :3].sum(axis=1)))
     grades = np.stack([1 - label, label], axis=1)
     low, high = np.zeros(len(label)), np.ones(len(label))
-    documents = Documents(prior, clicks, skips, exposure, attention, label, low, high, grades)
+    documents = DocumentEvidence(prior, clicks, skips, exposure, attention, label, low, high, grades)
     return documents, step, np.repeat(np.arange(queries), 10), Scale.of(step.astype(float))
 
 

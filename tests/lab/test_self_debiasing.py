@@ -10,22 +10,22 @@ import pytest
 
 from clickmix.errors import InputError
 from clickmix.lab.self_debiasing import SELF_DEBIASING, learn_from_clicks
-from clickmix.lab.self_debiasing.clicked import ClickedLists
+from clickmix.lab.self_debiasing.clicked import FeatureLists
 from clickmix.lab.self_debiasing.dla import DualLearner
 from clickmix.lab.self_debiasing.trees import Boosted
 from clickmix.types import Floats, Ints
 
 
-def counted(seed: int = 0) -> ClickedLists:
+def counted(seed: int = 0) -> FeatureLists:
     """Lists of three and of two results, seen up to six times."""
     rng = np.random.default_rng(seed)
     rows = np.array([[0, 1, 2], [3, 4, -1], [5, 6, 7]])
     impressions = np.array([6, 4, 0])
     clicks = np.where(rows >= 0, rng.binomial(impressions[:, None], 0.4), 0)
-    return ClickedLists(np.zeros((8, 1), np.float32), rows, impressions, clicks)
+    return FeatureLists(np.zeros((8, 1), np.float32), rows, impressions, clicks)
 
 
-def biased(*, lists: int = 250, seed: int = 0) -> tuple[ClickedLists, Floats]:
+def biased(*, lists: int = 250, seed: int = 0) -> tuple[FeatureLists, Floats]:
     """Position-based users; the first feature is attraction, the second the position that a bad ranker gives."""
     rng = np.random.default_rng(seed)
     attraction = rng.uniform(0.05, 0.9, (lists, 5))
@@ -35,10 +35,10 @@ def biased(*, lists: int = 250, seed: int = 0) -> tuple[ClickedLists, Floats]:
     examination = 1 / np.arange(1, 6)
     impressions = np.full(lists, 30)
     clicks = rng.binomial(30, attraction.ravel()[rows] * examination)
-    return ClickedLists(features, rows, impressions, clicks), examination
+    return FeatureLists(features, rows, impressions, clicks), examination
 
 
-def single_sessions(lists: ClickedLists, *, seed: int = 0) -> tuple[Ints, Ints, Floats, Ints]:
+def single_sessions(lists: FeatureLists, *, seed: int = 0) -> tuple[Ints, Ints, Floats, Ints]:
     """As the libraries take them: rows of features, positions from 0, clicked or not; and rows by session."""
     kinds = lists.sessions(rng=np.random.default_rng(seed))
     rows, clicks = (np.repeat(each, kinds.number, axis=0) for each in (lists.rows[kinds.list], kinds.clicks))
@@ -47,7 +47,7 @@ def single_sessions(lists: ClickedLists, *, seed: int = 0) -> tuple[Ints, Ints, 
     return rows[shown], position[shown], clicks[shown].astype(np.float64), shown.sum(axis=1)
 
 
-def coarse(lists: ClickedLists) -> ClickedLists:
+def coarse(lists: FeatureLists) -> FeatureLists:
     """Features of few values, so that the libraries' bins are the same for sessions and documents; a short list."""
     rows, clicks = lists.rows.copy(), lists.clicks.copy()
     rows[0, -1], clicks[0, -1] = -1, 0

@@ -40,7 +40,7 @@ Used = Literal["nothing", "meaning", "weights"]
 
 
 @dataclass(frozen=True)
-class Documents:
+class DocumentEvidence:
     """What clicks say of documents: log odds of the prior, of clicks and of skips; log impressions; the label.
 
     `attention` is how much more the query's other documents are clicked than in a usual query; 1 is as much.
@@ -63,9 +63,9 @@ class Documents:
         by_attention = self.skips * (self.attention - 1)
         return np.stack([self.prior, self.clicks, self.skips, self.exposure, by_attention], axis=1)
 
-    def some(self, rows: Ints) -> Documents:
+    def some(self, rows: Ints) -> DocumentEvidence:
         """Some of them."""
-        return Documents(*(values[rows] for values in vars(self).values()))
+        return DocumentEvidence(*(values[rows] for values in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Meaning:
 
     shares: tuple[tuple[Annotated[float, Range(0, 1)], ...], ...]
 
-    def above(self, documents: Documents) -> Floats:
+    def above(self, documents: DocumentEvidence) -> Floats:
         """Document x cut: how likely a judge puts it above."""
         shares = np.array(self.shares)
         return np.asarray(documents.grades @ np.cumsum(shares[:, ::-1], axis=1)[:, ::-1][:, 1:])
@@ -153,7 +153,7 @@ class Weights:
     attention: float
     cuts: tuple[float, ...]
 
-    def above(self, documents: Documents) -> Floats:
+    def above(self, documents: DocumentEvidence) -> Floats:
         """Document x cut: how likely a judge puts it above."""
         odds = documents.columns @ np.array([self.prior, self.click, self.skip, self.exposure, self.attention])
         return _expit(odds[:, None] + np.array(self.cuts))
@@ -188,13 +188,13 @@ class Calibration:
         if len(cuts) != steps - 1 or any(a < b for a, b in itertools.pairwise(cuts)):
             raise MismatchError("expected a descending number between every two steps", at="weights.cuts")
 
-    def probabilities(self, documents: Documents) -> Floats:
+    def probabilities(self, documents: DocumentEvidence) -> Floats:
         """Document x step: what a judge would say."""
         above = (self.weights if self.used == "weights" else self.meaning).above(documents)
         edges = np.hstack([np.ones((len(above), 1)), above, np.zeros((len(above), 1))])
         return np.asarray(np.maximum(edges[:, :-1] - edges[:, 1:], 0))
 
-    def labels(self, documents: Documents, judged: Ints) -> tuple[Floats, Floats, Floats]:
+    def labels(self, documents: DocumentEvidence, judged: Ints) -> tuple[Floats, Floats, Floats]:
         """Relevance, low and high; `judged` is the step that a document was judged to have, or -1.
 
         A judgment is strong evidence, not law: one that is a step off is a twentieth as likely as the right one.
@@ -218,7 +218,7 @@ class Calibration:
         return relevance, np.minimum(low, relevance), np.maximum(high, relevance)
 
 
-def calibrate(documents: Documents, judged: Ints, query: Ints, scale: Scale) -> Calibration:
+def calibrate(documents: DocumentEvidence, judged: Ints, query: Ints, scale: Scale) -> Calibration:
     """Learn from judged documents, each with its step and its query (numbered from 0)."""
     rng = np.random.default_rng(0)
     seen = int(query.max()) + 1, len(judged)
@@ -249,7 +249,7 @@ def calibrate(documents: Documents, judged: Ints, query: Ints, scale: Scale) -> 
 class _Sample:
     """Judged documents: what is known of them, their steps and queries."""
 
-    def __init__(self, documents: Documents, judged: Ints, query: Ints, scale: Scale) -> None:
+    def __init__(self, documents: DocumentEvidence, judged: Ints, query: Ints, scale: Scale) -> None:
         self.documents, self.judged, self.query = documents, judged, query
         self.steps = np.array(scale.steps)
         self.beyond = (judged[:, None] >= np.arange(1, len(self.steps))).astype(np.float64)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from clickmix.corrections.mixture_based.calibration import Calibration, Documents, Scale, calibrate
+from clickmix.corrections.mixture_based.calibration import Calibration, DocumentEvidence, Scale, calibrate
 from clickmix.counts.counts import Counts
 from clickmix.counts.judgments import Grades, none_in_the_log
 from clickmix.engines.sql import literal
@@ -89,7 +89,7 @@ def judge_log(model: LogModel | None, counts: Counts, place_of: Callable[[Place]
 
 def read_documents(
     model: LogModel, counts: Counts, place_of: Callable[[Place], int], judged: str | None = None
-) -> tuple[Floats, Floats, Ints, Documents]:
+) -> tuple[Floats, Floats, Ints, DocumentEvidence]:
     """All documents of a log in the order of their ids as text: query, document, judged step or -1, what clicks say."""
     from clickmix.corrections.mixture_based.label_judged import number_documents, read_blocks  # late: scipy is slow
 
@@ -100,15 +100,14 @@ def read_documents(
     q, d = (ids[name].astype(object) for name in ("q", "d"))
     order = np.array(sorted(range(len(q)), key=lambda i: (q[i], d[i])), dtype=np.int64)
     blocks = [_documents(model, block) for block in read_blocks(model.model.places, counts, numbered, place_of)]
-    known = Documents(
+    known = DocumentEvidence(
         *(np.concatenate(values) for values in zip(*(vars(each).values() for each in blocks), strict=True))
     )
     return q[order], d[order], ids["step"][order], known.some(ids["document"][order])
 
 
-def _documents(model: LogModel, block: Block) -> Documents:
-    from clickmix.mixtures.hierarchical.label import labels_of
-    from clickmix.mixtures.hierarchical.many import grades_of
+def _documents(model: LogModel, block: Block) -> DocumentEvidence:
+    from clickmix.mixtures.hierarchical.label import grades_of, labels_of
     from clickmix.mixtures.hierarchical.parts import parts
 
     found = parts(model.model, block.cells)
@@ -117,7 +116,7 @@ def _documents(model: LogModel, block: Block) -> Documents:
     )
     grades = grades_of(model.model, block.documents)  # as labels without judgments are made
     label = labels_of(grades)
-    return Documents(prior, clicks, skips, exposure, attention, label.relevance, label.low, label.high, grades.T)
+    return DocumentEvidence(prior, clicks, skips, exposure, attention, label.relevance, label.low, label.high, grades.T)
 
 
 def _table(counts: Counts, queries: tuple[str, ...], documents: tuple[str, ...], steps: tuple[int, ...]) -> str:

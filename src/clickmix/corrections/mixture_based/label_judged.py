@@ -18,7 +18,7 @@ from clickmix.engines.sql import aliases, listed
 from clickmix.groups.places import Place, places_of
 from clickmix.groups.sample import cells_query
 from clickmix.mixtures.hierarchical.cells import Cells, Places
-from clickmix.mixtures.hierarchical.many import Documents
+from clickmix.mixtures.hierarchical.label import Documents
 from clickmix.mixtures.log_model import LogModel
 from clickmix.types import Columns, Ints
 

@@ -22,7 +22,7 @@ from clickmix.features import Collection, Split, binarized, graded
 from clickmix.lab.collections import production_ranker
 from clickmix.lab.experiments.request import Request
 from clickmix.lab.experiments.task import Scenario
-from clickmix.lab.self_debiasing.clicked import ClickedLists
+from clickmix.lab.self_debiasing.clicked import FeatureLists
 from clickmix.lab.users import ListCounts, User, preset
 from clickmix.storage.atomic import write_atomically
 from clickmix.types import Floats, Ints
@@ -69,9 +69,9 @@ class Shown:
         return np.asarray(np.divide(self.seen.clicks, n, out=np.full(self.rows.shape, np.nan), where=known))
 
     @property
-    def clicked(self) -> ClickedLists:
+    def clicked(self) -> FeatureLists:
         """As a ranker takes them that learns from clicks."""
-        return ClickedLists(self.split.features, self.rows, self.seen.impressions, self.seen.clicks)
+        return FeatureLists(self.split.features, self.rows, self.seen.impressions, self.seen.clicks)
 
     def spread(self, rows: Ints, values: Floats) -> Floats:
         """A number for some rows of the split as an array like `rows`, NaN for the others."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from clickmix.lab.self_debiasing.clicked import ClickedLists
+from clickmix.lab.self_debiasing.clicked import FeatureLists
 from clickmix.lab.self_debiasing.dla import dual_learning
 from clickmix.lab.self_debiasing.trees import lightgbm_position, xgboost_unbiased
 from clickmix.types import Floats
@@ -35,6 +35,6 @@ SELF_DEBIASING: dict[str, Learn] = {
 }
 
 
-def learn_from_clicks(name: str, train: ClickedLists, *, seed: int) -> Scorer:
+def learn_from_clicks(name: str, train: FeatureLists, *, seed: int) -> Scorer:
     """The ranker of this name, trained on clicks."""
     return SELF_DEBIASING[name](train, seed=seed)

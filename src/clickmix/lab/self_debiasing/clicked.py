@@ -11,7 +11,7 @@ from clickmix.types import Ints
 
 
 @dataclass(frozen=True, eq=False)
-class ClickedLists:
+class FeatureLists:
     """Features of documents, and the lists people saw: `rows` (lists, positions) of the features, -1 past the end.
 
     `impressions` (lists,) says how often each list was seen, `clicks` (lists, positions) how often each result of it
@@ -23,7 +23,7 @@ class ClickedLists:
     impressions: Ints
     clicks: Ints
 
-    def sessions(self, *, rng: np.random.Generator) -> Sessions:
+    def sessions(self, *, rng: np.random.Generator) -> SessionKinds:
         """All sessions with a click, those that clicked the same counted together.
 
         Under the position-based model clicks at different positions are independent. So sessions are drawn from the
@@ -44,11 +44,11 @@ class ClickedLists:
         packed = packed[order]
         first = np.flatnonzero(np.r_[True, (packed[1:] != packed[:-1]).any(axis=1)] if len(packed) else [])
         clicks = np.unpackbits(packed[first, 1:].astype(np.uint8), axis=1, count=self.rows.shape[1])
-        return Sessions(packed[first, 0], clicks.astype(np.bool_), np.diff(np.r_[first, len(packed)]))
+        return SessionKinds(packed[first, 0], clicks.astype(np.bool_), np.diff(np.r_[first, len(packed)]))
 
 
 @dataclass(frozen=True, eq=False)
-class Sessions:
+class SessionKinds:
     """Kinds of sessions: the `list` seen, the `clicks` in it (kinds, positions), and how many sessions were so."""
 
     list: Ints

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from clickmix.features.normalisation import Normalisation
-from clickmix.lab.self_debiasing.clicked import ClickedLists
+from clickmix.lab.self_debiasing.clicked import FeatureLists
 from clickmix.rankers.batches import Batch, Prepared
 from clickmix.rankers.dnn import DNN
 from clickmix.rankers.network import Network, Weights, initial_weights, padded, torch_module
@@ -63,7 +63,7 @@ class Positions:
         return np.asarray(shares / shares[0])
 
 
-def dual_learning(train: ClickedLists, *, seed: int) -> DualLearner:
+def dual_learning(train: FeatureLists, *, seed: int) -> DualLearner:
     """Train both for a fixed number of epochs."""
     torch, settings = torch_module(), DNN()
     normalisation = Normalisation.fit(train.features)
@@ -96,7 +96,7 @@ def _losses(network: Network, positions: Positions, batch: Batch, *, dropout: An
     return found[0], found[1]
 
 
-def _prepared(lists: ClickedLists, normalisation: Normalisation) -> Prepared:
+def _prepared(lists: FeatureLists, normalisation: Normalisation) -> Prepared:
     """The clicked lists, in the order of positions, with clicks where labels would be."""
     clicked = lists.clicks.sum(axis=1) > 0
     rows, shown = lists.rows[clicked], lists.rows[clicked] >= 0

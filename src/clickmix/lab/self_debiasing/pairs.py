@@ -16,14 +16,14 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from clickmix.lab.self_debiasing.clicked import ClickedLists, Sessions
+from clickmix.lab.self_debiasing.clicked import FeatureLists, SessionKinds
 from clickmix.types import Floats
 
 
 class Pairs:
     """All sessions of all lists, ready to be summed for the forces between results."""
 
-    def __init__(self, lists: ClickedLists, sessions: Sessions) -> None:
+    def __init__(self, lists: FeatureLists, sessions: SessionKinds) -> None:
         self.shown = lists.rows >= 0
         self._both_shown = self.shown[:, :, None] & self.shown[:, None, :]
         self._number = sessions.number.astype(np.float64)

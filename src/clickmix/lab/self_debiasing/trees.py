@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from clickmix.errors import InputError
-from clickmix.lab.self_debiasing.clicked import ClickedLists
+from clickmix.lab.self_debiasing.clicked import FeatureLists
 from clickmix.lab.self_debiasing.pairs import Pairs
 from clickmix.rankers.lambdamart import LambdaMART, lightgbm_module
 from clickmix.types import Floats, Ints
@@ -38,7 +38,7 @@ class Boosted:
         return np.asarray(self.booster.predict(self.of_features(features)), dtype=np.float64)
 
 
-def lightgbm_position(train: ClickedLists, *, seed: int) -> Boosted:
+def lightgbm_position(train: FeatureLists, *, seed: int) -> Boosted:
     """LambdaMART of LightGBM with `position`; as many trees as the other rankers have."""
     lightgbm, settings = lightgbm_module(), LambdaMART()
     pairs = Pairs(train, train.sessions(rng=np.random.default_rng(seed)))
@@ -75,7 +75,7 @@ def _position_gradients(pairs: Pairs, *, rate: float) -> Gradients:
     return gradients
 
 
-def xgboost_unbiased(train: ClickedLists, *, seed: int) -> Boosted:
+def xgboost_unbiased(train: FeatureLists, *, seed: int) -> Boosted:
     """rank:ndcg of XGBoost with unbiased LambdaMART, on the same sessions."""
     xgboost, settings = xgboost_module(), LambdaMART()
     pairs = Pairs(train, train.sessions(rng=np.random.default_rng(seed)))
@@ -122,7 +122,7 @@ def _both_ends(force: Floats, second: Floats) -> tuple[Floats, Floats]:
     return force.sum(axis=1) - force.sum(axis=2), second.sum(axis=1) + second.sum(axis=2)
 
 
-def _shown(train: ClickedLists) -> tuple[Ints, Ints]:
+def _shown(train: FeatureLists) -> tuple[Ints, Ints]:
     """The rows of features that were shown, and their codes, result by result of all lists."""
     return np.unique(train.rows[train.rows >= 0], return_inverse=True)
 
