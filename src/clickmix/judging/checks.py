@@ -37,6 +37,7 @@ LOOK_CELLS = 20_000  # of whole queries, fitted again
 COMPARED = 1.0  # log-likelihood that a round of such a fit must bring
 TINY = 1e-9
 ENOUGH_CLICKED = 30  # different (place, impressions, clicks) with clicks, that one number divides
+SLIGHT = 0.01  # change of labels (RMSE) that is not worth a closer look
 FAR = 0.1  # change of a label that people notice
 RELEVANT = 0.5  # label from which a document counts as relevant for those below it
 WIDE = {"log s": 0.0, "log t": 0.4}  # logs of deviations of attention and of shares that leave queries free
@@ -88,10 +89,10 @@ class _Look:
         """Documents below a relevant one get rates of their own. Half of the queries say what these are.
 
             statistic = log-likelihood gained by the clicks of the other half / its standard error
-        What queries differ in looks like a cascade, too. So they may differ in all that is known, as much as the log
-        says. If there is something left, they may differ as much as they like, and the smaller finding counts: the
-        first does not know every way in which queries differ, the second takes chance for difference where clicks are
-        few.
+        What queries differ in looks like a cascade, too. If the fitted model finds one that changes labels, queries may
+        differ in all that is known, as much as the log says; and if there is something left, as much as they like. The
+        smallest finding counts: the first models do not know every way in which queries differ, the last takes chance
+        for difference where clicks are few.
         """
         below = self._below().astype(np.int64)
         (place, is_below), pair = np.unique(np.stack([self.place, below]), axis=1, return_inverse=True)
@@ -104,12 +105,14 @@ class _Look:
         split = _Split(places, source, under, *self._cells(places, joined[pair.ravel()], *self.rows_seen))
         effects = self.model.effects
         model = with_effects(self.model, replace(effects, attention=effects.attention or "odds", shares=True))
-        check = self._below_apart(model, split, hold=False)
-        if not check.found:
-            return check
         pairs = zip(model.effects.numbers, model.numbers, strict=True)
         free = replace(model, numbers=np.array([max(number, WIDE.get(name, number)) for name, number in pairs]))
-        return min(check, self._below_apart(free, split, hold=True), key=lambda each: (each.found, each.statistic))
+        found = []
+        for start, hold in ((self.model, False), (model, False), (free, True)):
+            found.append(self._below_apart(start, split, hold=hold))
+            if not found[-1].found or found[-1].moved < SLIGHT:
+                break
+        return min(found, key=lambda each: (each.found, each.statistic))
 
     def _below_apart(self, start: Model, split: _Split, *, hold: bool) -> Check:
         """The check with queries that differ as the start says, or as the log says.
@@ -173,8 +176,7 @@ class _Look:
     def _relevant_shares(self) -> Floats:
         """Per query how many more documents are relevant than usual, on a scale where chance has the deviation 1."""
         problem = expected(self.model, self.cells)[0]
-        eta = problem.split(np.concatenate([self.model.x, self.model.numbers]))[1]
-        prior = np.exp(problem.log_prior(eta)[:, :, len(problem.nodes.v) // 2])
+        prior = problem.prior(problem.split(np.concatenate([self.model.x, self.model.numbers]))[1])
         before = (np.linspace(0, 1, self.model.grades) @ prior)[self.cells.entry[self.entry]]
         number = np.bincount(self.rows.query)
         found, usual = (np.bincount(self.rows.query, part) / number for part in (self.labels, before))

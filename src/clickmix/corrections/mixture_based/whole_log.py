@@ -62,7 +62,7 @@ def fit_whole_log(
     if model.effects.attention or model.effects.shares:
         grades, documents = grades_of(model, seen), np.ones(len(seen.first_cell) - 1)
     else:
-        grades, documents = expected(model, cells)[1].posterior[:, :, 0], cells.multiplicity
+        grades, documents = expected(model, cells)[1].posterior(), cells.multiplicity
     return LogModel.of(model, share=share), joined, left_over(grades, documents)[1]
 
 

@@ -54,6 +54,7 @@ class Looked:
 @dataclass(frozen=True, eq=False)
 class _Candidate:
     model: Model
+    look: Look  # where its queries are
     scores: Floats  # per query
 
     @property
@@ -67,21 +68,22 @@ class _Candidate:
 
 
 class _Search:
-    """Candidates compared on a sample of queries; `best` is the one whose score exceeds its price by most."""
+    """Candidates compared on a sample of queries; `best` is the one whose score exceeds its price by most.
 
-    def __init__(self, held: Held, plain: Model, *, alike: bool) -> None:
-        self.held, self.alike = held, alike
+    `before` is the search on a smaller sample: what it found is where the same models start here.
+    """
+
+    def __init__(self, held: Held, plain: Model, *, alike: bool, before: _Search | None = None) -> None:
+        self.held, self.alike, self.before = held, alike, before
         self.found: dict[tuple[int, Effects], _Candidate] = {}
         cells = held.cells
         shown = cells.per_pattern(cells.impressions)[cells.entry] * cells.documents
         self.shown = np.maximum(np.bincount(cells.query, shown, cells.queries), 1)
-        self.look: Look | None = None  # where queries are, if attention differs
         self.plain = self.best = self._add(*fit(held.cells, start=plain, gain=COMPARED))
         self.worth = max(2 * CLEAR, WORTH * (self.plain.score - one_rate_value(held.cells)))
 
     def _add(self, model: Model, look: Look) -> _Candidate:
-        found = _Candidate(model, self.held.score(model, look))
-        self.look = look if model.effects.attention else self.look
+        found = _Candidate(model, look, self.held.score(model, look))
         self.found[model.grades, model.effects] = found
         return found
 
@@ -132,20 +134,33 @@ class _Search:
         """The one that leads the others, each compared with the best of those before it."""
         return reduce(lambda best, each: each if self.lead(each, best) > 0 else best, candidates)
 
-    def compare(self, start: Model, effects: Effects | None = None, grades: int | None = None) -> _Candidate:
-        """A model with these effects and grades, or those of the start; it becomes the best one if it is.
+    def compare(self, effects: Effects, grades: int = 2) -> _Candidate:
+        """A model with these effects and grades; it becomes the best one if it is.
 
         Effects that its fit makes vanish are left out.
         """
-        effects, grades = effects or start.effects, grades or start.grades
-        found = self.found.get((grades, effects)) or self._add(
-            *fit(self.held.cells, grades=grades, effects=effects, start=start, look=self.look, gain=COMPARED)
-        )
+        found = self.found.get((grades, effects)) or self._fit(effects, grades)
         left = _without_vanished(found.model)
         if left != effects:
-            return self.compare(start, left, grades)
+            return self.compare(left, grades)
         self.best = self.top([self.best, found])
         return found
+
+    def _fit(self, effects: Effects, grades: int) -> _Candidate:
+        """Start as a smaller sample found it, or from a model with as many grades, one fewer, or two.
+
+        Grades that explain what attention or shares would do not come back from there.
+        """
+        start, look = None, None
+        if self.before and (grades, effects) in self.before.found:
+            start = self.before.found[grades, effects].model
+        else:
+            every = [each for each in self.found.values() if each.model.grades == grades]
+            near = [each for each in every if grades == 2 or _explains(each.model.effects, effects)]
+            best = max(near, key=lambda each: (_alike(each.model.effects, effects), each.score), default=None)
+            best = best or self.found.get((grades - 1, effects)) or self.compare(effects)
+            start, look = best.model, best.look if best.model.effects.attention else None
+        return self._add(*fit(self.held.cells, grades=grades, effects=effects, start=start, look=look, gain=COMPARED))
 
     @property
     def looked(self) -> list[Looked]:
@@ -159,30 +174,29 @@ class _Search:
         before, hopeful = self.plain, [*of_queries, Effects(appeal=True)]
         while hopeful:
             on = before.model.effects
-            found = {more: self.compare(before.model, _both(on, more)) for more in hopeful}
+            found = {more: self.compare(_both(on, more)) for more in hopeful}
             hopeful = [more for more in hopeful if self.lead(found[more], before) > 0]
             before, on = self.best, self.best.model.effects
             hopeful = [more for more in hopeful if _both(on, more) != on and not (on.attention and more.attention)]
         if on.appeal and on.attention:  # appeal may have been taken for attention of the other kind
-            self.compare(before.model, _other(on))
+            self.compare(_other(on))
 
     def add_grades(self) -> None:
         """More grades without appeal: it explains what they would as long as clicks are few."""
         effects = replace(self.best.model.effects, appeal=False)
-        last = two = self.compare(self.plain.model, effects)
+        last = self.compare(effects)
         for grades in range(3, MOST_GRADES + 1):
-            finer = self.compare(two.model, effects, grades)
+            finer = self.compare(effects, grades)
             if self.gain(finer, last) < CLEAR / 2:
                 break
             last = finer
         effects, grades = self.best.model.effects, self.best.model.grades
         if grades > 2 and effects.attention:  # with these grades it may be of the other kind, or none
             for other in (_other(effects), replace(effects, attention=None)):
-                self.compare(self.compare(self.plain.model, other).model, other, grades)
+                self.compare(other, grades)
             while self.best.model.effects != effects and self.best.model.grades > 3:  # then fewer may do
                 best = self.best.model
-                two = self.compare(self.plain.model, best.effects)
-                fewer = self.compare(two.model, best.effects, best.grades - 1)
+                fewer = self.compare(best.effects, best.grades - 1)
                 if self.gain(self.best, fewer) > CLEAR / 2:
                     break
                 self.best = fewer
@@ -211,38 +225,33 @@ class _Search:
         return self.lead(best, other) <= SURE * self.error(best, other) + slack
 
     def settle(self, before: _Search) -> None:
-        """Compare the rivals of a smaller sample again: the link first, then kinds, then a grade more or less.
+        """Compare the rivals of the smaller sample again: the link first, then kinds, then a grade more or less.
 
         Grades without attention explain what it would, so that they are settled before it and again after it.
         """
         first, *rivals = before.rivals()
-        top = self.again(before, first.model.effects, first.model.grades)
+        top = self.compare(first.model.effects, first.model.grades)
         if not top.model.effects.attention:
-            top = self.step_grades(before, top)
+            top = self.step_grades(top)
         for effects in before.links(first):
-            self.again(before, effects, top.model.grades)
+            self.compare(effects, top.model.grades)
         link = self.best.model.effects.attention
         for rival in rivals:
-            self.again(before, replace(rival.model.effects, attention=link), rival.model.grades)
+            self.compare(replace(rival.model.effects, attention=link), rival.model.grades)
         finer = [each for each in self.found.values() if each.model.grades > 2]
         # Few grades may lose to appeal where more would win.
         if finer and (self.best.model.effects.appeal or self._near(self.top(finer), self.best)):
-            self.step_grades(before, self.top(finer))
+            self.step_grades(self.top(finer))
 
-    def step_grades(self, before: _Search, top: _Candidate) -> _Candidate:
+    def step_grades(self, top: _Candidate) -> _Candidate:
         """A grade less as long as that loses nothing, then a grade more as long as it gains."""
         for step in (-1, 1):
             while top.model.grades > 2 and 3 <= top.model.grades + step <= MOST_GRADES:
-                other = self.again(before, top.model.effects, top.model.grades + step)
+                other = self.compare(top.model.effects, top.model.grades + step)
                 if self.gain(other, top) < step * CLEAR / 2:
                     break
                 top = other
         return top
-
-    def again(self, before: _Search, effects: Effects, grades: int) -> _Candidate:
-        """A model that a smaller sample did not settle; with more grades, from two on this sample."""
-        two = self.compare(before.found.get((2, effects), before.plain).model, effects)
-        return self.compare(two.model, effects, grades)
 
 
 def name_of(model: Model) -> str:
@@ -287,13 +296,13 @@ def choose(
     if grades is None and unsettled and search.held.cells.queries < seen.queries:
         fast = not (model.effects.attention or model.effects.shares)  # more queries are looked at as fast
         most = MOST_ALIKE if fast else MOST_SETTLED
-        larger = _Search(_held(seen, rng, most, alike=alike), begin, alike=alike)
+        larger = _Search(_held(seen, rng, most, alike=alike), begin, alike=alike, before=search)
         larger.settle(search)
         search, looked = larger, looked + larger.looked
     best = search.best
     if grades is not None and grades > 2:
         effects = best.model.effects
-        given = [search.compare(best.model, replace(effects, appeal=on), grades) for on in {False, effects.appeal}]
+        given = [search.compare(replace(effects, appeal=on), grades) for on in {False, effects.appeal}]
         best, looked = search.top(given), search.looked
     as_plain = (best.model.grades, best.model.effects) == (2, plain.effects)
     # Where queries are alike except for a few, the clicks of these count as everybody's.
@@ -359,6 +368,17 @@ def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -
 
 def _both(on: Effects, other: Effects) -> Effects:
     return Effects(on.attention or other.attention, on.shares or other.shares, on.appeal or other.appeal)
+
+
+def _explains(effects: Effects, other: Effects) -> bool:
+    """Whether all that differs between queries in the other model differs in this one, too."""
+    return bool(effects.attention or not other.attention) and (effects.shares or not other.shares)
+
+
+def _alike(effects: Effects, other: Effects) -> int:
+    """How many effects both have, or both do not have."""
+    pairs = ((effects.attention, other.attention), (effects.shares, other.shares), (effects.appeal, other.appeal))
+    return sum(bool(one) == bool(two) for one, two in pairs)
 
 
 def _without_vanished(model: Model) -> Effects:

@@ -139,10 +139,11 @@ class _Known:
     borders: list[Floats]
 
     @classmethod
-    def at(cls, problem: Problem, model: Model, vector: Floats, expected: Expected) -> _Known:
-        """Information is summed up; how slopes change with the effects' few numbers is tried out."""
+    def at(cls, problem: Problem, model: Model, vector: Floats, expected: Expected, *, hold: bool) -> _Known:
+        """Information is summed up; how slopes change with the effects' few numbers, unless held, is tried out."""
         size = model.walk.parameters
-        borders = [_border(problem, model, vector, expected, i) for i in range(size, len(vector))]
+        numbers = range(size, size if hold else len(vector))
+        borders = [_border(problem, model, vector, expected, i) for i in numbers]
         return cls(*problem.information(vector, expected), borders)
 
     def inverse(self, held: Floats) -> Floats:
@@ -213,8 +214,10 @@ def _lbfgs(
 
     vector = np.clip(model.vector, low, high)
     value, slope, seen = hill(vector)
-    known = known or _Known.at(problem, model, vector, seen)
-    inverse = known.inverse(model.walk.precision(vector[:size]))
+    known = known or _Known.at(problem, model, vector, seen, hold=hold)
+    inverse = np.zeros((len(vector), len(vector)))  # numbers that are held do not move
+    free = len(vector) - hold * (len(vector) - size)
+    inverse[:free, :free] = known.inverse(model.walk.precision(vector[:size]))
     values = [value]
     pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
     for _ in range(steps):

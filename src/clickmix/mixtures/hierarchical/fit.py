@@ -17,6 +17,7 @@ from clickmix.types import Ints
 FIRST = {"log s": float(np.log(0.3)), "log t": float(np.log(0.5)), "d": 4.0, "k": 0.3}
 # Relevance of two grades on the scale of more, to begin with.
 ENDS = ((0.0, 0.35), (0.0, 0.5), (0.0, 0.7), (0.0, 1.0), (0.5, 1.0))
+RARE = 1.5  # log-odds of a grade more beside its neighbour, to begin with
 TRIED_CELLS, PROMISING = 4_000, 2  # that starts are tried on, about; and how many of them go on
 EXTREMES = 0.02, 0.98  # of documents: whose rates lie at the ends
 FURTHEST = 20.0  # times: how far ends may lie from the mean rate, or from 1
@@ -50,11 +51,17 @@ def fit(
 
 
 def _finer(cells: Cells, start: Model, look: Look | None, grades: int) -> tuple[Model, Look]:
-    """The most promising start with more grades: all go a few steps with some queries, the best of them go on."""
+    """The most promising start with more grades: all go a few steps with some queries, the best of them go on.
+
+    From three grades on, one more lies above the highest of them or below the lowest, or all lie nearer to each other.
+    """
+    if start.grades > 2:
+        further = [climb(cells, each, look, rounds=1) for each in _one_more(start)]
+        return max(further, key=lambda found: found[0].trace[-1])
     queries = np.arange(0, cells.queries, 1 + len(cells.pattern) // TRIED_CELLS)
     some, seen = cells.sample(queries), look and Look(look.mean[queries], look.deviation[queries])
     starts = [*(with_grades(start, grades, ends) for ends in ENDS), _between_extremes(some, start, grades)]
-    tried = [climb(some, each, seen, rounds=1, steps=START_STEPS)[0] for each in starts]
+    tried = [climb(some, each, seen, rounds=1, steps=START_STEPS, hold=True)[0] for each in starts]
     best = sorted(tried, key=lambda model: -model.trace[-1])[:PROMISING]
     further = [climb(cells, replace(model, trace=()), look, rounds=1) for model in best]
     return max(further, key=lambda found: found[0].trace[-1])
@@ -111,6 +118,30 @@ def with_grades(model: Model, grades: int, ends: tuple[float, float] = (0.0, 0.5
     return replace(model, grades=grades, x=x, walk=walk, errors=np.zeros(len(x)), trace=())
 
 
+def _one_more(model: Model) -> list[Model]:
+    """Starts with a grade more: above the others, below them, or between the same ends."""
+    k, before = len(model.places), model.grades
+    width = len(model.knots[0]) + len(model.knots[1]) - 1
+    low, high = model.rates
+    step = (high - low) / (before - 1)
+    eta = np.vstack([np.zeros(width), model.x[2 * k : 2 * k + (before - 1) * width].reshape(-1, width)])
+    rare = np.zeros(width)
+    rare[: len(model.knots[0])] = RARE
+    at, between = np.linspace(0, before - 1, before + 1), np.arange(before)
+    starts = (
+        (low, np.minimum(high + step, (1 + high) / 2), np.vstack([eta, eta[-1] - rare])),
+        (np.maximum(low - step, low / LEAST_FALL), high, np.vstack([eta[0] - rare, eta])),
+        (low, high, np.stack([np.interp(at, between, column) for column in eta.T], axis=1)),
+    )
+    walk = Walk.of(model.places, model.knots, grades=before + 1)
+    curves = model.x[2 * k + (before - 1) * width :]
+    found = []
+    for lowest, highest, logits in starts:
+        x = np.concatenate([logit(lowest), logit(highest), (logits[1:] - logits[0]).ravel(), curves])
+        found.append(replace(model, grades=before + 1, x=x, walk=walk, errors=np.zeros(len(x)), trace=()))
+    return found
+
+
 def _between_extremes(cells: Cells, model: Model, grades: int) -> Model:
     """Grades between the rates of the documents that are clicked least and most at each place, less what chance adds.
 
@@ -148,7 +179,7 @@ def with_flat_prior(model: Model, cells: Cells) -> Model:
     k, priors = len(model.places), (model.grades - 1) * (len(model.knots[0]) + len(model.knots[1]) - 1)
     problem = Problem(cells, model.knots, Nodes.one(cells), grades=model.grades, effects=Effects())
     eta = model.x[2 * k : 2 * k + priors].reshape(model.grades - 1, -1).T
-    shares = np.exp(problem.log_prior(eta)[:, :, 0]) @ cells.multiplicity
+    shares = problem.prior(eta) @ cells.multiplicity
     knots = np.zeros(1), np.zeros(1)
     x = np.concatenate([model.x[: 2 * k], np.log(shares[1:] / shares[0]), model.x[2 * k + priors :]])
     walk = Walk.of(model.places, knots, grades=model.grades)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -65,14 +66,13 @@ def predict(model: Model, cells: Cells, entry: Ints, place: Ints, impressions: F
     return total
 
 
-def looks(problem: Problem, seen: Expected) -> list[tuple[Floats, Floats]]:
+def looks(problem: Problem, seen: Expected) -> Iterator[tuple[Floats, Floats]]:
     """Per node: its weight for each entry's query, and grade x entry their probabilities there."""
     query = problem.cells.query if len(problem.nodes.at) > 1 else np.zeros(len(problem.cells.query), dtype=np.int64)
-    return [
-        (seen.weight[query, point, v], seen.posterior[:, problem.nodes.of_entry[:, point], v])
-        for v in range(len(problem.nodes.v))
-        for point in range(problem.nodes.at.shape[1])
-    ]
+    for v in range(len(problem.nodes.v)):
+        posterior = seen.posterior(v)
+        for point in range(problem.nodes.at.shape[1]):
+            yield seen.weight[query, point, v], np.take(posterior, problem.nodes.of_entry[:, point], axis=1)
 
 
 DOCUMENTS = 16_384  # that are looked at together: their numbers fit into a fast cache

@@ -38,12 +38,12 @@ def relevant_shares(cells: Cells, model: Model) -> Floats:
     If robots click everything, everything seems relevant.
     """
     problem, seen = expected(model, cells)
-    prior = np.exp(problem.log_prior(problem.split(model.vector)[1])[:, :, 0])
+    prior = problem.prior(problem.split(model.vector)[1])
     x = np.linspace(0, 1, model.grades)
     number = np.maximum(np.bincount(cells.query, cells.documents, cells.queries), 1)
     found, usual = (
         np.clip(np.bincount(cells.query, cells.documents * (x @ grades)[cells.entry], cells.queries) / number, 0, 1)
-        for grades in (seen.posterior[:, :, 0], prior)
+        for grades in (seen.posterior(), prior)
     )
     return np.asarray(2 * np.sqrt(number) * (np.arcsin(np.sqrt(found)) - np.arcsin(np.sqrt(usual))))
 

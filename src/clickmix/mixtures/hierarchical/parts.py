@@ -42,13 +42,13 @@ def parts(model: Model, cells: Cells) -> Parts:
         _odds(each.evidence @ each.family.table(rates, scatter).reshape(-1, model.grades))
         for each in (problem, unclicked)
     )
-    prior = problem.log_prior(problem.split(model.vector)[1])
+    prior = np.log(problem.prior(problem.split(model.vector)[1]))[:, cells.entry]
     found = np.zeros((3, len(cells.query)))
     query = cells.query if len(nodes.at) > 1 else np.zeros_like(cells.query)
     for v in range(len(nodes.v)):
         for point in range(nodes.at.shape[1]):
             key = nodes.of_entry[:, point]
-            of_node = [prior[-1, cells.entry, v] - prior[0, cells.entry, v], both[key] - skips[key], skips[key]]
+            of_node = [prior[-1] - prior[0] + nodes.v[v], both[key] - skips[key], skips[key]]
             found += seen.weight[query, point, v] * np.array(of_node)
     exposure = np.log(np.maximum(cells.per_pattern(cells.impressions), 1))[cells.entry]
     usual = np.exp(prior[:, :, len(nodes.v) // 2])

@@ -134,11 +134,17 @@ class Expected:
     value: float
     slope: Floats
     graded: Floats  # grade x key, documents
-    prior: Floats  # grade x pattern
+    prior: Floats  # grade x pattern, at v = 0
     weight: Floats  # query x point x v
-    posterior: Floats  # grade x key x v
+    chances: Floats  # grade x key: prior at v = 0 times likelihood, on a scale of the key's own
+    tilt: Floats  # v x grade: by how much v changes the odds of a grade
     total: Floats  # key x v, log-likelihood
     of_query: Floats  # log-likelihood of each; of all together where they are alike
+
+    def posterior(self, v: int = 0) -> Floats:
+        """Grade x key at a node of v."""
+        graded = self.chances * self.tilt[v][:, None]
+        return np.asarray(graded / graded.sum(axis=0))
 
 
 class Problem:
@@ -168,6 +174,7 @@ class Problem:
         self.nodes = nodes
         self.evidence = self._of_keys(self._evidence_of_patterns)
         self._to_columns, self._to_keys = self.evidence.T, nodes.sums.T  # made once: making them takes time
+        self._one_node = len(nodes.u) == 1
         self._first_keys = np.flatnonzero(np.diff(nodes.pattern, prepend=-1))
         self.__dict__.pop("_key_cells", None)
 
@@ -183,7 +190,7 @@ class Problem:
     def _of_keys(self, of_patterns: csr_array) -> csr_array:
         """Key x (column, node)."""
         nodes = self.nodes
-        if len(nodes.u) == 1:
+        if len(nodes.u) == 1:  # keys are patterns
             return of_patterns
         rows = of_patterns[nodes.pattern]
         column = rows.indices * len(nodes.u) + np.repeat(nodes.node, np.diff(rows.indptr))
@@ -202,13 +209,14 @@ class Problem:
         free, numbers = np.split(vector, [len(vector) - len(names)])
         return free, eta, dict(zip(names, numbers.tolist(), strict=True))
 
-    def log_prior(self, eta: Floats) -> Floats:
-        """Grade x pattern x v."""
-        logits = np.zeros((self.grades, self.hats.shape[0], len(self.nodes.v)))
-        logits[1:] = np.clip(self.hats @ eta, -LARGEST, LARGEST).T[:, :, None]
-        logits += self.g[:, None, None] * self.nodes.v
-        highest = logits.max(axis=0)
-        return np.asarray(logits - highest - np.log(np.exp(logits - highest).sum(axis=0)))
+    def prior(self, eta: Floats) -> Floats:
+        """Grade x pattern, at v = 0."""
+        logits = np.zeros((self.grades, self.hats.shape[0]))
+        logits[1:] = np.clip(self.hats @ eta, -LARGEST, LARGEST).T
+        logits -= logits.max(axis=0)
+        prior = np.exp(logits, out=logits)
+        prior /= prior.sum(axis=0)
+        return prior
 
     def _rates(self, vector: Floats) -> tuple[Floats, tuple[Floats, Floats], Floats, Floats]:
         free, _, numbers = self.split(vector)
@@ -222,29 +230,35 @@ class Problem:
         return r, scatter
 
     def expect(self, vector: Floats, *, slope: bool = True) -> Expected:
-        """The log-likelihood (without what no parameter changes) and its slope, by Fisher's identity."""
+        """The log-likelihood (without what no parameter changes) and its slope, by Fisher's identity.
+
+        With the share v, the odds of grade g are e^(v x_g) times those at v = 0: sums over grades at all v are products
+        of small matrices, and only those at v = 0 take exponentials.
+        """
         _, eta, numbers = self.split(vector)
         rated = self._rates(vector)
         r, _, _, scatter = rated
-        table = self.family.table(r, scatter).reshape(-1, self.grades)
-        log_prior = self.log_prior(eta)
-        joint = np.take(log_prior, self.nodes.pattern, axis=1)
-        joint += np.ascontiguousarray((self.evidence @ table).T)[:, :, None]
-        highest = joint.max(axis=0)
-        joint -= highest
-        posterior = np.exp(joint, out=joint)
-        total = posterior.sum(axis=0)
-        posterior /= total
-        total = np.log(total, out=total) + highest  # key x v
+        prior, tilt = self.prior(eta), np.exp(self.nodes.v[:, None] * self.g)
+        chances = np.ascontiguousarray((self.evidence @ self.family.table(r, scatter).reshape(-1, self.grades)).T)
+        highest = chances.max(axis=0)
+        chances -= highest
+        np.exp(chances, out=chances)
+        chances *= prior if self._one_node else np.take(prior, self.nodes.pattern, axis=1)
+        sums = np.einsum("gk,vg->kv", chances, tilt)
+        total = np.log(sums)
+        total += highest[:, None]
+        usual = np.einsum("gp,vg->pv", prior, tilt)
+        if self.effects.shares:
+            total -= np.log(usual)[self.nodes.pattern]
         weight, of_query = self._integrated(total, numbers)
-        value = float(of_query.sum())
+        value, nothing = float(of_query.sum()), np.zeros(0)
         if not slope:
-            return Expected(value, np.zeros(0), np.zeros(0), np.zeros(0), weight, posterior, total, of_query)
+            return Expected(value, nothing, nothing, prior, weight, chances, tilt, total, of_query)
         documents = self._to_keys @ weight.reshape(-1, len(self.nodes.v))  # key x v
-        of_grade = np.einsum("gkv,kv->gk", posterior, documents)
-        prior = np.exp(log_prior)
-        slopes = self._slope(vector, rated, of_grade, documents, prior, weight)
-        return Expected(value, slopes, of_grade, prior[:, :, 0], weight, posterior, total, of_query)
+        graded = chances * np.einsum("kv,vg->gk", documents / sums, tilt)
+        expected = prior * np.einsum("pv,vg->gp", self._by_pattern(documents.T).T / usual, tilt)
+        slopes = self._slope(vector, rated, graded, self._by_pattern(graded[1:]) - expected[1:], weight)
+        return Expected(value, slopes, graded, prior, weight, chances, tilt, total, of_query)
 
     def _integrated(self, total: Floats, numbers: dict[str, float]) -> tuple[Floats, Floats]:
         """Weights of the nodes of each query, and its log-likelihood."""
@@ -259,15 +273,12 @@ class Problem:
         of_query = weight.sum(axis=(1, 2), keepdims=True)
         return weight / of_query, (highest + np.log(of_query)).ravel()
 
-    def _slope(
-        self, vector: Floats, rated: Any, graded: Floats, documents: Floats, prior: Floats, weight: Floats
-    ) -> Floats:
+    def _slope(self, vector: Floats, rated: Any, graded: Floats, off_prior: Floats, weight: Floats) -> Floats:
+        """From documents by grade and key, and by how many more than the prior expects, by grade above 0 and pattern."""
         free, _, numbers = self.split(vector)
         r, (by_low, by_high), by_cap, scatter = rated
         weights = (self._to_columns @ np.ascontiguousarray(graded.T)).reshape(-1, len(self.nodes.u), self.grades)
         of_rate, of_scatter = self.family.slope(weights, r, scatter)
-        by_pattern = self._by_pattern(documents)
-        of_pattern = self._by_pattern(graded[1:].T).T - np.einsum("gpv,pv->gp", prior[1:], by_pattern)
         found: dict[str, float] = {"cap": float((of_rate * by_cap).sum())}
         for name, at in (("log s", self.nodes.u[self.nodes.at][:, :, None]), ("log t", self.nodes.v)):
             if name in numbers:
@@ -277,13 +288,13 @@ class Problem:
         ends = [(of_rate * by).sum(axis=(0, 2)) for by in (by_low, by_high)]
         slope = np.zeros(len(vector))
         slope[: len(free)] = self.spread.pulled(free, self.spread.logits(free), np.concatenate(ends))
-        slope[self.first_prior : self.first_prior + self.priors] = (self._of_hats @ of_pattern.T).T.ravel()
+        slope[self.first_prior : self.first_prior + self.priors] = (self._of_hats @ off_prior.T).T.ravel()
         slope[len(vector) - len(self.effects.numbers) :] = [found[name] for name in self.effects.numbers]
         return slope
 
     def _by_pattern(self, keys: Floats) -> Floats:
-        """Sums over the keys of each pattern; keys come in order of pattern."""
-        return np.asarray(np.add.reduceat(keys, self._first_keys, axis=0)) if len(self.nodes.u) > 1 else keys
+        """Sums over the keys of each pattern, which are in its last dimension; keys come in order of pattern."""
+        return keys if self._one_node else np.asarray(np.add.reduceat(keys, self._first_keys, axis=1))
 
     def information(self, vector: Floats, expected: Expected) -> tuple[Floats, Floats]:
         """Of rates and prior, if grades were known; and how much of it is missing because they are not (Louis 1982)."""
