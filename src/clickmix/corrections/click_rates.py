@@ -233,10 +233,10 @@ def model_relevance(model: LogModel, number: Ints, seen: PlacedCells) -> Floats:
 
 def fitted_to(model: LogModel, number: Ints, seen: PlacedCells) -> LogModel:
     """The model with parameters from these cells, climbed to from its own."""
-    from clickmix.mixtures.hierarchical.climb import climb
+    from clickmix.mixtures.hierarchical.climb import climb_again
 
     cells, _ = _model_cells(model, seen.query, seen.document, number[seen.place], seen.impressions, seen.clicks)
-    return LogModel.of(climb(cells, model.model)[0])
+    return LogModel.of(climb_again(cells, model.model)[0])
 
 
 def _model_cells(

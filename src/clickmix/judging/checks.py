@@ -24,9 +24,9 @@ from clickmix.groups.places import Histogram, read_histogram
 from clickmix.groups.sample import read_queries
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
 from clickmix.mixtures.hierarchical.choose import choose, name_of
-from clickmix.mixtures.hierarchical.climb import climb, expected
+from clickmix.mixtures.hierarchical.climb import climb, climb_again, expected
 from clickmix.mixtures.hierarchical.fit import with_effects, with_places
-from clickmix.mixtures.hierarchical.label import label
+from clickmix.mixtures.hierarchical.label import label, label_seen
 from clickmix.mixtures.hierarchical.outliers import FEWEST_QUERIES, RARELY, distances, farthest, from_middle
 from clickmix.mixtures.hierarchical.problem import Model
 from clickmix.mixtures.mixture import Group
@@ -108,14 +108,14 @@ class _Look:
         pairs = zip(model.effects.numbers, model.numbers, strict=True)
         free = replace(model, numbers=np.array([max(number, WIDE.get(name, number)) for name, number in pairs]))
         found = []
-        for start, hold in ((self.model, False), (model, False), (free, True)):
-            found.append(self._below_apart(start, split, hold=hold))
-            if not found[-1].found or found[-1].moved < SLIGHT:
+        for start, more in ((self.model, False), (model, True), (free, False)):
+            found.append(self._below_apart(start, split, more=more))
+            if not found[-1].found or (found[-1].moved or 0.0) < SLIGHT:
                 break
         return min(found, key=lambda each: (each.found, each.statistic))
 
-    def _below_apart(self, start: Model, split: _Split, *, hold: bool) -> Check:
-        """The check with queries that differ as the start says, or as the log says.
+    def _below_apart(self, start: Model, split: _Split, *, more: bool) -> Check:
+        """The check with queries that differ as the start says; or more or less than that, as the log says.
 
         How far labels change is the covariance of what both halves say: chance changes them in different ways.
         """
@@ -123,14 +123,14 @@ class _Look:
         gains, changes, times = [], [], []
         for this in (0, 1):
             some = np.flatnonzero(half == this)
-            model, look = climb(self.cells.sample(some), start, gain=COMPARED, hold=hold)
+            seen = self.cells.sample(some)
+            model, look = climb(seen, start, gain=COMPARED) if more else climb_again(seen, start)
             apart = with_places(model, split.places, split.source)
-            apart = climb(split.cells.sample(some), apart, look, gain=COMPARED, hold=hold)[0]
-            gain = expected(apart, split.cells)[1].of_query - expected(model, self.cells)[1].of_query
-            gains.append(gain[half != this])
-            changes.append(
-                label(apart, split.cells).relevance[split.entry] - label(model, self.cells).relevance[self.entry]
-            )
+            apart = climb(split.cells.sample(some), apart, look, gain=COMPARED, hold=not more)[0]
+            (there, seen_there), (here, seen_here) = expected(apart, split.cells), expected(model, self.cells)
+            gains.append((there.by_query(seen_there) - here.by_query(seen_here))[half != this])
+            labels = label_seen(there, seen_there).relevance[split.entry]
+            changes.append(labels - label_seen(here, seen_here).relevance[self.entry])
             times.append(_times_below(apart, split))
         gain = np.concatenate(gains)
         statistic = float(gain.sum() / max(np.sqrt((gain**2).sum()), TINY))

@@ -7,15 +7,17 @@ the same pattern are one row with a multiplicity: most of a real log's documents
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from clickmix.mixtures.hierarchical.sharing import Spread
 from clickmix.types import Floats, Ints
 
+Kept = TypeVar("Kept")
 SMALLEST_PLACE = 30  # documents; a place with fewer joins its neighbour
 MOST_POSITIONS = 300  # of a context
 WIDTH = 0.01  # of log position: positions nearer to each other than this are one place, if there are more
@@ -51,6 +53,7 @@ class Cells:
     entry: Ints  # the pattern of each entry
     documents: Floats  # how many documents of the query have it
     queries: int
+    kept: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
     def of_documents(
@@ -87,6 +90,13 @@ class Cells:
             ),
             entry_of,
         )
+
+    def keep(self, name: object, make: Callable[[], Kept]) -> Kept:
+        """What many models of the same cells need, made once."""
+        if name not in self.kept:
+            self.kept[name] = make()
+        kept: Kept = self.kept[name]
+        return kept
 
     def in_order(self) -> Cells:
         """The same, its queries numbered by what was seen of them."""

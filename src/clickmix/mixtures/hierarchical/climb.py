@@ -22,6 +22,7 @@ from clickmix.types import Floats
 
 ROUNDS, STEPS, START_STEPS = 12, 12, 5
 GAIN = 0.3  # of the log-likelihood: what a round must bring to go on
+AGAIN_STEPS, AGAIN_GAIN = 24, 1.0
 MEMORY = 8
 CALM = 4  # rounds after which deviations of the walk go only half of the way: some swing to and fro
 ONE_THREAD = 64  # rows of a matrix that LAPACK does not share between threads
@@ -80,6 +81,14 @@ def climb(
         model = replace(model, walk=walk)
         look = look.moved(problem, seen)
     return replace(model, trace=tuple(trace), converged=converged), look
+
+
+def climb_again(cells: Cells, model: Model, look: Look | None = None) -> tuple[Model, Look]:
+    """The same model with rates and prior fitted to other clicks of its log; what else it has learned stays.
+
+    That is how much queries and documents differ, and how far rates of neighbouring places may lie apart.
+    """
+    return climb(cells, replace(model, trace=()), look, rounds=1, steps=AGAIN_STEPS, gain=AGAIN_GAIN, hold=True)
 
 
 @dataclass(frozen=True)

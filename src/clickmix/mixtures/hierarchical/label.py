@@ -39,7 +39,12 @@ class Labels:
 
 def label(model: Model, cells: Cells) -> Labels:
     """The labels of every (query, pattern)."""
-    return labels_of(np.asarray(sum(weight * post for weight, post in looks(*expected(model, cells)))))
+    return label_seen(*expected(model, cells))
+
+
+def label_seen(problem: Problem, seen: Expected) -> Labels:
+    """The same, of cells that have been looked at."""
+    return labels_of(np.asarray(sum(weight * post for weight, post in looks(problem, seen))))
 
 
 def labels_of(grades: Floats) -> Labels:

@@ -19,7 +19,7 @@ from scipy.sparse import block_array, csr_array, diags_array, vstack
 from scipy.special import expit
 
 from clickmix.mixtures.hierarchical.cells import Cells, Places
-from clickmix.mixtures.hierarchical.families import BetaBinomial, Binomial
+from clickmix.mixtures.hierarchical.families import BetaBinomial, Binomial, Family
 from clickmix.mixtures.hierarchical.nodes import Nodes, key_cells
 from clickmix.mixtures.hierarchical.sharing import Walk, prior_columns
 from clickmix.types import Floats, Ints
@@ -154,14 +154,16 @@ class Problem:
         self, cells: Cells, knots: tuple[Floats, Floats], nodes: Nodes, *, grades: int, effects: Effects
     ) -> None:
         self.cells, self.grades, self.effects = cells, grades, effects
-        self.hats = prior_columns(cells, knots)
-        self._of_hats = self.hats.T.tocsr()
-        self.family = BetaBinomial(cells) if effects.appeal else Binomial(cells)
+        named = tuple(knot.tobytes() for knot in knots)
+        self.hats = cells.keep(named, lambda: prior_columns(cells, knots))
+        self._of_hats = cells.keep((*named, "turned"), lambda: self.hats.T.tocsr())
+        kind = BetaBinomial if effects.appeal else Binomial
+        self.family: Family = cells.keep(kind, lambda: kind(cells))
         self.places, self.spread = len(cells.places), cells.places.spread
         self.first_prior = 2 * len(self.spread.knots)
         self.priors = self.hats.shape[1] * (grades - 1)
         self.g = np.linspace(0, 1, grades)
-        self._evidence_of_patterns = self._of_patterns()
+        self._evidence_of_patterns = cells.keep((kind, "patterns"), self._of_patterns)
         self._look_at(nodes)
 
     def at(self, nodes: Nodes) -> Problem:
@@ -273,8 +275,15 @@ class Problem:
         of_query = weight.sum(axis=(1, 2), keepdims=True)
         return weight / of_query, (highest + np.log(of_query)).ravel()
 
+    def by_query(self, seen: Expected) -> Floats:
+        """The log-likelihood of each query, also where all are alike."""
+        cells = self.cells
+        if len(self.nodes.at) > 1:
+            return seen.of_query
+        return np.bincount(cells.query, cells.documents * seen.total[cells.entry, 0], cells.queries)
+
     def _slope(self, vector: Floats, rated: Any, graded: Floats, off_prior: Floats, weight: Floats) -> Floats:
-        """From documents by grade and key, and by how many more than the prior expects, by grade above 0 and pattern."""
+        """From documents by grade and key, and by how many of each pattern have a grade more often than expected."""
         free, _, numbers = self.split(vector)
         r, (by_low, by_high), by_cap, scatter = rated
         weights = (self._to_columns @ np.ascontiguousarray(graded.T)).reshape(-1, len(self.nodes.u), self.grades)
