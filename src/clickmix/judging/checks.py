@@ -37,7 +37,6 @@ LOOK_CELLS = 20_000  # of whole queries, fitted again
 COMPARED = 1.0  # log-likelihood that a round of such a fit must bring
 TINY = 1e-9
 ENOUGH_CLICKED = 30  # different (place, impressions, clicks) with clicks, that one number divides
-SLIGHT = 0.01  # change of labels (RMSE) that is not worth a closer look
 FAR = 0.1  # change of a label that people notice
 RELEVANT = 0.5  # label from which a document counts as relevant for those below it
 WIDE = {"log s": 0.0, "log t": 0.4}  # logs of deviations of attention and of shares that leave queries free
@@ -110,7 +109,7 @@ class _Look:
         found = []
         for start, more in ((self.model, False), (model, True), (free, False)):
             found.append(self._below_apart(start, split, more=more))
-            if not found[-1].found or (found[-1].moved or 0.0) < SLIGHT:
+            if not found[-1].found:
                 break
         return min(found, key=lambda each: (each.found, each.statistic))
 

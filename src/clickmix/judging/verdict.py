@@ -197,7 +197,8 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
 
 def _checks_made(fitted: MixtureFit) -> list[str]:
     notes = [
-        f"Note: {check.violation}, but labels would change by only {check.moved:.3f}. {check.evidence}."
+        f"Note: {check.violation}, but labels would change by "
+        f"{'less than 0.001' if (check.moved or 0) < 0.0005 else f'only {check.moved:.3f}'}. {check.evidence}."
         for check in fitted.checks
         if check.seen and not check.found
     ]
