@@ -103,18 +103,18 @@ class _Look:
         source[joined], under[joined] = place, is_below == 1
         split = _Split(places, source, under, *self._cells(places, joined[pair.ravel()], *self.rows_seen))
         effects = self.model.effects
-        model = with_effects(self.model, replace(effects, attention=effects.attention or "odds", shares=True))
-        pairs = zip(model.effects.numbers, model.numbers, strict=True)
-        free = replace(model, numbers=np.array([max(number, WIDE.get(name, number)) for name, number in pairs]))
-        found = []
-        for start, more in ((self.model, False), (model, True), (free, False)):
-            found.append(self._below_apart(start, split, more=more))
-            if not found[-1].found:
-                break
+        found = [self._below_apart(self.model, split)]
+        if found[0].found:
+            more = with_effects(self.model, replace(effects, attention=effects.attention or "odds", shares=True))
+            found.append(self._below_apart(climb(self.cells, more, gain=COMPARED)[0], split))
+        if found[-1].found:
+            pairs = zip(more.effects.numbers, more.numbers, strict=True)
+            wide = np.array([max(number, WIDE.get(name, number)) for name, number in pairs])
+            found.append(self._below_apart(replace(more, numbers=wide), split))
         return min(found, key=lambda each: (each.found, each.statistic))
 
-    def _below_apart(self, start: Model, split: _Split, *, more: bool) -> Check:
-        """The check with queries that differ as the start says; or more or less than that, as the log says.
+    def _below_apart(self, start: Model, split: _Split) -> Check:
+        """The check with queries that differ as the start says.
 
         How far labels change is the covariance of what both halves say: chance changes them in different ways.
         """
@@ -122,10 +122,9 @@ class _Look:
         gains, changes, times = [], [], []
         for this in (0, 1):
             some = np.flatnonzero(half == this)
-            seen = self.cells.sample(some)
-            model, look = climb(seen, start, gain=COMPARED) if more else climb_again(seen, start)
+            model, look = climb_again(self.cells.sample(some), start)
             apart = with_places(model, split.places, split.source)
-            apart = climb(split.cells.sample(some), apart, look, gain=COMPARED, hold=not more)[0]
+            apart = climb(split.cells.sample(some), apart, look, gain=COMPARED, hold=True)[0]
             (there, seen_there), (here, seen_here) = expected(apart, split.cells), expected(model, self.cells)
             gains.append((there.by_query(seen_there) - here.by_query(seen_here))[half != this])
             labels = label_seen(there, seen_there).relevance[split.entry]

@@ -22,7 +22,7 @@ from clickmix.types import Floats
 
 ROUNDS, STEPS, START_STEPS = 12, 12, 5
 GAIN = 0.3  # of the log-likelihood: what a round must bring to go on
-AGAIN_STEPS, AGAIN_GAIN = 24, 1.0
+AGAIN_GAIN = 1.0  # the same, of a fit from where another one of the same log ended
 MEMORY = 8
 CALM = 4  # rounds after which deviations of the walk go only half of the way: some swing to and fro
 ONE_THREAD = 64  # rows of a matrix that LAPACK does not share between threads
@@ -84,11 +84,9 @@ def climb(
 
 
 def climb_again(cells: Cells, model: Model, look: Look | None = None) -> tuple[Model, Look]:
-    """The same model with rates and prior fitted to other clicks of its log; what else it has learned stays.
-
-    That is how much queries and documents differ, and how far rates of neighbouring places may lie apart.
-    """
-    return climb(cells, replace(model, trace=()), look, rounds=1, steps=AGAIN_STEPS, gain=AGAIN_GAIN, hold=True)
+    """The same model with rates and prior fitted to other clicks of its log; how much queries differ stays."""
+    walk = model.walk.of_steps(model.vector[: model.walk.parameters])
+    return climb(cells, replace(model, walk=walk, trace=()), look, gain=AGAIN_GAIN, hold=True)
 
 
 @dataclass(frozen=True)

@@ -285,18 +285,28 @@ class Walk:
             matrix[i + a * len(low), i + b * len(low)] += (1 if a == b else -1) * ORDER / (high - low) ** 2
         return matrix
 
+    def of_steps(self, x: Floats) -> Walk:
+        """The walk of parameters that were fitted before: their own steps show how far these may go."""
+        phi = self.phi(x)[0]
+        moved = self._drifted(phi)
+        square = np.bincount(self.kind, moved._off(phi) ** 2 / self.span, len(self.drift))
+        number = np.maximum(np.bincount(self.kind, minlength=len(self.drift)), 1)
+        return replace(moved, deviation=np.maximum(np.sqrt(square / number), LEAST_DEVIATION))
+
+    def _drifted(self, phi: Floats) -> Walk:
+        kinds = len(self.drift)
+        spans = np.maximum(np.bincount(self.kind, self.span, kinds), LEAST_SPAN)
+        return replace(self, drift=np.bincount(self.kind, self.edges @ phi, kinds) / spans)
+
     def estimated(self, x: Floats, covariance: Floats) -> Walk:
         """The walk that fits parameters x, known up to a covariance."""
         phi, fast = self.phi(x)
+        moved = self._drifted(phi)
         scaled = self.edges.multiply(fast[None, :]).tocsr()
         variance = np.asarray((scaled @ covariance * scaled.todense()).sum(axis=1)).ravel()
         variance = np.clip(variance, 0, 1 / self._springs)
-        kinds = len(self.drift)
-        drift = np.bincount(self.kind, self.edges @ phi, kinds) / np.maximum(
-            np.bincount(self.kind, self.span, kinds), LEAST_SPAN
-        )
-        moved = replace(self, drift=drift)
         # MacKay's rule: as many steps as the clicks determine, not as there are; EM would take hundreds of rounds.
+        kinds = len(self.drift)
         number = np.bincount(self.kind, minlength=kinds)
         square = np.bincount(self.kind, moved._off(phi) ** 2 / self.span, kinds)
         determined = number - np.bincount(self.kind, variance * self._springs, kinds)
