@@ -18,7 +18,7 @@ from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.climb import Look, climb, expected
 from clickmix.mixtures.hierarchical.fit import first, fit, with_effects, with_places
 from clickmix.mixtures.hierarchical.held import Halved, Held, one_rate_value
-from clickmix.mixtures.hierarchical.outliers import FEWEST_QUERIES, distances, farthest, from_middle, relevant_shares
+from clickmix.mixtures.hierarchical.outliers import without_outliers
 from clickmix.mixtures.hierarchical.problem import Effects, Link, Model
 from clickmix.types import Floats, Ints
 
@@ -33,7 +33,6 @@ EXTREME = 0.08  # of the queries, at either end of a difference between two mode
 SURE = 2.0  # standard errors of a difference between two models that settle it
 COMPARED = 1.0  # log-likelihood that a round must bring, of models that are only compared
 MOST_GRADES = 5  # more stand for documents that differ in appeal
-LOOKS = 3  # for outliers
 FEWEST_SESSIONS = 5  # that have seen a query on which models are compared
 # Distinct patterns, about: to compare models; to compare again what that did not settle, where queries differ and where
 # they are alike; and to fit the chosen one.
@@ -283,7 +282,7 @@ def choose(
         return replace(plain, state="one rate explains the clicks")
     everyone = plain
     if not alike:
-        fitted, plain = _without_outliers(fitted, plain)
+        fitted, plain = without_outliers(fitted, plain)
     known = fitted if alike else fitted.sample(_known_queries(fitted))
     seen, begin = _at_fewer_places(known, plain)
     search = _Search(_held(seen, rng, MOST_COMPARED, alike=alike), begin, alike=alike)
@@ -308,20 +307,6 @@ def choose(
     # Where queries are alike except for a few, the clicks of these count as everybody's.
     model = everyone if as_plain else _fitted(fitted, plain, best.model)
     return replace(model, chosen=tuple(looked), state="fitted" if model.converged else "still climbing")
-
-
-def _without_outliers(cells: Cells, plain: Model) -> tuple[Cells, Model]:
-    """Usual queries alone, and the model of two grades fitted to them; outliers hide others, so look again."""
-    for _ in range(LOOKS):
-        distance = distances(cells, plain)
-        if cells.queries >= FEWEST_QUERIES:
-            distance = np.maximum(distance, from_middle(relevant_shares(cells, plain), least=1.0))
-        usual = distance <= farthest(cells.queries)
-        if usual.all():
-            break
-        cells = cells.sample(np.flatnonzero(usual))
-        plain = climb(cells, plain)[0]
-    return cells, plain
 
 
 def _at_fewer_places(cells: Cells, plain: Model) -> tuple[Cells, Model]:

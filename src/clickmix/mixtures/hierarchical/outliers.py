@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from clickmix.mixtures.hierarchical.cells import Cells
-from clickmix.mixtures.hierarchical.climb import Look, expected
+from clickmix.mixtures.hierarchical.climb import Look, climb, expected
 from clickmix.mixtures.hierarchical.fit import fit
 from clickmix.mixtures.hierarchical.problem import Effects, Model
 from clickmix.types import Floats
@@ -18,6 +18,7 @@ RARELY = 0.002  # share of clean logs in which a query may be taken for an outli
 MOST_CELLS = 12_000  # that attention is fitted to
 LEAST_DEVIATION = 0.05  # of attention
 KNOWN = 0.8  # deviations of attention: a query that is known no better says nothing
+LOOKS = 3  # for outliers: some hide others
 ENOUGH = 1.0  # log-likelihood that a round must bring
 
 
@@ -63,3 +64,17 @@ def distances(cells: Cells, start: Model | None = None) -> Floats:
     known = known if known.sum() >= FEWEST_QUERIES else np.ones_like(known)
     distance[known] = from_middle(look.mean[known], least=LEAST_DEVIATION)
     return distance
+
+
+def without_outliers(cells: Cells, plain: Model) -> tuple[Cells, Model]:
+    """Usual queries alone, and the model of two grades fitted to them."""
+    for _ in range(LOOKS):
+        distance = distances(cells, plain)
+        if cells.queries >= FEWEST_QUERIES:
+            distance = np.maximum(distance, from_middle(relevant_shares(cells, plain), least=1.0))
+        usual = distance <= farthest(cells.queries)
+        if usual.all():
+            break
+        cells = cells.sample(np.flatnonzero(usual))
+        plain = climb(cells, plain)[0]
+    return cells, plain
