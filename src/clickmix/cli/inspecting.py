@@ -56,7 +56,8 @@ def _say_document(path: Path) -> dict[str, Any]:
             raise
         say(f"{path}: a {kind[1]}.")
         return {"kind": kind[1].removeprefix("clickmix ")}
-    say(f"{path}: a clickmix model. Label a log with it: clickmix label LOG --model {path} -o labels.parquet")
+    say(f"{path}: a clickmix model.")
+    say(f"Label a log with it: clickmix label LOG --model {shlex.quote(str(path))} -o labels.parquet")
     return {"kind": "model", **print_fit(fitted)}
 
 

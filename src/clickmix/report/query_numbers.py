@@ -158,7 +158,7 @@ def _numbers_query(counts: Counts, labels: LabelTable) -> str:
     longest = f"max(least(length(CAST(doc_id AS VARCHAR)), {LONGEST_ID}))"
     by_label = _exact_sum(f"relevance * {_discount('place')}")
     dcg = _exact_sum(f"cells.impressions * relevance * {_discount('position')}")
-    gain = "by_label - dcg / greatest(most_at_position, most_of_document)"
+    gain = "by_label - coalesce(dcg, 0) / greatest(most_at_position, most_of_document)"
     return (
         "WITH sums AS (SELECT query_id, count(*) AS documents, CAST(sum(impressions) AS BIGINT) AS impressions, "
         "CAST(sum(clicks) AS BIGINT) AS clicks, max(impressions) AS most_of_document, "
@@ -166,16 +166,18 @@ def _numbers_query(counts: Counts, labels: LabelTable) -> str:
         "sorted AS (SELECT query_id, relevance, row_number() OVER (PARTITION BY query_id ORDER BY relevance DESC) "
         f"AS place FROM {labels.name}), "
         f"best AS (SELECT query_id, {by_label} AS by_label FROM sorted WHERE place <= {DEPTH} GROUP BY query_id), "
-        "by_position AS (SELECT query_id, position, CAST(sum(cells.impressions) AS BIGINT) AS impressions, "
-        f"count(*) AS cells, {dcg} AS dcg FROM {counts.table} AS cells "
+        "by_position AS (SELECT query_id, CAST(sum(impressions) AS BIGINT) AS impressions, count(*) AS cells "
+        f"FROM {counts.table} GROUP BY query_id, position), "
+        "widest AS (SELECT query_id, max(impressions) AS most_at_position, CAST(sum(cells) AS BIGINT) AS cells "
+        "FROM by_position GROUP BY query_id), "
+        f"as_shown AS (SELECT query_id, {dcg} AS dcg FROM (SELECT query_id, doc_id, position, impressions "
+        f"FROM {counts.table} WHERE position <= {DEPTH}) AS cells "
         f"JOIN (SELECT query_id, doc_id, relevance FROM {labels.name}) AS labels "
-        "USING (query_id, doc_id) GROUP BY query_id, position), "
-        "as_shown AS (SELECT query_id, max(impressions) AS most_at_position, CAST(sum(cells) AS BIGINT) AS cells, "
-        f"{_exact_sum('dcg')} AS dcg FROM by_position GROUP BY query_id) "
+        "USING (query_id, doc_id) GROUP BY query_id) "
         "SELECT query_id, documents, impressions, clicks, longest, cells, unsure, "
         "greatest(most_at_position, most_of_document) AS lists, "
         f"greatest(CAST(round(CAST({gain} AS DECIMAL(38, 12)), 6) AS DOUBLE), 0) AS gain "
-        "FROM sums JOIN best USING (query_id) JOIN as_shown USING (query_id)"
+        "FROM sums JOIN best USING (query_id) JOIN widest USING (query_id) LEFT JOIN as_shown USING (query_id)"
     )
 
 
