@@ -60,11 +60,6 @@ def read_versions(path: str | Path, *, kind: str, versions: Sequence[int]) -> tu
     return parse_versions(text, kind=kind, versions=versions, where=str(path))
 
 
-def parse_document(text: str, *, kind: str, version: int, where: str) -> dict[str, Any]:
-    """The payload of a document given as text; `where` names it in messages."""
-    return parse_versions(text, kind=kind, versions=(version,), where=where)[1]
-
-
 def parse_versions(text: str, *, kind: str, versions: Sequence[int], where: str) -> tuple[int, dict[str, Any]]:
     """The version and the payload of a document given as text."""
     try:
