@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,6 +124,13 @@ def test_habits_of_the_house(module: Path) -> None:
     packages = {alias.name for node in ast.walk(tree(module)) if isinstance(node, ast.Import) for alias in node.names}
     assert {"pickle", "joblib", "shelve", "marshal"} & packages == set()
     assert module.read_text(encoding="utf-8").count("\n") <= 400
+
+
+def test_a_name_means_one_class() -> None:
+    names = Counter(
+        node.name for module in MODULES for node in tree(module).body if isinstance(node, ast.ClassDef)
+    )  # the same word for two things makes a reader look twice
+    assert [name for name, times in names.items() if times > 1 and not name.startswith("_")] == []
 
 
 @pytest.mark.parametrize("module", each_module())

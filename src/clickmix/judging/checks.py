@@ -27,8 +27,8 @@ from clickmix.mixtures.hierarchical.choose import choose, name_of
 from clickmix.mixtures.hierarchical.climb import climb, climb_again, expected
 from clickmix.mixtures.hierarchical.fit import with_effects, with_places
 from clickmix.mixtures.hierarchical.label import label, label_seen
-from clickmix.mixtures.hierarchical.outliers import FEWEST_QUERIES, RARELY, distances, farthest, from_middle
 from clickmix.mixtures.hierarchical.problem import Model
+from clickmix.mixtures.hierarchical.queries import FEWEST_QUERIES, RARELY, distances, farthest, from_middle
 from clickmix.mixtures.mixture import Group
 from clickmix.types import Floats, Ints
 

@@ -108,7 +108,7 @@ class LogModel:
             model.effects.appeal,
             tuple(model.numbers.tolist()),
             share,
-            tuple(Looked(each.name, each.score, each.queries) for each in model.chosen),
+            tuple(model.chosen),
         )
 
     @cached_property

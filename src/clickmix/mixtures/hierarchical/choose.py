@@ -17,9 +17,9 @@ import numpy as np
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.climb import Look, climb, expected
 from clickmix.mixtures.hierarchical.fit import first, fit, with_effects, with_places
-from clickmix.mixtures.hierarchical.held import Halved, Held, one_rate_value
-from clickmix.mixtures.hierarchical.outliers import without_outliers
 from clickmix.mixtures.hierarchical.problem import Effects, Link, Model
+from clickmix.mixtures.hierarchical.queries import Halved, Held, one_rate_value, without_outliers
+from clickmix.mixtures.log_model import Looked
 from clickmix.types import Floats, Ints
 
 LINKS: tuple[Link, Link] = ("examination", "odds")
@@ -39,15 +39,6 @@ FEWEST_SESSIONS = 5  # that have seen a query on which models are compared
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
 MOST_PLACES = 120  # that models are compared on, in the largest contexts
 MOST_DOCUMENTS = 50_000  # of a histogram, that models are compared on
-
-
-@dataclass(frozen=True)
-class Looked:
-    """A model that was looked at: in words, and how well it predicts held-out clicks of that many queries."""
-
-    name: str
-    score: float
-    queries: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.climb import expected
-from clickmix.mixtures.hierarchical.families import BetaBinomial, Binomial, Family
+from clickmix.mixtures.hierarchical.densities import BetaBinomial, Binomial, ClickDensity
 from clickmix.mixtures.hierarchical.nodes import SHARES, SHARP, placed, seen_at, step_of
 from clickmix.mixtures.hierarchical.problem import LARGEST, Expected, Model, Problem, log_normal, rates
 from clickmix.types import Floats, Ints
@@ -29,7 +29,7 @@ SURE = 0.95  # how often the interval of a label holds the document's grade
 
 
 @dataclass(frozen=True)
-class Labels:
+class EntryLabels:
     """Per entry of the cells: mean relevance, and the interval that holds it with a probability of 95 %."""
 
     relevance: Floats
@@ -37,23 +37,23 @@ class Labels:
     high: Floats
 
 
-def label(model: Model, cells: Cells) -> Labels:
+def label(model: Model, cells: Cells) -> EntryLabels:
     """The labels of every (query, pattern)."""
     return label_seen(*expected(model, cells))
 
 
-def label_seen(problem: Problem, seen: Expected) -> Labels:
+def label_seen(problem: Problem, seen: Expected) -> EntryLabels:
     """The same, of cells that have been looked at."""
     return labels_of(np.asarray(sum(weight * post for weight, post in looks(problem, seen))))
 
 
-def labels_of(grades: Floats) -> Labels:
+def labels_of(grades: Floats) -> EntryLabels:
     """Labels from the probability of each grade, grade x document."""
     x = np.linspace(0, 1, len(grades))
     relevance = np.clip(x @ grades, 0, 1)  # weights of many nodes can add up to a hair above 1
     below = np.cumsum(grades, axis=0)
     low, high = (x[np.minimum((below <= share).sum(axis=0), len(x) - 1)] for share in ((1 - SURE) / 2, (1 + SURE) / 2))
-    return Labels(relevance, np.minimum(low, relevance), np.maximum(high, relevance))
+    return EntryLabels(relevance, np.minimum(low, relevance), np.maximum(high, relevance))
 
 
 def predict(model: Model, cells: Cells, entry: Ints, place: Ints, impressions: Floats, clicks: Floats) -> Floats:
@@ -134,7 +134,7 @@ class _Nodes:
         )
 
 
-def label_documents(model: Model, documents: Documents) -> Labels:
+def label_documents(model: Model, documents: Documents) -> EntryLabels:
     """The labels of all documents, in their order."""
     return labels_of(grades_of(model, documents))
 
@@ -148,7 +148,7 @@ class _Labelling:
     def __init__(self, model: Model, documents: Documents) -> None:
         self.model, self.documents = model, documents
         kinds, effects = documents.kinds, model.effects
-        self.family: Family = BetaBinomial(kinds) if effects.appeal else Binomial(kinds)
+        self.family: ClickDensity = BetaBinomial(kinds) if effects.appeal else Binomial(kinds)
         self.step = step_of(model.attention, appeal=effects.appeal, least=FINE_STEP)
         self.numbers = dict(zip(effects.numbers, model.numbers.tolist(), strict=True))
         self.scatter = np.array([self.numbers["d"], self.numbers["k"]]) if effects.appeal else np.zeros(0)

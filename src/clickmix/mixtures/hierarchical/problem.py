@@ -19,7 +19,7 @@ from scipy.sparse import block_array, csr_array, diags_array, vstack
 from scipy.special import expit
 
 from clickmix.mixtures.hierarchical.cells import Cells, Places
-from clickmix.mixtures.hierarchical.families import BetaBinomial, Binomial, Family
+from clickmix.mixtures.hierarchical.densities import BetaBinomial, Binomial, ClickDensity
 from clickmix.mixtures.hierarchical.nodes import Nodes, key_cells
 from clickmix.mixtures.hierarchical.sharing import Walk, prior_columns
 from clickmix.types import Floats, Ints
@@ -158,7 +158,7 @@ class Problem:
         self.hats = cells.keep(named, lambda: prior_columns(cells, knots))
         self._of_hats = cells.keep((*named, "turned"), lambda: self.hats.T.tocsr())
         kind = BetaBinomial if effects.appeal else Binomial
-        self.family: Family = cells.keep(kind, lambda: kind(cells))
+        self.family: ClickDensity = cells.keep(kind, lambda: kind(cells))
         self.places, self.spread = len(cells.places), cells.places.spread
         self.first_prior = 2 * len(self.spread.knots)
         self.priors = self.hats.shape[1] * (grades - 1)

@@ -25,7 +25,7 @@ HALF_LOG_2_PI = float(np.log(2 * np.pi) / 2)
 MOST_ALIKE = 14.0  # log m beyond which beta-binomial is binomial, and gamma functions lose the digits that differ
 
 
-class Family(Protocol):
+class ClickDensity(Protocol):
     """What the fit needs to know of a distribution of clicks."""
 
     columns: int
