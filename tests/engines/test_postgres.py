@@ -305,3 +305,12 @@ def test_a_table_whose_name_would_be_cut_is_refused(loaded: Database) -> None:
     with pytest.raises(cm.InputError) as read:
         cm.count(f"{LONG}b", engine=loaded.address)
     assert [str(written.value), str(read.value)] == [message, message]
+
+
+def test_a_time_as_context_has_the_same_name_in_every_zone(database: Database) -> None:
+    database.create("clicks", KINDS | {"hour": ["2026-01-02 12:00:00+00"] * 2}, {"hour": "timestamptz"})
+    there = f"{database.address}%20-cTimeZone%3DAsia%2FTokyo"
+    counts = cm.count("clicks", engine=there, context="hour")
+    assert counts.engine.rows(f"SELECT DISTINCT CAST(hour AS VARCHAR) FROM {counts.table}") == [
+        ("2026-01-02 12:00:00+00",)
+    ]

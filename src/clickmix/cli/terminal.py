@@ -115,7 +115,16 @@ def print_json(results: dict[str, Any]) -> None:
     """Print results as one JSON object on standard output."""
     from clickmix.report.rows import json_text
 
-    typer.echo(hide_secrets(json_text(results)), nl=False)
+    typer.echo(json_text(_without_secrets(results)), nl=False)
+
+
+def _without_secrets(value: Any) -> Any:
+    """The same value with the secrets of its texts hidden. In a whole document, quotation marks would go with them."""
+    if isinstance(value, str):
+        return hide_secrets(value)
+    if isinstance(value, dict):
+        return {_without_secrets(key): _without_secrets(each) for key, each in value.items()}
+    return [_without_secrets(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def terminal_width() -> int:

@@ -58,6 +58,7 @@ class Postgres:
         except psycopg.Error as error:
             raise _unreachable(address, _first_line(error)) from None
         self._close = weakref.finalize(self, self._connection.close)
+        self._run("SET TIME ZONE 'UTC'", translate=False)  # times that are contexts have one name everywhere
         (icu,) = self._ask("SELECT count(*) FROM pg_collation WHERE collname = %s", LETTERS)
         self._letters = LETTERS if icu else "default"
 
