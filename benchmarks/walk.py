@@ -7,6 +7,7 @@ A step is a call whose stage differs from that of the call before. Run: python b
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -38,11 +39,11 @@ STAGES = {
 def walked(words: list[str]) -> list[Call]:
     """The calls of a command, in order: file and function."""
     calls: list[Call] = []
+    source = f"{SOURCE}{os.sep}"
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and SOURCE in path.parents:
-            calls.append((str(path.relative_to(SOURCE)), frame.f_code.co_qualname))
+        if event == "call" and frame.f_code.co_filename.startswith(source):
+            calls.append((frame.f_code.co_filename.removeprefix(source), frame.f_code.co_qualname))
 
     sys.setprofile(note)
     try:

@@ -336,7 +336,7 @@ def test_a_simulation_that_fails_leaves_the_one_before(folder: Path, monkeypatch
     from clickmix.lab import simulate
 
     settings = simulate.Simulation(clicks=500)
-    collection = simulate.open_collection(None, queries=100, seed=0)
+    collection = simulate.open_collection(None, queries=20, seed=0)
     simulate.write_simulation(collection, Path("sim"), settings)
     before = {file.name: file.read_bytes() for file in Path("sim").iterdir()}
 
@@ -344,7 +344,7 @@ def test_a_simulation_that_fails_leaves_the_one_before(folder: Path, monkeypatch
         raise OSError(errno.ENOSPC, "No space left on device", str(arguments[1]))
 
     monkeypatch.setattr(simulate, "write_sessions", full)
-    other = simulate.open_collection(None, queries=100, seed=1)
+    other = simulate.open_collection(None, queries=20, seed=1)
     with pytest.raises(OSError, match="No space left") as caught:
         simulate.write_simulation(other, Path("sim"), settings)
     assert caught.value.filename == "sim/log.parquet"

@@ -18,10 +18,12 @@ POINTS = 161  # of attention, and of shares
 REACH = 6.0  # deviations
 
 
-def slow_labels(fit: MixtureFit, counts: Counts) -> list[float]:
-    """In order of query and document."""
+def slow_labels(fit: MixtureFit, counts: Counts, *, queries: int | None = None) -> list[float]:
+    """In order of query and document; of all queries, or of the first ones."""
     cells = counts.cells()
-    documents = sorted(set(zip(cells["query_id"].tolist(), cells["doc_id"].tolist(), strict=True)))
+    first = set(sorted(set(cells["query_id"].tolist()))[:queries])
+    pairs = zip(cells["query_id"].tolist(), cells["doc_id"].tolist(), strict=True)
+    documents = sorted({pair for pair in pairs if pair[0] in first})
     number = {seen.place: g for g, group in enumerate(fit.groups) for seen in group.places}
     seen: dict[Any, list[list[tuple[int, int, int]]]] = {}
     for query, document in documents:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -124,10 +126,21 @@ def labelled(log: Log, mixture_name: str = "auto") -> tuple[cm.MixtureFit, cm.La
     return fitted, fitted.label(log.counts)
 
 
-@pytest.mark.parametrize("kind", WELL_DETERMINED)
+@functools.cache
+def known(kind: str) -> tuple[Log, cm.MixtureFit, cm.Labels]:
+    """A log of one of these kinds, its fit and its labels."""
+    log = position_based(**(WELL_DETERMINED | FEW_CLICKS)[kind])  # type: ignore[arg-type]
+    return log, *labelled(log)
+
+
+def fitted_once(kinds: Iterable[str]) -> list[object]:
+    """Tests of the same kind run in the same process, which fits its log once."""
+    return [pytest.param(kind, marks=pytest.mark.xdist_group(f"sure, {kind}")) for kind in kinds]
+
+
+@pytest.mark.parametrize("kind", fitted_once(WELL_DETERMINED))
 def test_the_predicted_error_is_the_measured_one(kind: str) -> None:
-    log = position_based(**WELL_DETERMINED[kind])  # type: ignore[arg-type]
-    fitted, labels = labelled(log)
+    log, fitted, labels = known(kind)
     squares = (labels.relevance - log.truth(labels)) ** 2
     z = (squares.mean() - fitted.error**2) / (squares.std() / np.sqrt(len(squares)))
     assert abs(z) < BOUND
@@ -142,10 +155,9 @@ def test_documents_that_move_have_a_predicted_error_too_and_raise_no_alarm() -> 
     assert [check.violation for check in fitted.checks if check.found] == []
 
 
-@pytest.mark.parametrize("kind", [*WELL_DETERMINED, *FEW_CLICKS])
+@pytest.mark.parametrize("kind", fitted_once([*WELL_DETERMINED, *FEW_CLICKS]))
 def test_intervals_hold_the_true_grade_of_95_in_100_documents(kind: str) -> None:
-    log = position_based(**(WELL_DETERMINED | FEW_CLICKS)[kind])  # type: ignore[arg-type]
-    labels = labelled(log)[1]
+    log, _, labels = known(kind)
     truth, documents = log.truth(labels), len(labels)
     held = (labels.columns["low"] <= truth + 1e-9) & (truth <= labels.columns["high"] + 1e-9)
     assert held.sum() >= 0.95 * documents - BOUND * np.sqrt(0.95 * 0.05 * documents)
@@ -159,13 +171,13 @@ def place_of(
 
 
 # Planted, and what it is found as; where it does nothing to labels, because the model knows it, nothing is found.
-PLANTED: dict[str, tuple[Log, str, set[cm.Violation]]] = {
-    "dcm": (cascade(1_000, "dcm"), "auto", {cm.Violation.CASCADE}),
-    "robots in a few queries": (robots(1_000), "auto", {cm.Violation.OUTLIERS}),
-    "five grades read as two": (position_based(1_000, graded=True), "binomial", {cm.Violation.GRADES}),
-    "an eye-catcher": (rising(1_000), "auto", set()),
-    "queries that get more or less attention": (overdispersed(1_000), "auto", set()),
-    "half of the queries examined less": (mixed(1_000, less=2.0), "auto", set()),
+PLANTED: dict[str, tuple[Callable[[], Log], str, set[cm.Violation]]] = {
+    "dcm": (lambda: cascade(1_000, "dcm"), "auto", {cm.Violation.CASCADE}),
+    "robots in a few queries": (lambda: robots(1_000), "auto", {cm.Violation.OUTLIERS}),
+    "five grades read as two": (lambda: position_based(1_000, graded=True), "binomial", {cm.Violation.GRADES}),
+    "an eye-catcher": (lambda: rising(1_000), "auto", set()),
+    "queries that get more or less attention": (lambda: overdispersed(1_000), "auto", set()),
+    "half of the queries examined less": (lambda: mixed(1_000, less=2.0), "auto", set()),
 }
 
 
@@ -183,7 +195,7 @@ class TestChecks:
     @pytest.mark.parametrize("kind", PLANTED)
     def test_planted_violations_are_found_under_their_name(self, kind: str) -> None:
         log, mixture_name, expected = PLANTED[kind]
-        verdict = cm.judge(labelled(log, mixture_name)[0])
+        verdict = cm.judge(labelled(log(), mixture_name)[0])
         assert {check.violation for check in verdict.found} == expected
         assert all(check.moved is not None and check.moved >= 0.02 for check in verdict.found)
 

@@ -10,7 +10,7 @@ import pytest
 from clickmix.corrections.mixture import MixtureCorrection
 from simulation import Simulated, rmse, simulated, spread
 
-SEEDS = range(5)
+SEEDS = range(3)  # `benchmarks/truth.py` takes more
 
 
 def labels_of(log: Simulated, mixture: str) -> np.ndarray[Any, Any]:
@@ -25,10 +25,8 @@ def labels_of(log: Simulated, mixture: str) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(
     ("mixture", "eta", "clicks", "bound"),
     [
-        ("binomial", 1, 2_000_000, 1.05),
         ("binomial", 1, 8_000_000, 1.05),
         ("binomial", 2, 8_000_000, 1.05),
-        ("binomial", 2, 2_000_000, 1.10),
         ("auto", 1, 2_000_000, 1.05),
         ("auto", 2, 2_000_000, 1.10),
     ],
