@@ -66,7 +66,7 @@ def test_predicted_errors(row: dict[str, Any]) -> None:
 
 def test_where_nothing_can_be_known() -> None:
     rows = ["; ".join(f"{error:.3f}" for error in column) for column in zip(*figures("sure")["hopeless"], strict=True)]
-    assert f"predicted {rows[0]}, measured {rows[1]}, the prior alone {rows[2]}" in "\n".join(PAGE)
+    assert f"predicted {rows[0]}, measured {rows[1]}, the prior alone {rows[2]}" in " ".join(PAGE)
 
 
 VERDICTS = figures("verdicts")
@@ -91,7 +91,7 @@ def test_one_clean_log_in_a_hundred_was_flagged() -> None:
     flagged = sum(row["flagged"] for row in VERDICTS["clean"].values())
     logs = sum(row["logs"] for row in VERDICTS["clean"].values())
     assert flagged <= 0.01 * logs
-    assert f"In all, {flagged} of {logs:,} clean logs are flagged ({flagged / logs:.1%})." in "\n".join(PAGE)
+    assert f"In all, {flagged} of {logs:,} clean logs are flagged ({flagged / logs:.1%})." in " ".join(PAGE)
 
 
 @pytest.mark.parametrize("kind", VERDICTS["planted"])

@@ -22,6 +22,7 @@ from clickmix.types import Floats
 
 ROUNDS, STEPS, START_STEPS = 12, 12, 5
 GAIN = 0.3  # of the log-likelihood: what a round must bring to go on
+PRECISION = 1e-7  # of the log-likelihood: nodes do not tell more where queries have thousands of clicks
 AGAIN_GAIN = 1.0  # the same, of a fit from where another one of the same log ended
 MEMORY = 8
 CALM = 4  # rounds after which deviations of the walk go only half of the way: some swing to and fro
@@ -72,7 +73,7 @@ def climb(
         numbers, errors = vector[len(free) :], np.sqrt(np.maximum(errors, 0))
         model = replace(model, x=spread.full(free), numbers=numbers, errors=errors)
         trace += values
-        converged = values[-1] - values[0] < gain and number > 0
+        converged = values[-1] - values[0] < max(gain, PRECISION * abs(values[-1])) and number > 0
         if converged:
             break
         walk = model.walk.estimated(free, known_to)
@@ -243,7 +244,7 @@ def _lbfgs(
             pairs.append((step, change, float(step @ change)))
         gain, vector, value, slope, seen = new_value - value, there, new_value, new_slope, new_seen
         values.append(value)
-        if gain < least:
+        if gain < max(least, PRECISION * abs(value) / 4):
             break
     return vector, values, inverse, seen, known
 
