@@ -77,20 +77,17 @@ def outcome(folder: Path, seed: int) -> str:
     return "scored"
 
 
-@pytest.mark.parametrize("first", [0, 200])
-def test_no_mutated_model_crashes_the_process(tmp_path: Path, first: int) -> None:
+def test_no_mutated_model_crashes_the_process(tmp_path: Path) -> None:
     program = (
         "import pathlib, test_lightgbm_text as t\n"
         f"folder = pathlib.Path({str(tmp_path / 'ranker')!r})\n"
-        f"print(*(t.outcome(folder, seed) for seed in range({first}, {first + 200})))"
+        "print(*(t.outcome(folder, seed) for seed in range(400)))"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=100
-    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) == 200
-    assert done.stdout.count("refused") > 100  # so they were odd
+    assert len(done.stdout.split()) == 400
+    assert done.stdout.count("refused") > 200  # so they were odd
 
 
 def test_a_model_as_it_was_written_scores_the_same(tmp_path: Path) -> None:
