@@ -17,8 +17,8 @@ import numpy as np
 from clickmix.corrections.click_models.attraction import expected_shares
 from clickmix.corrections.click_models.clicked_lists import (
     ClickedLists,
-    asked_table,
     read_clicked_lists,
+    read_down,
     seen_lists,
 )
 from clickmix.corrections.click_models.document_labels import document_labels
@@ -88,7 +88,8 @@ class DynamicBayesianFit:
         one, decided = np.ones(len(codes)), counts.passed + counts.ended
         attraction = expected_shares(codes, one, counts.document_clicks, expected.examined, size=len(codes))
         satisfies = expected_shares(codes, one, decided - expected.wanted_more, decided, size=len(codes))
-        return read_down(attraction, satisfies, self.continuation, asked)
+        of = asked.document
+        return read_down(asked, attraction[of], (attraction * satisfies)[of], continuation=self.continuation)
 
 
 def satisfaction(reading: Reading) -> Floats:
@@ -98,13 +99,3 @@ def satisfaction(reading: Reading) -> Floats:
     found = 1 - reading.wanting_more
     mean = float(found @ decided / decided.sum()) if decided.any() else 0.5
     return np.where(known, found, mean)
-
-
-def read_down(attraction: Floats, satisfies: Floats, continuation: float, asked: PlacedCells) -> Floats:
-    """P(click) of each asked cell: examined_1 = 1, examined_k+1 = examined_k continuation (1 - a_k s_k)."""
-    at, shape = asked_table(asked)
-    clicked, leaves = np.zeros(shape), np.zeros(shape)
-    clicked[at], leaves[at] = attraction[asked.document], (attraction * satisfies)[asked.document]
-    examined = np.ones(shape)
-    examined[1:] = np.cumprod(continuation * (1 - leaves[:-1]), axis=0)
-    return np.asarray((examined * clicked)[at])

@@ -16,8 +16,8 @@ import numpy as np
 from clickmix.corrections.click_models.attraction import expected_shares
 from clickmix.corrections.click_models.clicked_lists import (
     ClickedLists,
-    asked_table,
     read_clicked_lists,
+    read_down,
     seen_lists,
 )
 from clickmix.corrections.click_models.document_labels import document_labels
@@ -87,10 +87,8 @@ class DependentClickFit:
         examined, clicks = reading.expectation.examined, reading.counts.document_clicks
         codes = np.arange(seen.documents)
         attraction = expected_shares(codes, np.ones(len(codes)), clicks, examined, size=len(codes))
-        going_on = self.going_on[np.minimum(asked.position, len(self.going_on)) - 1]
-        at, shape = asked_table(asked)
-        clicked, goes_on = np.zeros(shape), np.zeros(shape)
-        clicked[at], goes_on[at] = attraction[asked.document], going_on
-        reached = np.ones(shape)
-        reached[1:] = np.cumprod(1 - (clicked * (1 - goes_on))[:-1], axis=0)
-        return np.asarray((reached * clicked)[at])
+        clicked, going_on = (
+            attraction[asked.document],
+            self.going_on[np.minimum(asked.position, len(self.going_on)) - 1],
+        )
+        return read_down(asked, clicked, clicked * (1 - going_on))

@@ -19,11 +19,10 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from clickmix.corrections.click_models.clicked_lists import ClickedLists, read_clicked_lists, seen_lists
+from clickmix.corrections.click_models.clicked_lists import ClickedLists, read_clicked_lists, read_down, seen_lists
 from clickmix.corrections.click_models.document_labels import document_labels
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.correction import CORRECTIONS, Labels
-from clickmix.corrections.dbn import read_down
 from clickmix.corrections.empirical_bayes import BetaPrior, fit_beta
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
@@ -135,8 +134,8 @@ class SimplifiedDynamicBayesianFit:
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
         """P(click) from the top down, of people who go on until they are satisfied."""
-        attraction, satisfaction = self.posteriors(seen_lists(seen))
-        return read_down(attraction.mean, satisfaction.mean, 1.0, asked)
+        attraction, satisfaction = (posterior.mean[asked.document] for posterior in self.posteriors(seen_lists(seen)))
+        return read_down(asked, attraction, attraction * satisfaction)
 
     def posteriors(self, lists: ClickedLists) -> tuple[Posterior, Posterior]:
         """What the lists say of the attraction of every document, and of the satisfaction with it."""

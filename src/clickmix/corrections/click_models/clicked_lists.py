@@ -224,6 +224,18 @@ def asked_table(cells: PlacedCells) -> tuple[tuple[Ints, Ints], tuple[int, int]]
     return (place - 1, code), (int(place.max()), len(first))
 
 
+def read_down(asked: PlacedCells, clicked: Floats, leaves: Floats, *, continuation: float = 1.0) -> Floats:
+    """P(click) of each cell, of people who examine it if nothing above made them leave.
+
+    `clicked` is P(click | examined) of each cell, `leaves` P(satisfied | examined). Others go on with `continuation`.
+    """
+    at, shape = asked_table(asked)
+    stays, examined = np.ones(shape), np.ones(shape)
+    stays[at] = continuation * (1 - leaves)
+    examined[1:] = np.cumprod(stays[:-1], axis=0)
+    return np.asarray(examined[at] * clicked)
+
+
 def _places(cells: PlacedCells) -> tuple[Ints, Ints, Ints]:
     """The list of each cell, the first row of each list, and the place of each cell in its list, from 1."""
     if cells.list is None:
