@@ -31,7 +31,12 @@ OVERTURNED = Column(
     "overturned", "share", help="Pairs of a query that are in another order than production had them.", rank=4
 )
 RIGHT = Column("right", "share", title="rightly", help="Of the overturned pairs, how many are right.", rank=5)
-ERROR = Column("error", "number", help="Root mean squared error of labels, from 0 to 1.")
+ERROR = Column(
+    "error",
+    "number",
+    help="Root mean squared error of labels, from 0 to 1. Click rates and COEC have scales of their own: compare their "
+    "order.",
+)
 SECONDS = Column("seconds", "number", help="To fit and label the whole log, without reading it.", rank=2)
 BEATS = Column(
     "better_than", "count", title="better than", help="How many others, significantly, all pairs together.", rank=6
