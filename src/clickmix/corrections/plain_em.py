@@ -144,13 +144,14 @@ class _Point:
         return np.asarray(np.clip(logit(np.clip(rates, 0, 1)), -FARTHEST, FARTHEST))
 
 
-def _leap(start: _Point, first: _Point, second: _Point, *, trust: bool) -> _Point:
+def _leap(start: _Point, first: _Point, second: _Point, longest: float, *, trust: bool) -> tuple[_Point, float]:
     """Leap on the log-odds, and read the numbers back as relevance and parameters."""
-    leapt = leap_on_log_odds(start.log_odds(), first.log_odds(), second.log_odds(), farthest=FARTHEST)
+    points = (point.log_odds() for point in (start, first, second))
+    leapt, length = leap_on_log_odds(*points, farthest=FARTHEST, longest=longest)
     documents, positions = len(start.relevance), start.parameters.positions
     z1, z0 = leapt[documents : documents + positions], leapt[documents + positions :]
     beta = np.minimum(z0, 1 - LEAST_ALPHA) if trust else np.zeros(positions)
-    return _Point(leapt[:documents], BiasParameters(np.maximum(z1 - beta, LEAST_ALPHA), beta))
+    return _Point(leapt[:documents], BiasParameters(np.maximum(z1 - beta, LEAST_ALPHA), beta)), length
 
 
 def _start(cells: CodedCells, *, trust: bool) -> _Point:

@@ -1,7 +1,8 @@
 """SQUAREM: EM that leaps along the direction of its steps (Varadhan, Roland 2008).   start, step -> Ascent
 
 Plain EM creeps along ridges of the likelihood. Two steps show where it is going and how the steps shrink; a leap goes
-there at once, and is kept only if it gained.
+there at once, and is kept only if it gained more than the first step. One length serves all parameters, and is too long
+for some where there are many. So leaps are bounded: after one that was kept the bound grows, after another it shrinks.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from clickmix.types import Floats, Progress
 
 P = TypeVar("P")
+LONGER = 4.0  # times the longest leap, after one of that length that was kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,7 @@ def ascend(
     start: P,
     *,
     step: Callable[[P], P],
-    leap: Callable[[P, P, P], P],
+    leap: Callable[[P, P, P, float], tuple[P, float]],
     log_likelihood: Callable[[P], float],
     tolerance: float,
     max_steps: int,
@@ -38,30 +40,38 @@ def ascend(
 ) -> Ascent[P]:
     """Rounds of two EM steps and a leap, until a round gains no more than `tolerance` times the log-likelihood.
 
-    `step` gives the parameters after one EM step; `leap` takes those before, after one and after two steps.
+    `step` gives the parameters after one EM step; `leap` takes those before, after one and after two steps, and the
+    longest leap allowed, and gives its length, too.
     """
-    point, trace = start, [log_likelihood(start)]
+    point, trace, longest = start, [log_likelihood(start)], 1.0
     while len(trace) < max_steps:
         first = step(point)
         second = step(first)
-        leapt = step(leap(point, first, second))
-        point = max((second, leapt), key=log_likelihood)
+        landed, length = leap(point, first, second, longest)
+        leapt = step(landed)
+        kept = log_likelihood(leapt) >= log_likelihood(first)
+        if kept:
+            point, longest = leapt, LONGER * longest if length == longest else longest
+        else:
+            point, longest = second, max(1.0, longest / LONGER)
         trace.append(log_likelihood(point))
         if progress is not None:
             progress(len(trace) / max_steps)
-        if trace[-1] - trace[-2] <= tolerance * abs(trace[-1]):
+        # A long leap that was not kept says nothing about the top: shorter ones are tried first.
+        if (kept or length == 1) and trace[-1] - trace[-2] <= tolerance * abs(trace[-1]):
             return Ascent(point, tuple(trace), True)
     return Ascent(point, tuple(trace), False)
 
 
-def leap_on_log_odds(x0: Floats, x1: Floats, x2: Floats, *, farthest: float) -> Floats:
-    """The probabilities x0 + 2 s r + s^2 v stands for: r the first step, v its change, s = |r| / |v|, at least 1.
+def leap_on_log_odds(x0: Floats, x1: Floats, x2: Floats, *, farthest: float, longest: float) -> tuple[Floats, float]:
+    """The probabilities x0 + 2 s r + s^2 v stands for, and s. r is the first step, v its change, s = |r| / |v|.
 
-    All log-odds. The leap stays within `farthest`: from a probability of 0 or 1 EM could not leave again.
+    s is at least 1, where the leap is the second step, and at most `longest`. All log-odds. The leap stays within
+    `farthest`: from a probability of 0 or 1 EM could not leave again.
     """
     from scipy.special import expit  # late: corrections are loaded to list their names
 
     r, v = x1 - x0, x2 - 2 * x1 + x0
     length = float((v * v).sum()) ** 0.5
-    s = max(1.0, float((r * r).sum()) ** 0.5 / length) if length > 0 else 1.0
-    return np.asarray(expit(np.clip(x0 + 2 * s * r + s * s * v, -farthest, farthest)))
+    s = max(1.0, min(float((r * r).sum()) ** 0.5 / length, longest)) if length > 0 else 1.0
+    return np.asarray(expit(np.clip(x0 + 2 * s * r + s * s * v, -farthest, farthest))), s

@@ -35,16 +35,15 @@ class Point:
         """Of the sessions, given these probabilities."""
         return self._after[1]
 
-    def leap(self, first: Point, second: Point) -> Point:
-        """Leap from here; a probability that has reached 0 or 1 takes its ordinary step."""
-        from scipy.special import expit, logit  # late: corrections are loaded to list their names
-
+    def leap(self, first: Point, second: Point, longest: float) -> tuple[Point, float]:
+        """Leap from here, and how far; a probability that has reached 0 or 1 takes its ordinary step."""
         points = [point.probabilities for point in (self, first, second)]
-        inside = np.all([(p > expit(-FARTHEST)) & (p < expit(FARTHEST)) for p in points], axis=0)
-        x0, x1, x2 = (logit(p[inside]) for p in points)
+        lowest = 1 / (1 + np.exp(FARTHEST))
+        inside = np.all([(p > lowest) & (p < 1 - lowest) for p in points], axis=0)
+        x0, x1, x2 = (np.log(p[inside] / (1 - p[inside])) for p in points)
         leapt = second.probabilities.copy()
-        leapt[inside] = leap_on_log_odds(x0, x1, x2, farthest=FARTHEST)
-        return Point(leapt, self.em)
+        leapt[inside], length = leap_on_log_odds(x0, x1, x2, farthest=FARTHEST, longest=longest)
+        return Point(leapt, self.em), length
 
 
 def run_em(em: Step, start: Floats, *, tolerance: float, max_steps: int) -> Ascent[Point]:
