@@ -11,7 +11,7 @@ Clicks fix only products, so examination is 1 where it is highest.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ PRECISION, MOST_STEPS = 1e-8, 60  # of attraction: Newton's next step would be i
 FLAT, NEARLY_FLAT, TINY = 1e-11, 1e-6, 1e-4  # slopes per impression, and steps, that are nearly 0
 MOST_LOOKS, LEAST_DAMPING, LONGEST, ROUNDING = 200, 1e-9, 2.0, 1e-13  # of Newton's steps
 MANY_CELLS = 500_000
+FEW_PLACES, BLOCK = 100, 4_096  # a table of documents and places is mostly empty where there are more
 LIKELY, HALVINGS = 1.9207294, 14  # half of chi-squared's 95 % quantile; ends of intervals are right to 1e-4
 NODES, PRIOR_STEPS = 32, 30  # of the attraction that documents may have, and EM steps for how many have it
 
@@ -121,7 +122,15 @@ def _look(cells: CodedCells, log_examination: Floats, start: Floats) -> _Look:
     ends = np.concatenate(([0], np.cumsum(np.bincount(cells.document, minlength=cells.documents))))
     scaled = csr_array((weight * follows[cells.document], cells.position, ends), shape=(cells.documents, places))
     weights = np.bincount(cells.position, weight, places)
-    return _Look(value, slopes, np.diag(weights) - (scaled.T @ scaled).toarray(), weights, attraction)
+    return _Look(value, slopes, np.diag(weights) - _products(scaled), weights, attraction)
+
+
+def _products(scaled: Any) -> Floats:
+    """The matrix's transpose times itself; dense blocks of documents are seven times as fast where places are few."""
+    if scaled.shape[1] > FEW_PLACES:
+        return np.asarray((scaled.T @ scaled).toarray())
+    blocks = (scaled[first : first + BLOCK] for first in range(0, scaled.shape[0], BLOCK))
+    return np.asarray(np.sum([block.T @ block.toarray() for block in blocks], axis=0))
 
 
 def _clicked(cells: CodedCells) -> CodedCells:
@@ -148,7 +157,7 @@ def most_likely_attraction(cells: CodedCells, examination: Floats, *, start: Flo
 
     Newton in log a, halving the interval that holds the answer where a step would leave it. The sum falls with a; where
     it is above 0 at a = 1, the answer is 1. A document that nobody clicked has attraction 0. Most documents are done
-    after two or three steps, and only the cells of the others are looked at again.
+    after two or three steps, and from then on only the cells of the others are looked at.
     """
     shown = _Shown.of(cells, examination)
     clicks, always = shown.clicks, shown.slopes(np.ones(cells.documents))[0] >= 0
@@ -167,7 +176,8 @@ def most_likely_attraction(cells: CodedCells, examination: Floats, *, start: Flo
         left = np.abs(a[searched] - now) > PRECISION * now
         if not left.any():
             break
-        searched, shown = searched[left], shown.part(left)
+        if 2 * left.sum() < len(left):  # to copy cells costs as much as to look at them
+            searched, shown = searched[left], shown.part(left)
     return np.where(clicks == 0, 0.0, np.where(always, 1.0, a))
 
 
