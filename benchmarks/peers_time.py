@@ -3,8 +3,8 @@
 The log is generated once: dependent-click users, 20,000 queries of popularity 1 / rank^.8, each with 20 documents and
 four lists of ten, so that documents move. Corrections on counts are timed from the file to written labels. Those on
 result lists are timed from counts by list and clicks to written labels; grouping the sessions into these counts comes
-once for all of them, and its time is beside. All times are wall-clock seconds, the least of a few runs; CPU seconds are
-beside, which other programs on the machine disturb less.
+once for all of them, and its time is beside. All times are wall-clock seconds, the least of a few rounds in which every
+correction has a turn; CPU seconds are beside, which other programs on the machine disturb less.
 
     python benchmarks/peers_time.py                       # 10,000,000 sessions
     python benchmarks/peers_time.py --sessions 1000000 --repeats 1 --mixture
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,14 +68,17 @@ def generate(path: Path, sessions: int) -> None:
     parts.rmdir()
 
 
-def timed(action: Callable[[], Any], *, repeats: int) -> dict[str, float]:
-    """The least wall-clock and CPU seconds of some runs."""
-    found = []
+def timed(actions: dict[str, Callable[[], Any]], *, repeats: int) -> dict[str, dict[str, float]]:
+    """The least wall-clock and CPU seconds of each, over rounds in which each has a turn: a busy hour is shared."""
+    found: dict[str, dict[str, float]] = {}
     for _ in range(repeats):
-        wall, cpu = time.perf_counter(), time.process_time()
-        action()
-        found.append((time.perf_counter() - wall, time.process_time() - cpu))
-    return {"seconds": round(min(wall for wall, _ in found), 2), "cpu": round(min(cpu for _, cpu in found), 2)}
+        for name, action in actions.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            action()
+            took = {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+            found[name] = {kind: round(min(s, found.get(name, took)[kind]), 2) for kind, s in took.items()}
+            print(name, found[name], flush=True)
+    return found
 
 
 def bare(log: Path, out: Path) -> None:
@@ -85,33 +89,37 @@ def bare(log: Path, out: Path) -> None:
     )
 
 
+def debias(log: Path, name: str, out: Path) -> None:
+    """From the file to written labels."""
+    cm.debias(str(log), correction=name).write(out)
+
+
+def label_lists(counts: cm.Counts, name: str, out: Path) -> None:
+    """From counts by list and clicks to written labels."""
+    correction = CORRECTIONS.make(name)
+    assert needs_lists(correction) == "clicks"
+    correction.fit(counts).label(counts).write(out)
+
+
 def measure(*, sessions: int = 10_000_000, repeats: int = 3, mixture: bool = False) -> dict[str, Any]:
     """Seconds of all corrections; of the mixture, too, where asked for, once."""
     log, out = SCRATCH / f"sessions-{sessions}.parquet", SCRATCH / "out.parquet"
     generate(log, sessions)
-    group_by = timed(lambda: bare(log, out), repeats=repeats)
-    print("GROUP BY", group_by, flush=True)
-    counted = {}
-    for name in ON_COUNTS:
-        took = timed(lambda name=name: cm.debias(str(log), correction=name).write(out), repeats=repeats)  # type: ignore[misc]
-        counted[name] = took | {
-            "times the GROUP BY": round(took["seconds"] / group_by["seconds"], 2),
-            "times its cpu": round(took["cpu"] / group_by["cpu"], 2),
-        }
-        print(name, counted[name], flush=True)
+    actions: dict[str, Callable[[], Any]] = {"bare": lambda: bare(log, out)}
+    actions |= {name: partial(debias, log, name, out) for name in ON_COUNTS}
+    counted = timed(actions, repeats=repeats)
+    group_by = counted.pop("bare")
+    for took in counted.values():
+        took["times the GROUP BY"] = round(took["seconds"] / group_by["seconds"], 2)
+        took["times its cpu"] = round(took["cpu"] / group_by["cpu"], 2)
     if mixture:
-        counted["mixture"] = timed(lambda: cm.debias(str(log)).write(out), repeats=1)
+        counted |= timed({"mixture": partial(debias, log, "mixture", out)}, repeats=1)
     kept: list[cm.Counts] = []
-    grouping = timed(lambda: kept.append(cm.count(str(log), lists="clicks")), repeats=1)
+    grouping = timed({"grouping": lambda: kept.append(cm.count(str(log), lists="clicks"))}, repeats=1)["grouping"]
     (counts,) = kept
     ((cells, lists),) = counts.engine.rows(f"SELECT count(*), count(DISTINCT list) FROM {counts.by_list}")
-    print("grouping", grouping, cells, lists, flush=True)
-    listed = {}
-    for name in ON_LISTS:
-        correction = CORRECTIONS.make(name)
-        assert needs_lists(correction) == "clicks"
-        listed[name] = timed(lambda c=correction: c.fit(counts).label(counts).write(out), repeats=repeats)  # type: ignore[misc]
-        print(name, listed[name], flush=True)
+    print(cells, lists, flush=True)
+    listed = timed({name: partial(label_lists, counts, name, out) for name in ON_LISTS}, repeats=repeats)
     return {
         "sessions": sessions,
         "rows": sessions * LENGTH,
