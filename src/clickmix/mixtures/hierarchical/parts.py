@@ -42,7 +42,8 @@ def parts(model: Model, cells: Cells) -> Parts:
         _odds(each.evidence @ each.family.table(rates, scatter).reshape(-1, model.grades))
         for each in (problem, unclicked)
     )
-    prior = np.log(problem.prior(problem.split(model.vector)[1]))[:, cells.entry]
+    usual = problem.prior(problem.split(model.vector)[1])
+    prior = np.log(usual)[:, cells.entry]
     found = np.zeros((3, len(cells.query)))
     query = cells.query if len(nodes.at) > 1 else np.zeros_like(cells.query)
     for v in range(len(nodes.v)):
@@ -51,7 +52,6 @@ def parts(model: Model, cells: Cells) -> Parts:
             of_node = [prior[-1] - prior[0] + nodes.v[v], both[key] - skips[key], skips[key]]
             found += seen.weight[query, point, v] * np.array(of_node)
     exposure = np.log(np.maximum(cells.per_pattern(cells.impressions), 1))[cells.entry]
-    usual = np.exp(prior[:, :, len(nodes.v) // 2])
     return Parts(found[0], found[1], found[2], exposure, _attention(model, cells, usual))
 
 
