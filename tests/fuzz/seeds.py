@@ -18,9 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clickmix import Counts, MixtureCorrection
+from clickmix.corrections.mixture_based.featured import Featured
 from clickmix.features import make_examples
 from clickmix.rankers import LambdaMART
 from clickmix.rankers.dnn import DNN
+from clickmix.rankers.prior_trees import FeatureTable
 from logs import Table, counted, csv_text, small_log, write
 from oracle import run_command
 from session_logs import session_log
@@ -128,6 +130,8 @@ def _logs(seeds: Path) -> None:
     judged = {"query_id": [q for q, _ in keys], "doc_id": [d for _, d in keys], "grade": [d % 3 for _, d in keys]}
     for name in ("judgments.csv", "judgments.ndjson", "judgments.parquet"):
         write(seeds / name, judged)
+    told = {"feature_1": [d % 2 for _, d in keys], "feature_2": [d / 7 for _, d in keys]}
+    write(seeds / "log-features.csv", {**{key: judged[key] for key in ("query_id", "doc_id")}, **told})
 
 
 def _models_of_a_whole_log(seeds: Path) -> None:
@@ -142,6 +146,11 @@ def _models_of_a_whole_log(seeds: Path) -> None:
     for name, effects in (("appeal", appeal), ("queries", all_effects)):
         model: Any = dataclasses.replace(fit.model, **effects)
         dataclasses.replace(fit, model=model).write(seeds / f"{name}-model.json")
+    rows, after = np.arange(300), np.stack([np.where(relevant, 0.1, 0.8), np.where(relevant, 0.9, 0.2)])
+    table = FeatureTable.open((rows // 5, rows, np.stack([relevant, position], axis=1)))
+    folds = table.learn(rows, rows // 5, rows // 5 % 5, np.full((2, 300), 0.5), after).folds
+    featured = Featured(fit.model, table.names, folds, 1.0, 0.0, 0.1, 0.01, 300, 60, 0, 0)
+    dataclasses.replace(fit, featured=featured).write(seeds / "featured-model.json")
 
 
 def _ubi_events() -> list[dict[str, Any]]:

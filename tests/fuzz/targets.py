@@ -79,6 +79,7 @@ MODEL = (
     "sql labels --dialect duckdb --model {}",
     "explain in/rows.csv --query 'query 1' --model {}",
 )
+FEATURED = "label in/rows.csv --model in/featured-model.json --features in/log-features.csv -o out/labels.parquet"
 NOT_IN_SQL = tuple(words for words in MODEL if not words.startswith("sql"))
 
 
@@ -170,6 +171,13 @@ TARGETS = [
     Target("appeal-model.json", (document, numbers), MODEL, 50),
     Target("queries-model.json", (document, numbers), NOT_IN_SQL, 50),
     Target("cascade-model.json", (document, numbers), NOT_IN_SQL, 30),
+    Target("featured-model.json", (document, numbers), (FEATURED.replace("in/featured-model.json", "{}"),), 30),
+    Target(
+        "log-features.csv",
+        CSV,
+        (FEATURED.replace("in/log-features.csv", "{}"), "debias in/rows.csv -o out/labels.parquet --features {}"),
+        20,
+    ),
     Target("parameters.json", (json_file, raw), (f"{NONE.format('in/rows.csv')[:-4]}affine --parameters {{}}",), 40),
     Target("theta.json", (json_file, raw), (f"{NONE.format('in/rows.csv')[:-4]}ips --parameters {{}}",), 20),
     Target("labels.csv", CSV, LABELS, 70),

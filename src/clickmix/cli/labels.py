@@ -176,6 +176,9 @@ def label(
     log: Log,
     model: Annotated[Path, typer.Option(help="A model file that `clickmix fit` or `debias --model` wrote.")],
     output: Output,
+    features: Annotated[
+        Path | None, typer.Option(help="Features of the log's documents, for a model that was fitted with some.")
+    ] = None,
     previous: Previous = None,
 ) -> dict[str, Any]:
     """Label a log with a saved model."""
@@ -183,9 +186,11 @@ def label(
 
     reading, _ = split_reading(given(given_options))
     fitted = MixtureFit.read(model)
+    if features is not None:
+        fitted = fitted.using_features(features)
     opened = reading.open_engine()
     reading = replace(reading, context=() if fitted.steps else fitted.context)
-    check_outputs(log, opened, table=output, read=[model])
+    check_outputs(log, opened, table=output, read=[model, *([features] if features else [])])
     before = _open_previous(previous, opened)
     try:
         counted = count_log(log, opened, reading, lists=bool(fitted.steps))

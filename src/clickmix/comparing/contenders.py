@@ -20,6 +20,7 @@ from clickmix.judging.held_out import HELD_OUT, TRAINING, Prediction, held_out_b
 from clickmix.log.layout import Lists
 
 ALWAYS = ("none", "ctr-then-rank", "coec", "coec-smoothed")  # what a search engineer would try first
+FROM_CLICKS = ("mixture",)  # which takes features too, but is compared by its clicks alone
 MOST_CELLS, MOST_LIST_CELLS, MOST_IMPRESSIONS = 400_000, 2_000_000, 2_000_000  # of what is dealt
 APART = (
     "held-out clicks of result lists and of contexts are comparable only where sessions are dealt. Give the raw log as "
@@ -84,7 +85,8 @@ def allowed(chosen: Sequence[str], features: Any, left_out: list[NotCompared]) -
         if chosen and member.name not in (*chosen, *ALWAYS):
             continue
         takes = {option.name for option in member.options}
-        options = {"features": features} if features is not None and "features" in takes else {}
+        needed = "features" in takes and member.name not in FROM_CLICKS
+        options = {"features": features} if features is not None and needed else {}
         try:
             yield member.name, member.help, CORRECTIONS.make(member.name, **options)
         except ClickmixError as error:

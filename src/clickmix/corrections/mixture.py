@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.counts.counts import Counts
+from clickmix.engines.engine import embedded
 from clickmix.errors import SettingError
 from clickmix.groups.places import Histogram, join_small, nearest, observations_of, read_histogram
 from clickmix.groups.sample import read_moving
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 LEAST_PRIOR = 1e-13
 Prior = Literal["position", "flat"]
 Examination = Literal["pbm", "dcm", "ubm"]
+FEATURES = Option(
+    "features",
+    "Features of documents: a prior for every document (mixture), or a regression (regression-em).",
+    type=Path,
+)
 OPTIONS = (
     Option("mixture", "What to fit to click rates; auto chooses the number of grades.", choices=MIXTURES),
     Option(
@@ -46,6 +52,7 @@ OPTIONS = (
     Option(
         "judgments", "Judged documents (query_id, doc_id, grade on any scale), to learn what clicks mean.", type=Path
     ),
+    FEATURES,
 )
 
 
@@ -65,6 +72,8 @@ class MixtureCorrection:
     examination   what decides whether people look at a document: its position (pbm), or also what is above it
     judgments     a file or frame of judged documents, query_id, doc_id and grade: they decide what clicks, skips,
                   exposure and the prior weigh, if that helps on held-out judged queries (auto, binomial, graded)
+    features      a file or frame of documents' features: they give every document a prior of its own, if that helps to
+                  predict held-out clicks. Documents that were never shown are labelled, too (auto, binomial, graded)
 
     >>> from clickmix import Counts
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -81,6 +90,7 @@ class MixtureCorrection:
     sharing: bool = True
     examination: Examination = "pbm"
     judgments: Table | None = field(default=None, compare=False, repr=False)
+    features: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         MIXTURES[self.mixture]
@@ -89,11 +99,18 @@ class MixtureCorrection:
                 raise SettingError(f"{name} {value!r}: expected one of {', '.join(get_args(among))}.")
         if not (isinstance(self.grades, Integral) and 2 <= self.grades <= GRADES[-1]):
             raise SettingError(f"grades {self.grades!r}: expected a whole number from 2 to {GRADES[-1]}.")
-        if self.judgments is not None and (self.needs_lists or not isinstance(self.kind, WholeLogKind)):
-            raise SettingError(
-                "judgments: only one model of the whole log can be weighed by them. Use the mixture auto, binomial or "
-                "graded with sharing and the examination pbm, or leave the judgments out."
-            )
+        whole = isinstance(self.kind, WholeLogKind) and not self.needs_lists
+        for name, given, use in (
+            ("judgments", self.judgments, "be weighed by them"),
+            ("features", self.features, "learn from them"),
+        ):
+            if given is not None and not whole:
+                raise SettingError(
+                    f"{name}: only one model of the whole log can {use}. Use the mixture auto, binomial or "
+                    f"graded with sharing and the examination pbm, or leave the {name} out."
+                )
+        if self.judgments is not None and self.features is not None:
+            raise SettingError("features and judgments cannot be used together yet. Leave one of them out.")
 
     @property
     def kind(self) -> MixtureKind:
@@ -113,15 +130,26 @@ class MixtureCorrection:
             from clickmix.corrections.mixture_based.cascade import fit_cascade
 
             return fit_cascade(counts, partial(_fit_walked, self), examination=self.examination)
-        grades = None if self.judgments is None else read_grades(self.judgments)  # complain before the fit
+        # Complain before the fit.
+        grades = None if self.judgments is None else read_grades(self.judgments)
+        file = None
+        if self.features is not None:
+            from clickmix.corrections.mixture_based.featured import open_feature_file
+
+            embedded(counts.engine, of="features")
+            file = open_feature_file(self.features)
         histogram = read_histogram(counts)
         fitted = _fit_log(self, self.kind, histogram, read_moving(counts, histogram), counts)
+        if file is not None:
+            return fitted.with_features(counts, file)
         return fitted if grades is None else fitted.with_judgments(counts, grades)
 
     def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:
         """Fit a histogram from elsewhere, where queries are alike; the fit records the share of `moving` documents."""
         if self.judgments is not None:
             raise SettingError("judgments: a histogram does not show which documents were judged. Fit a log.")
+        if self.features is not None:
+            raise SettingError("features: a histogram does not show which documents it counts. Fit a log.")
         if self.needs_lists:
             raise SettingError(
                 f"examination {self.examination!r}: a histogram does not show what was above a document. Fit a log."

@@ -14,6 +14,7 @@ from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import name
 from clickmix.errors import InputError
 from clickmix.log.source import Source, is_wide, kind_of
+from clickmix.types import Ints
 
 Ids = NDArray[np.int64] | NDArray[np.uint64] | NDArray[np.str_]
 WHOLE = ("BIGINT", "UBIGINT")
@@ -68,6 +69,19 @@ def comparable(first: Ids, second: Ids) -> tuple[Ids, Ids]:
     if {first.dtype.kind, second.dtype.kind} == {"i", "u"}:
         return first.astype(np.str_), second.astype(np.str_)
     return first, second
+
+
+def codes(known: Ids, wanted: Ids) -> tuple[Ints, Ints]:
+    """Numbers for ids, equal where the ids are; text is never equal to a number.
+
+    >>> [code.tolist() for code in codes(np.array([7, 3]), np.array([3, 9]))]
+    [[1, 0], [0, 2]]
+    """
+    if (known.dtype.kind in "iu") != (wanted.dtype.kind in "iu"):
+        first = np.unique(known, return_inverse=True)[1]
+        return first, first.max(initial=-1) + 1 + np.unique(wanted, return_inverse=True)[1]
+    code = np.unique(np.concatenate(comparable(known, wanted)), return_inverse=True)[1]
+    return code[: len(known)], code[len(known) :]
 
 
 def id_kind(ids: Ids) -> str:

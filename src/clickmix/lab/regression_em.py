@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, get_args
 
 from clickmix.corrections.affine_em import TRUST
 from clickmix.corrections.clipping import CLIP
 from clickmix.corrections.correction import CORRECTIONS
+from clickmix.corrections.mixture import FEATURES
 from clickmix.corrections.regression_em import RegressionEM
 from clickmix.errors import SettingError
 from clickmix.lab.regression_names import RegressionName
 from clickmix.registry import Option
 
 OPTIONS = (
-    Option("features", "Features of every document of the log (regression-em).", type=Path),
+    FEATURES,
     Option("regression", "The regression that predicts relevance from features.", choices=get_args(RegressionName)),
     Option("iterations", "How many regressions to fit at most, one per iteration.", type=int),
     Option("seed", "Seed of random draws; the same seed gives the same bytes.", type=int),

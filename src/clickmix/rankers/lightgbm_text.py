@@ -39,12 +39,14 @@ _TREE = {
 }
 _HEADER = (
     "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\nmax_feature_idx={last}\n"
-    "objective=lambdarank\nfeature_names={names}\nfeature_infos="
+    "{objective}feature_names={names}\nfeature_infos="
 )
+RANKS = "objective=lambdarank\n"
+OWN_OBJECTIVE = ""  # LightGBM does not name an objective that it was given
 _INFO = rf"(?:none|\[{_REAL}:{_REAL}\])"
 
 
-def checked_trees(model: bytes, *, features: int, trees: int, where: str) -> str:
+def checked_trees(model: bytes, *, features: int, trees: int, where: str, objective: str = RANKS) -> str:
     """The header and the trees of a model with that many features and trees; anything else is refused."""
     try:
         text = model.decode("ascii")
@@ -54,7 +56,7 @@ def checked_trees(model: bytes, *, features: int, trees: int, where: str) -> str
     body, end, _ = rest.partition(END)
     if not blank or not end:
         raise _damaged(where, f"its header or the line {END.strip()!r} is missing")
-    sizes = _tree_sizes(head, features=features, trees=trees, where=where)
+    sizes = _tree_sizes(head, objective, features=features, trees=trees, where=where)
     start = 0
     for number, size in enumerate(sizes):
         # LightGBM jumps from tree to tree by these sizes.
@@ -65,12 +67,12 @@ def checked_trees(model: bytes, *, features: int, trees: int, where: str) -> str
     return head + blank + body + end
 
 
-def _tree_sizes(head: str, *, features: int, trees: int, where: str) -> list[int]:
+def _tree_sizes(head: str, objective: str, *, features: int, trees: int, where: str) -> list[int]:
     """The lengths of the trees' texts, from a header that is otherwise what it must be."""
     infos, found, sizes = head.partition("\ntree_sizes=")
     # The names are as long as the file at least, or the comparison below fails: a made-up number costs nothing.
     names = " ".join(f"Column_{i}" for i in range(features)) if features <= len(head) else ""
-    start = _HEADER.format(last=features - 1, names=names)
+    start = _HEADER.format(last=features - 1, names=names, objective=objective)
     if not found or not infos.startswith(start) or not _are(_INFO, infos[len(start) :], features):
         raise _damaged(where, f"its header is not that of a ranker of {features} features by LightGBM's format v4")
     if not 1 <= trees <= MOST_TREES or not _are(_WHOLE, sizes, trees):

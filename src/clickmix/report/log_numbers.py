@@ -75,9 +75,9 @@ class FarLabel:
 
 @contextlib.contextmanager
 def labels_at_hand(labels: Labels) -> Iterator[LabelTable]:
-    """Keep the labels in a table of the engine while they are looked at: they are computed once."""
+    """Keep the labels of what was shown in a table of the engine while they are looked at: they are computed once."""
     engine = labels.counts.engine
-    table = engine.keep(labels.sql)
+    table = engine.keep(f"SELECT * FROM ({labels.sql}) AS labels WHERE impressions > 0")
     try:
         yield LabelTable(engine, table, "low" in engine.types(table))
     finally:

@@ -22,6 +22,7 @@ from clickmix.judging.verdict import LogVerdict, judge
 from clickmix.mixtures.impressions_needed import TARGET, impressions_for
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Group, Mixture, Verdict
+from clickmix.report.featured import feature_sentences, feature_values
 from clickmix.report.held_out import HeldOutResults, held_out_results
 from clickmix.report.judgments import judgment_sentences, judgment_values
 from clickmix.report.rows import Column, Estimate, Rows, Value, json_value, percent
@@ -116,11 +117,13 @@ class FitResults:
     notes: tuple[str, ...]
     held_out: HeldOutResults | None = None
     judgments: Mapping[str, Any] | None = None
+    features: Mapping[str, Any] | None = None
 
     def json(self) -> dict[str, Any]:
-        """Raw values for `--json`: verdict, errors, places, checks, held-out evidence, what judgments say."""
+        """Raw values for `--json`: verdict, errors, places, checks, held-out evidence, judgments, features."""
         return {
             **({"judgments": self.judgments} if self.judgments else {}),
+            **({"features": self.features} if self.features else {}),
             "verdict": self.verdict.name,
             "verdict_sentence": self.verdict.sentence,
             "times_more_data": json_value(self.verdict.times_more_data),
@@ -177,6 +180,7 @@ def fit_results(fitted: MixtureFit, held_out: HeldOutEvidence | None = None) -> 
         notes=tuple(fit_sentences(fitted)),
         held_out=held_out_results(held_out) if held_out else None,
         judgments=judgment_values(fitted.judged) if fitted.judged else None,
+        features=feature_values(fitted.featured) if fitted.featured else None,
     )
 
 
@@ -252,6 +256,7 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
     """Say how the fit was made."""
     return [
         *(judgment_sentences(fitted.judged) if fitted.judged else ()),
+        *(feature_sentences(fitted.featured) if fitted.featured else ()),
         _how_fitted(fitted),
         *_choice(fitted),
         *([] if fitted.examination == "pbm" else [ABOVE]),

@@ -26,8 +26,10 @@ from clickmix.corrections.correction import IN_ORDER, Labels
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import Step
 from clickmix.corrections.mixture_based.cascade_walk import ABOVE, check_lists, walk_again
+from clickmix.corrections.mixture_based.featured import Featured, FeatureFile, learn_features, open_feature_file
 from clickmix.corrections.mixture_based.judged import Judged
 from clickmix.corrections.mixture_based.label_sql import (
+    NOT_ONE_STATEMENT,
     Numbers,
     labels_query,
     last_start,
@@ -35,6 +37,7 @@ from clickmix.corrections.mixture_based.label_sql import (
     patterns_query,
 )
 from clickmix.corrections.mixture_based.model_file import (
+    FEATURED_VERSION,
     FITTED,
     GROUPS_VERSION,
     JUDGED_VERSION,
@@ -42,6 +45,7 @@ from clickmix.corrections.mixture_based.model_file import (
     MODEL_VERSION,
     SAME_FIELDS,
     CheckRecord,
+    FeaturedModelRecord,
     GroupRecord,
     JudgedModelRecord,
     LogModelRecord,
@@ -97,7 +101,8 @@ class MixtureFit(Drawn):
     `moving` is the share of documents seen at several places. `model` is the model of the whole log, where one was
     fitted: groups were then fitted `jointly`, neighbours `shared` strength, and `joint_error` is the expected error of
     labels. Where each group was fitted by itself, `bics` has the BIC of every number of grades that was tried.
-    `checks` are the results of testing the assumptions on the log. `judged` is what judgments say of the clicks.
+    `checks` are the results of testing the assumptions on the log. `judged` is what judgments say of the clicks,
+    `featured` what features say of documents, and `features` are where to find those of the log's documents.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -120,6 +125,8 @@ class MixtureFit(Drawn):
     steps: tuple[Step, ...] = ()
     model: LogModel | None = None
     judged: Judged | None = None
+    featured: Featured | None = None
+    features: FeatureFile | None = field(default=None, repr=False, compare=False)  # of the log; no part of a model file
 
     def __repr__(self) -> str:
         """A summary; the whole fit would fill a screen."""
@@ -166,22 +173,28 @@ class MixtureFit(Drawn):
         same = {name: getattr(record, name) for name in SAME_FIELDS}
         model = record.model if isinstance(record, LogModelRecord) else None
         judged = record.judged if isinstance(record, JudgedModelRecord) else None
+        featured = record.featured if isinstance(record, FeaturedModelRecord) else None
         checks = tuple(Check(**vars(check)) for check in record.checks)
         jointly = record.fitted == FITTED[True]
-        return cls(groups=record.fitted_groups(), jointly=jointly, checks=checks, model=model, judged=judged, **same)
+        known: dict[str, Any] = {"model": model, "judged": judged, "featured": featured}
+        return cls(groups=record.fitted_groups(), jointly=jointly, checks=checks, **known, **same)
 
     @property
     def _version(self) -> int:
-        return GROUPS_VERSION if self.model is None else MODEL_VERSION if self.judged is None else JUDGED_VERSION
+        if self.model is None:
+            return GROUPS_VERSION
+        return JUDGED_VERSION if self.judged else FEATURED_VERSION if self.featured else MODEL_VERSION
 
     def _payload(self) -> dict[str, Any]:
         same = {name: getattr(self, name) for name in SAME_FIELDS}
         same |= {"groups": tuple(map(GroupRecord.of, self.groups)), "fitted": FITTED[self.jointly]}
-        if self.model is not None and self.judged is not None:
-            record = JudgedModelRecord(model=self.model, judged=self.judged, checks=self.checks, **same)
-            return dict(encode(record))
         if self.model is not None:
-            return dict(encode(LogModelRecord(model=self.model, checks=self.checks, **same)))
+            same |= {"model": self.model, "checks": self.checks}
+            if self.judged is not None:
+                return dict(encode(JudgedModelRecord(judged=self.judged, **same)))
+            if self.featured is not None:
+                return dict(encode(FeaturedModelRecord(featured=self.featured, **same)))
+            return dict(encode(LogModelRecord(**same)))
         checks = (CheckRecord(each.violation, each.statistic, each.limit, each.evidence) for each in self.checks)
         return dict(encode(ModelRecord(checks=tuple(checks), **same)))
 
@@ -192,6 +205,10 @@ class MixtureFit(Drawn):
             from clickmix.corrections.mixture_based.label_judged import label_judged  # late: scipy is slow to load
 
             return label_judged(self.model, cells, self.number_of, self.judged)
+        if self._featured is not None:
+            from clickmix.corrections.mixture_based.label_featured import label_featured
+
+            return label_featured(self._featured, cells, self.number_of, self.features)
         if self.model is not None and self.model.queries_differ:
             from clickmix.corrections.mixture_based.label_queries import label_queries
 
@@ -209,6 +226,25 @@ class MixtureFit(Drawn):
         from clickmix.corrections.mixture_based.judged import judge_log
 
         return replace(self, judged=judge_log(self.model, counts, self.number_of, grades))
+
+    def with_features(self, counts: Counts, features: FeatureFile) -> MixtureFit:
+        """The same fit, with a prior learned from features if that helps; clicks that say nothing teach nothing."""
+        if self.model is None:
+            return self
+        featured, error = learn_features(self.model, counts, self.number_of, features)
+        error = self.joint_error if error is None else error
+        return replace(self, featured=featured, features=features, joint_error=error)
+
+    def using_features(self, features: Any) -> MixtureFit:
+        """The same fit, which finds the features of a log's documents here: a model file has none."""
+        if self.featured is None:
+            raise SettingError("features: this model was fitted without features. Leave them out.")
+        return replace(self, features=open_feature_file(features))
+
+    @property
+    def _featured(self) -> Featured | None:
+        """What features say, if that is used."""
+        return self.featured if self.featured is not None and self.featured.helps else None
 
     def _in_groups(self, counts: Counts) -> Counts:
         """The counts with the model's context columns; those of a cascade are found by walking down the lists."""
@@ -288,7 +324,8 @@ class MixtureFit(Drawn):
             prior, shown = prior + n * np.array(logits), shown + n
         query = f"(SELECT * FROM {counts.table} WHERE CAST(query_id AS VARCHAR) = {literal(str(query_id))})"
         labels = self.label(Counts(counts.engine, query, counts.context))
-        (relevance,) = labels.relevance[labels.doc_id.astype(str) == str(doc_id)]
+        own = (labels.query_id.astype(str) == str(query_id)) & (labels.doc_id.astype(str) == str(doc_id))
+        (relevance,) = labels.relevance[own]
         added = [self._exposure(k, shown) for k in range(1, self.grades)]
         return LabelEvidence(float(relevance), tuple((prior / shown + added).tolist()), tuple(cells))
 
@@ -318,20 +355,10 @@ class MixtureFit(Drawn):
 
         Unseen positions use the nearest known one; unseen contexts are left out.
         """
-        if self.steps:
-            raise SettingError(
-                "a model of dcm or ubm cannot be written as one SQL statement. Label the log with clickmix label."
-            )
-        if self.judged is not None:
-            raise SettingError(
-                "a model with judgments cannot be written as one SQL statement: judged documents are looked up by id. "
-                "Label the log with clickmix label, or fit it without --judgments."
-            )
-        if self.model is not None and self.model.queries_differ:
-            raise SettingError(
-                "in this model queries differ in attention or in their share of relevant documents, which one SQL "
-                "statement cannot find out. Label the log with clickmix label, or fit it with --mixture binomial."
-            )
+        differ = self.model is not None and self.model.queries_differ
+        for is_so, reason in zip((self.steps, self.judged, self._featured, differ), NOT_ONE_STATEMENT, strict=True):
+            if is_so:
+                raise SettingError(reason)
         starts = nearest_changes(self._known)
         contexts = dict.fromkeys(place.context for place in self._known)
         places = (Place(position, context) for context in contexts for position in starts)

@@ -18,6 +18,16 @@ from clickmix.groups.places import Place
 from clickmix.mixtures.mixture import EVIDENCE_SQL, NOTHING, Evidence
 
 SURE = 0.95  # how often the interval of a label holds the document's grade
+# Why labels are not one statement: lists, judgments, features, queries that differ.
+NOT_ONE_STATEMENT = (
+    "a model of dcm or ubm cannot be written as one SQL statement. Label the log with clickmix label.",
+    "a model with judgments cannot be written as one SQL statement: judged documents are looked up by id. "
+    "Label the log with clickmix label, or fit it without --judgments.",
+    "a model with features cannot be written as one SQL statement: trees score every document. "
+    "Label the log with clickmix label, or fit it without --features.",
+    "in this model queries differ in attention or in their share of relevant documents, which one SQL "
+    "statement cannot find out. Label the log with clickmix label, or fit it with --mixture binomial.",
+)
 Pieces = Sequence[tuple[float, float, float]]  # from, to, slope
 
 

@@ -2,7 +2,7 @@
 
     MixtureFit <-> ModelRecord <-> model.json
 The names of fields are those of the file. Versions fix them: 2 has groups alone, 3 one model of the whole log, 4 the
-same with judgments.
+same with judgments, 5 with features.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import LEVELS, Step
+from clickmix.corrections.mixture_based.featured import Featured
 from clickmix.corrections.mixture_based.judged import Judged
 from clickmix.errors import FormatError
 from clickmix.groups.places import Place
@@ -27,7 +28,7 @@ from clickmix.storage.documents import read_versions
 from clickmix.storage.records import MismatchError, Range, decode
 
 MODEL_KIND = "clickmix model"
-GROUPS_VERSION, MODEL_VERSION, JUDGED_VERSION = 2, 3, 4
+GROUPS_VERSION, MODEL_VERSION, JUDGED_VERSION, FEATURED_VERSION = 2, 3, 4, 5
 Fitted = Literal["group by group", "all groups jointly"]
 FITTED: Mapping[bool, Fitted] = {False: "group by group", True: "all groups jointly"}  # by whether it was jointly
 Share = Annotated[float, Range(0, 1)]
@@ -239,11 +240,32 @@ class JudgedModelRecord(LogModelRecord):
     judged: Judged
 
 
+@dataclass(frozen=True, kw_only=True)
+class FeaturedModelRecord(LogModelRecord):
+    """The same, with what features say, and the trees that say it."""
+
+    featured: Featured
+
+    def check_fields(self) -> None:
+        """The model fitted with features has the same places and grades."""
+        super().check_fields()
+        with_features = self.featured.model
+        if (with_features.positions, with_features.contexts) != (self.model.positions, self.model.contexts):
+            raise MismatchError("expected the places of the model without features", at="featured.model")
+        if with_features.grades != self.model.grades:
+            raise MismatchError("expected the grades of the model without features", at="featured.model")
+
+
 # What a MixtureFit calls by the same name.
 SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted", "checks"))
 
 
-RECORDS = {GROUPS_VERSION: ModelRecord, MODEL_VERSION: LogModelRecord, JUDGED_VERSION: JudgedModelRecord}
+RECORDS: Mapping[int, type[ModelRecord]] = {
+    GROUPS_VERSION: ModelRecord,
+    MODEL_VERSION: LogModelRecord,
+    JUDGED_VERSION: JudgedModelRecord,
+    FEATURED_VERSION: FeaturedModelRecord,
+}
 
 
 def read_model(path: str | Path) -> ModelRecord:

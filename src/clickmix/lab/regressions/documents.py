@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clickmix.errors import InputError, SettingError
 from clickmix.features import open_features
-from clickmix.features.ids import Ids, checked_ids, comparable
+from clickmix.features.ids import checked_ids, codes
 from clickmix.features.matrix import check_features
 from clickmix.features.split import offsets_of
 from clickmix.types import Ints
@@ -37,8 +37,8 @@ def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -
     """The features of these documents, in their order; every one must have some, and they must differ."""
     split = open_features(features)
     query, doc = checked_ids("the log", "query_id", query_id), checked_ids("the log", "doc_id", doc_id)
-    queries = _codes(split.query_id[split.query], query)
-    docs = _codes(split.doc_id, doc)
+    queries = codes(split.query_id[split.query], query)
+    docs = codes(split.doc_id, doc)
     width = int(docs[1].max(initial=docs[0].max(initial=0))) + 1
     known, wanted = queries[0] * width + docs[0], queries[1] * width + docs[1]
     order = np.argsort(known, kind="stable")
@@ -55,14 +55,6 @@ def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -
             "by. Give features that differ between documents."
         )
     return DocumentFeatures(matrix, offsets_of(query))
-
-
-def _codes(known: Ids, wanted: Ids) -> tuple[Ints, Ints]:
-    """Numbers for ids, equal where the ids are; text is never equal to a number."""
-    if (known.dtype.kind in "iu") != (wanted.dtype.kind in "iu"):
-        return np.zeros(len(known), np.int64), np.ones(len(wanted), np.int64)
-    _, code = np.unique(np.concatenate(comparable(known, wanted)), return_inverse=True)
-    return code[: len(known)], code[len(known) :]
 
 
 def _no_features(query: NDArray[Any], doc: NDArray[Any], missing: NDArray[np.bool_]) -> InputError:

@@ -42,7 +42,10 @@ class Places:
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of distinct patterns, in order of pattern; entries (query, pattern, documents), in order of query."""
+    """Cells of distinct patterns, in order of pattern; entries (query, pattern, documents), in order of query.
+
+    `score` is what else is known of the documents of each pattern (tilt.py), if anything is.
+    """
 
     places: Places
     pattern: Ints
@@ -53,15 +56,25 @@ class Cells:
     entry: Ints  # the pattern of each entry
     documents: Floats  # how many documents of the query have it
     queries: int
+    score: Floats | None = None
     kept: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
     def of_documents(
-        cls, places: Places, query: Ints, document: Ints, place: Ints, impressions: Any, clicks: Any, *, queries: int
+        cls,
+        places: Places,
+        query: Ints,
+        document: Ints,
+        place: Ints,
+        impressions: Any,
+        clicks: Any,
+        *,
+        queries: int,
+        score: Floats | None = None,
     ) -> tuple[Cells, Ints]:
         """Cells from rows (document, place, impressions, clicks), and the entry of each document.
 
-        `query` has an element per document; both are numbered from 0.
+        `query` and `score` have an element per document; queries and documents are numbered from 0.
         """
         n, c = np.asarray(impressions, dtype=np.float64), np.asarray(clicks, dtype=np.float64)
         codes = _mixed(place.astype(np.uint64), n.astype(np.uint64), c.astype(np.uint64))
@@ -69,6 +82,8 @@ class Cells:
         starts = np.searchsorted(document[order], np.arange(len(query)))
         # Sums of mixed codes do not depend on the order of cells; two different patterns with one sum are not met.
         sums = np.add.reduceat(codes[order], starts) if len(order) else codes
+        if score is not None:
+            sums = sums + _mixed(np.unique(score, return_inverse=True)[1].astype(np.uint64))
         _, first, pattern = np.unique(sums, return_index=True, return_inverse=True)
         kept = np.isin(document, first)
         rank = np.empty(len(query), dtype=np.int64)
@@ -87,6 +102,7 @@ class Cells:
                 keys % len(first),
                 counts.astype(np.float64),
                 queries,
+                None if score is None else score[first],
             ),
             entry_of,
         )
@@ -193,6 +209,7 @@ class Cells:
             entry,
             self.documents[kept],
             len(queries),
+            None if self.score is None else self.score[used],
         )
 
 

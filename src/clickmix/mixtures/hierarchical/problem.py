@@ -215,6 +215,8 @@ class Problem:
         """Grade x pattern, at v = 0."""
         logits = np.zeros((self.grades, self.hats.shape[0]))
         logits[1:] = np.clip(self.hats @ eta, -LARGEST, LARGEST).T
+        if self.cells.score is not None:
+            logits += self.g[:, None] * self.cells.score
         logits -= logits.max(axis=0)
         prior = np.exp(logits, out=logits)
         prior /= prior.sum(axis=0)

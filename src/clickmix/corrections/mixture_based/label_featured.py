@@ -1,0 +1,152 @@
+"""Labels with features: documents of a log and of a features file, with their scores.   Counts, Featured -> Labels
+
+Documents that were never shown are labelled, too. They count as seen at the last place, without an impression: their
+features and their query say all there is to know.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clickmix.corrections.correction import Labels
+from clickmix.corrections.mixture_based.featured import FOLDS, Featured, FeatureFile, JoinedDocuments
+from clickmix.counts.counts import Counts
+from clickmix.engines.engine import embedded
+from clickmix.engines.sql import aliases, listed
+from clickmix.errors import SettingError
+from clickmix.groups.places import Place, places_of
+from clickmix.groups.sample import cells_query
+from clickmix.mixtures.hierarchical.cells import Cells, Places
+from clickmix.mixtures.hierarchical.label import label
+from clickmix.types import Columns, Floats, Ints
+
+AT_A_TIME = 50_000  # documents: where queries differ, each is looked at in dozens of nodes
+
+
+@dataclass(frozen=True)
+class FoundDocuments:
+    """Documents of a log and of its features, and their cells in order of document.
+
+    `code` is a checksum of the id of each query, which decides its fold wherever it is met.
+    """
+
+    places: Places
+    joined: JoinedDocuments
+    code: Ints
+    document: Ints
+    place: Ints
+    impressions: Ints
+    clicks: Ints
+
+    @classmethod
+    def read(
+        cls, counts: Counts, place_of: Callable[[Place], int], file: FeatureFile, places: Places
+    ) -> FoundDocuments:
+        """Fetch every cell of the log, and look its document up among the features."""
+        keys = listed(aliases(counts.keys))
+        columns = embedded(counts.engine, of="features").fetch(
+            f"SELECT query_id, doc_id, {keys}, impressions, clicks FROM {cells_query(counts)}"
+        )
+        joined = file.join(columns["query_id"], columns["doc_id"])
+        seen, place = places_of(columns, counts.context)
+        number = np.array([place_of(each) for each in seen])[place]
+        unshown = np.setdiff1d(np.arange(len(joined.query)), joined.document)
+        none, last = np.zeros(len(unshown), dtype=np.int64), np.full(len(unshown), int(places.position.argmax()))
+        document = np.concatenate([joined.document, unshown])
+        order = np.lexsort((np.concatenate([number, last]), document))
+        parts = ((number, last), (columns["impressions"], none), (columns["clicks"], none))
+        first = np.flatnonzero(np.diff(joined.query, prepend=-1))
+        code = np.array([zlib.crc32(str(each).encode()) for each in joined.query_id[first].tolist()], dtype=np.int64)
+        return cls(places, joined, code, document[order], *(np.concatenate(part)[order] for part in parts))
+
+    @property
+    def fold(self) -> Ints:
+        """The fold of each document's query."""
+        return np.asarray(self.code[self.joined.query] % FOLDS)
+
+    def per_document(self, cells: Ints) -> Ints:
+        """Sums over the cells of each document."""
+        return np.asarray(np.add.reduceat(cells, np.flatnonzero(np.diff(self.document, prepend=-1))))
+
+    def some_queries(self, documents: Any, most: int) -> Ints:
+        """Those of these documents (a mask) that belong to some queries, always the same ones; most of them at most."""
+        query = self.joined.query[documents]
+        sizes = np.bincount(query, minlength=len(self.code))
+        order = np.argsort(self.code // FOLDS, kind="stable")
+        kept = np.zeros(len(self.code), dtype=bool)
+        kept[order] = np.cumsum(sizes[order]) <= most
+        return np.flatnonzero(documents & kept[self.joined.query])
+
+    def cells(self, some: Ints, score: Floats | None = None) -> tuple[Cells, Ints]:
+        """The cells of some documents, in order; and the entry of each document."""
+        number = np.full(len(self.joined.query), -1)
+        number[some] = np.arange(len(some))
+        kept = number[self.document] >= 0
+        queries, query = np.unique(self.joined.query[some], return_inverse=True)
+        return Cells.of_documents(
+            self.places,
+            query,
+            number[self.document[kept]],
+            self.place[kept],
+            self.impressions[kept],
+            self.clicks[kept],
+            queries=len(queries),
+            score=score,
+        )
+
+    def blocks(self, some: Ints) -> Iterator[Ints]:
+        """Some documents, those of whole queries at a time."""
+        starts = np.flatnonzero(np.diff(self.joined.query[some], prepend=-1))
+        wanted = np.arange(AT_A_TIME, len(some), AT_A_TIME)
+        yield from np.split(some, np.unique(starts[np.searchsorted(starts, wanted, side="right") - 1]))
+
+
+def score_documents(featured: Featured, documents: FoundDocuments, file: FeatureFile) -> Floats:
+    """The score of each document: 0, the mean, for those without features."""
+    row = documents.joined.row
+    known = np.flatnonzero(row >= 0)
+    score = np.zeros(len(row))
+    found = file.sums(featured.folds, featured.names, row[known], documents.fold[known])
+    score[known] = featured.scale * found - featured.centre
+    return score
+
+
+def label_featured(
+    featured: Featured, counts: Counts, place_of: Callable[[Place], int], file: FeatureFile | None
+) -> Labels:
+    """Labels of all documents; `place_of` gives the number of the model's place for a place of the log."""
+    if file is None:
+        raise SettingError(
+            "this model was fitted with features, and a model file cannot carry those of another log's documents. "
+            "Give them: clickmix label --features FILE, or in Python fit.using_features(FILE)."
+        )
+    model = featured.model.model
+    documents = FoundDocuments.read(counts, place_of, file, model.places)
+    score = score_documents(featured, documents, file)
+    found = np.zeros((3, len(score)))
+    for some in documents.blocks(np.arange(len(score))):
+        if len(some):
+            cells, entry = documents.cells(some, score[some])
+            made = label(model, cells)
+            found[:, some] = made.relevance[entry], made.low[entry], made.high[entry]
+    joined = documents.joined
+    columns: Columns = {
+        "query_id": joined.query_id,
+        "doc_id": joined.doc_id,
+        "relevance": found[0],
+        "impressions": documents.per_document(documents.impressions),
+        "clicks": documents.per_document(documents.clicks),
+        "low": found[1],
+        "high": found[2],
+    }
+    engine, types = counts.engine, counts.engine.types(counts.table)
+    table = engine.take(columns)
+    ids = ", ".join(f"CAST({name} AS {types[name]}) AS {name}" for name in ("query_id", "doc_id"))
+    return Labels(
+        counts, f"SELECT {ids}, relevance, impressions, clicks, low, high FROM {engine.keep(f'SELECT * FROM {table}')}"
+    )
