@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import clickmix as cm
@@ -92,3 +93,11 @@ def test_a_format_that_the_log_is_not_in(tmp_path: Path) -> None:
 def test_a_context_may_be_given_as_text(tmp_path: Path) -> None:
     log = write(tmp_path / "log.csv", LOG)
     assert cells(cm.count(log, context="device")) == count_slowly(LOG, ["device"])
+
+
+def test_rows_may_carry_the_list_that_was_shown(tmp_path: Path) -> None:
+    """A row per impression stays one, whatever other columns it has."""
+    log = tmp_path / "log.parquet"
+    rows = "(VALUES ('q', 'a', 1, 1, ['a', 'b']), ('q', 'b', 2, 0, ['a', 'b']))"
+    duckdb.execute(f"COPY (SELECT * FROM {rows} AS t(query_id, doc_id, position, clicked, doc_ids)) TO '{log}'")
+    assert cm.count(log).totals() == (2, 1)
