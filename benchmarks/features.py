@@ -109,8 +109,10 @@ def summary(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for key in sorted({tuple(line[name] for name in KEYS[:3]) for line in lines}):
         own = [line for line in lines if tuple(line[name] for name in KEYS[:3]) == key]
+        if len(own) < 2:
+            continue  # a single run has no error
         gain = np.array([ndcg(line["with"]) - ndcg(line["without"]) for line in own])
-        error = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else np.nan
+        error = float(gain.std(ddof=1) / np.sqrt(len(gain)))
         mean = float(gain.mean())
         p = 1.0 if not gain.any() else float(2 * student.sf(abs(mean) / error, len(gain) - 1))
         row = dict(zip(KEYS[:3], key, strict=True)) | {
