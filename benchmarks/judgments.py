@@ -8,9 +8,7 @@ are drawn at random, 50 times; their judgments are given, and labels are compare
 
 nDCG@10 has the gain 2^(grade - lowest common grade) - 1, over queries with at least two grades, ties in expectation.
 
-Simulated users: a session looks at nothing with a probability that differs between queries, or half of the relevant
-documents answer on the page and are clicked as rarely as others. Who knows has all true parameters, but not which
-session looked at nothing, nor how many of a query's did.
+judged_users.py simulates users whose skips mean less than a model believes.
 """
 
 from __future__ import annotations
@@ -27,15 +25,15 @@ import numpy as np
 import clickmix as cm
 from clickmix.corrections.mixture_based.calibration import DocumentEvidence, Scale, calibrate
 from clickmix.corrections.mixture_based.judged import read_documents
-from clickmix.counts.judgments import Grades, read_grades
+from clickmix.counts.judgments import read_grades
 from clickmix.evaluate.agreement import JudgedDocuments
 from clickmix.evaluate.resampling import Bootstrap
+from judged_users import measure_worlds
 from measuring import write_result
 
 LOGS = {"CLARA2": "clara-half", "TREC 2014": "trec-session"}
 NUMBERS, DRAWS = (10, 20, 50, 100, 200), 50
 MEASURES = ("ndcg", "same_place")
-QUERIES, TOP, SESSIONS, SEEDS = 1_500, 10, 60, 5
 
 
 def odd_half(queries: np.ndarray) -> np.ndarray:
@@ -119,81 +117,8 @@ class _Half:
                 found[f"{measure} gain over {name}, high"].append(gap.high)
 
 
-def simulate(world: str, rng: np.random.Generator) -> tuple[cm.Counts, np.ndarray, np.ndarray]:
-    """Counts of a simulated log, true relevance (query x position), and the labels of who knows."""
-    position = np.arange(1, TOP + 1)
-    sessions = np.maximum(rng.poisson(SESSIONS * 2 * rng.permutation(np.linspace(0.2, 0.8, QUERIES))), 2)
-    prior = 0.5 / np.sqrt(position)
-    relevant = rng.random((QUERIES, TOP)) < prior
-    looks = np.tile(1 / position, (QUERIES, 1))
-    shares = np.linspace(0.05, 0.95, 181)  # of sessions that look at something
-    low, high = 0.65 / position, np.full(TOP, 0.98)
-    if world == "looks at nothing":
-        looks = looks * rng.choice(shares, (QUERIES, 1))
-        answers = np.zeros(relevant.shape, dtype=bool)
-    else:
-        answers = rng.random(relevant.shape) < 0.5
-    rates = looks * np.where(relevant, np.where(answers, low, high), low)
-    shown = np.repeat(sessions[:, None], TOP, axis=1)
-    clicks = rng.binomial(shown, rates)
-
-    def log_chance(rate: np.ndarray) -> np.ndarray:
-        return np.asarray(clicks * np.log(rate) + (shown - clicks) * np.log1p(-rate))
-
-    if world == "looks at nothing":
-        each = [
-            (np.log(prior) + log_chance(s * high / position), np.log(1 - prior) + log_chance(s * low / position))
-            for s in shares
-        ]
-        total = np.stack([np.logaddexp(*both).sum(axis=1) for both in each])
-        weight = np.exp(total - total.max(axis=0))
-        weight /= weight.sum(axis=0)
-        knows = sum(w[:, None] / (1 + np.exp(no - yes)) for w, (yes, no) in zip(weight, each, strict=True))
-    else:
-        of_relevant = np.logaddexp(log_chance(looks * high), log_chance(looks * low)) + np.log(0.5)
-        knows = 1 / (1 + np.exp(log_chance(looks * low) - of_relevant) * (1 - prior) / prior)
-    query, document = np.indices(relevant.shape).reshape(2, -1)
-    counts = cm.Counts.from_arrays(query, document, document + 1, shown.ravel(), clicks.ravel())
-    return counts, relevant, np.asarray(knows)
-
-
-def measure_world(world: str, mixture: str) -> dict[str, Any]:
-    """The error of labels without and with 50 judged queries, and of who knows, on queries that were not judged."""
-    found = defaultdict(list)
-    for seed in range(SEEDS):
-        rng = np.random.default_rng([seed, 19])
-        counts, relevant, knows = simulate(world, rng)
-        fit = cm.MixtureCorrection(mixture=mixture).fit(counts)
-        judged = np.sort(rng.choice(QUERIES, 50, replace=False))
-        query, document = (ids.ravel() for ids in np.meshgrid(judged, np.arange(TOP), indexing="ij"))
-        grades = Grades("simulated", query.astype(str), document.astype(str), relevant[query, document].astype(float))
-        after = fit.with_judgments(counts, grades)
-        assert fit.model is not None
-        assert after.judged is not None
-        rest = np.setdiff1d(np.arange(QUERIES), judged)
-        errors = [
-            float(np.sqrt(np.mean((labels.reshape(relevant.shape)[rest] - relevant[rest]) ** 2)))
-            for labels in (fit.label(counts).relevance, after.label(counts).relevance, knows)
-        ]
-        for name, error in zip(("without", "with judgments", "who knows"), errors, strict=True):
-            found[name].append(error)
-        found["way"].append((errors[0] - errors[1]) / (errors[0] - errors[2]))
-        print(
-            world,
-            mixture,
-            seed,
-            [round(e, 4) for e in errors],
-            fit.model.effects,
-            fit.grades,
-            after.judged.calibration.used,
-            flush=True,
-        )
-    return {name: [round(value, 4) for value in values] for name, values in found.items()}
-
-
 if __name__ == "__main__":
     data = Path(sys.argv[1])
     figures: dict[str, Any] = {name: measure_log(data / folder) for name, folder in LOGS.items()}
-    for world in ("looks at nothing", "answer on the page"):
-        figures[world] = {mixture: measure_world(world, mixture) for mixture in ("auto", "binomial")}
+    figures["simulated users"] = measure_worlds()
     write_result("judgments", "python benchmarks/judgments.py DATA", figures)

@@ -51,3 +51,33 @@ def test_the_time_is_the_one_on_file() -> None:
     shown = re.search(r"all 978 judged queries of CLARA2 take\s+(\d+\.\d) seconds", PAGE)
     assert shown
     assert float(shown[1]) == pytest.approx(seconds, abs=0.05)
+
+
+USERS = {
+    "everywhere": "half of the sessions of every query look at nothing",
+    "by query": "5 to 95 % of a query's sessions look at nothing",
+    "by document": "5 to 95 % of a document's sessions look at nothing",
+    "answer": "half of the relevant documents answer on the page, and are clicked as rarely as others",
+}
+ENOUGH = 0.01  # of error to gain: of less, a share says nothing
+
+
+@pytest.mark.parametrize("world", USERS)
+@pytest.mark.parametrize("mixture", ["auto", "binomial"])
+def test_simulated_users_are_the_result(world: str, mixture: str) -> None:
+    of = figures("judgments")["simulated users"][world][mixture]
+    errors = [f"{sum(of[way]) / len(of[way]):.3f}"[1:] for way in ("without", "with judgments", "who knows")]
+    way = f"{of['way']:.0%}".replace("%", " %") if of["to gain"] >= ENOUGH else "nothing to gain"
+    assert f"| {USERS[world]} | `{mixture}` | {' | '.join(errors)} | {way} |" in PAGE
+
+
+@pytest.mark.parametrize(("world", "mixture"), [("by query", "binomial"), ("answer", "auto"), ("answer", "binomial")])
+def test_fifty_judged_queries_lead_half_of_the_way(world: str, mixture: str) -> None:
+    of = figures("judgments")["simulated users"][world][mixture]
+    assert of["to gain"] >= ENOUGH
+    assert of["way"] >= 0.5
+
+
+@pytest.mark.parametrize("world", ["everywhere", "by query"])
+def test_auto_needs_no_judgments_to_see_that_queries_differ(world: str) -> None:
+    assert figures("judgments")["simulated users"][world]["auto"]["to gain"] < ENOUGH
