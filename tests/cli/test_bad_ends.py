@@ -401,3 +401,17 @@ def test_a_log_that_can_be_read_only_once_is_refused(
     assert told == (
         "clickmix: pipe.csv: a pipe, a socket or a device. A log is read several times; write it to a file first.\n"
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "compare monday.parquet --corrections none --seed -1",
+        "debias monday.parquet -o labels.csv --correction regression-em --features monday.parquet --seed -1",
+    ],
+)
+def test_a_seed_below_0_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    told = failure(capsys, monkeypatch, *words.split())
+    assert told == "clickmix: seed=-1: expected a whole number from 0.\n"

@@ -223,7 +223,7 @@ def test_a_full_disk_of_spark(spark: Any, tmp_path: Path, target: str) -> None:
         shutil.rmtree(disk / "labels.parquet", ignore_errors=True)
 
 
-# Sends a signal to itself, or kills its executor, while Spark writes.
+# Sends a signal to itself, or kills its executor or Spark's own process, while Spark writes.
 DISTURBED = """
     import os, pathlib, signal, sys, threading, warnings
     warnings.simplefilter("ignore")
@@ -233,6 +233,8 @@ DISTURBED = """
     def disturb(java):
         if "NUMBER" in os.environ:
             os.kill(os.getpid(), int(os.environ["NUMBER"]))
+        if "DRIVER" in os.environ:
+            os.kill(java, signal.SIGKILL)
         for process in pathlib.Path("/proc").glob("[0-9]*/stat"):
             if "EXECUTOR" in os.environ and process.read_text().rsplit(")", 1)[1].split()[1] == str(java):
                 os.kill(int(process.parent.name), signal.SIGKILL)
@@ -292,3 +294,14 @@ def test_an_executor_that_is_killed_while_it_writes(spark: Any, tmp_path: Path) 
     found = spark.read.parquet(str(tmp_path / "labels.parquet")).orderBy("query_id", "doc_id").collect()
     assert [row.relevance for row in found] == expected.relevance.tolist()
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_spark_that_dies_while_it_writes(spark: Any, tmp_path: Path) -> None:
+    """Nobody is left to remove the files of the job, but they are hidden, and the old labels stay."""
+    done = disturbed(tmp_path, "local[1]", WAIT="100", DRIVER="yes")
+    (line,) = told(done)
+    assert (done.returncode, line.endswith(" Nothing was written.")) == (2, True), done.stderr[-2000:]
+    assert line.startswith("clickmix: Spark: the connection was lost: ")
+    assert (tmp_path / "labels.parquet" / "part-0.parquet").read_bytes() == b"old"
+    seen = sorted(file.name for file in tmp_path.iterdir() if not file.name.startswith("."))
+    assert seen == ["conf", "labels.parquet", "log.parquet"]

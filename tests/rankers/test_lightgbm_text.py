@@ -136,6 +136,14 @@ CRAFTED = {
         re.sub("tree_sizes=[0-9]+", "tree_sizes=2000000000", FITTED.model),
         TREE + "its lines are not those of a tree",
     ),
+    "something after the trees": (
+        FITTED.model.replace("end of trees", "Tree=5\nend of trees"),
+        MODEL + "something is between its trees and their end",
+    ),
+    "a size below 0": (
+        re.sub("tree_sizes=[0-9]+", "tree_sizes=-5", FITTED.model),
+        MODEL + "a tree is said to have no text",
+    ),
     "fewer trees": (
         re.sub("tree_sizes=[0-9]+ ", "tree_sizes=", FITTED.model),
         MODEL + "it does not have the 5 trees that it should have",

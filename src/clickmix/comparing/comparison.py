@@ -223,6 +223,8 @@ def compare(
     """
     if judgments is not None and truth is not None:
         raise SettingError("compare: give judgments or the truth, not both.")
+    if seed < 0:
+        raise SettingError(f"seed={seed}: expected a whole number from 0.")
     for name in corrections:
         CORRECTIONS[name]  # refuses a name that is none
     layout, rest = split_options(format, options)

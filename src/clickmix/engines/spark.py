@@ -212,6 +212,10 @@ class Spark:
         """Turn Spark's errors into EngineErrors."""
         try:
             yield
+        except ConnectionError as error:  # Spark's own process is gone
+            raise EngineError(
+                f"Spark: the connection was lost: {_first_line(error)}. Run it again.", nothing_written=True
+            ) from None
         except spark_errors() as error:
             raise EngineError(f"Spark: {_first_line(error)}.", nothing_written=True) from None
 

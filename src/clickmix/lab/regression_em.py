@@ -37,4 +37,6 @@ def regression_em(
             "regression-em needs the features of every document of the log: give --features FILE (in Python "
             "features=...)."
         )
+    if seed < 0:
+        raise SettingError(f"seed={seed}: expected a whole number from 0.")
     return RegressionEM(choose_regression(regression, features, seed=seed), **settings)
