@@ -169,7 +169,7 @@ FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "features for nothing": (
         ("--correction", "coec", "--features", "features.parquet"),
-        "features is for regression-em, and the correction is coec.",
+        "features is for mixture, regression-em, and the correction is coec.",
     ),
     "a mixture for nothing": (
         ("--correction", "coec", "--mixture", "graded"),

@@ -62,10 +62,10 @@ def change(ratings: str) -> str:
 def test_the_pages_say_what_rounding_costs() -> None:
     evidence = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
     three, four, two = (change(f"grades 0 to {largest}") for largest in (3, 4, 1))
-    assert f"grades 0 to 3 change the nDCG@10 of a ranking by {three} at most" in PAGE
-    assert f"Two grades (`--scale 1`) cost up to {two} where" in PAGE
+    assert f"grades 0 to 3 change the nDCG@10 of a ranking by at most {three}" in PAGE
+    assert f"Two grades (`--scale 1`) cost up to {two} if" in PAGE
     assert f"Grades 0 to 3 change nDCG@10 by {three} at most, and grades 0 to 4 by {four}." in evidence
-    assert f"Two grades cost up to {two} where" in evidence
+    assert f"Two grades cost up to {two} if" in evidence
     assert change("--as expected-gain") == ".000"
 
 

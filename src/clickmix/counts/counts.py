@@ -128,6 +128,10 @@ class Counts:
 
     def totals(self) -> tuple[int, int]:
         """Impressions and clicks of the whole log."""
+        return self._totals
+
+    @cached_property
+    def _totals(self) -> tuple[int, int]:
         ((impressions, clicks),) = self.engine.rows(
             f"SELECT CAST(sum(impressions) AS BIGINT), CAST(sum(clicks) AS BIGINT) FROM {self.table}"
         )

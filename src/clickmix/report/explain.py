@@ -62,6 +62,7 @@ class Explanation(Drawn):
     position  document  label  by label  shown  clicks
          1.0  a          0.60         1    100      60
          2.0  b          0.02         2    100       2
+    <BLANKLINE>
     Document 'b': label 0.02.
     Shown 100 times, at position 2; clicked 2 times.
     place       impressions  clicks  click rate

@@ -182,7 +182,7 @@ class Estimate:
 class LabelInterval:
     """A label between 0 and 1 and the ends of its interval, drawn as a bar.
 
-    >>> str(Interval(0.5, 0.25, 1.0))
+    >>> str(LabelInterval(0.5, 0.25, 1.0))
     '··━━━●━━━━━'
     """
 

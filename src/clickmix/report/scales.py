@@ -22,7 +22,7 @@ class AxisScale:
     def place(self, value: float) -> float:
         """Where a number is drawn.
 
-        >>> Scale(0, 10, 100, 200).place(5), Scale(1, 100, 0, 2, log=True).place(10)
+        >>> AxisScale(0, 10, 100, 200).place(5), AxisScale(1, 100, 0, 2, log=True).place(10)
         (150.0, 1.0)
         """
         low, high = self._on(self.low), self._on(self.high)

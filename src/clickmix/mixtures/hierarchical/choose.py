@@ -88,7 +88,7 @@ class _Search:
         if _without_vanished(model) != effects:
             return math.inf
         price = CLEAR * ((effects.attention is not None) + effects.shares) + self.worth * (model.grades > 2)
-        price += CLEAR * (model.grades == MOST_GRADES)
+        price += CLEAR / 2 * max(model.grades - 3, 0)
         if effects.appeal:
             price += self.worth + CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else CLEAR
         return price
