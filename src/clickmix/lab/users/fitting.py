@@ -124,7 +124,7 @@ def _predicted(estimates: Floats, observations: Floats, *, size: int) -> Floats:
 
 
 def mean(estimates: Floats, observations: Floats) -> float:
-    """Mean of the estimates, weighted by the observations each rests on; 1/2 if there are none."""
+    """Mean of the estimates, weighted by the observations each rests on; 1/2 if nothing was observed."""
     total = observations.sum()
     return float(np.nansum(estimates * observations) / total) if total > 0 else 0.5
 

@@ -141,7 +141,7 @@ class _Search:
 
         Grades that explain what attention or shares would do not come back from there.
         """
-        start, look = None, None
+        look = None
         if self.before and (grades, effects) in self.before.found:
             start = self.before.found[grades, effects].model
         else:
@@ -323,7 +323,7 @@ def _fitted(cells: Cells, plain: Model, chosen: Model) -> Model:
 
 
 def _known_queries(cells: Cells) -> Ints:
-    """Queries that enough sessions have seen, as far as their documents tell; all if there are none.
+    """Queries that enough sessions have seen, as far as their documents show; all queries if no query was.
 
     Clicks of one session are in both halves. What people differ in would look like what queries differ in.
     """

@@ -45,7 +45,7 @@ def fit(
         if effects and grades > 2:  # grades would explain what effects do, and not come back from there
             start, look = fit(cells, effects=effects, start=start, gain=gain)
     start = with_effects(start, effects or start.effects)
-    if grades != start.grades:
+    while start.grades < grades:  # from two to all at once, from three on one by one
         start, look = _finer(cells, start, look, grades)
     return climb(cells, start, look, gain=gain)
 
