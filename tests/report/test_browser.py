@@ -422,3 +422,31 @@ def test_on_paper_nothing_is_cut_off(browser: Browser, page: Path, folder: Path)
     assert min(browser.evaluate(folded)) > 60
     browser.paper(folder / "report.pdf")
     assert (folder / "report.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_on_paper_heads_repeat_rows_stay_whole_and_the_list_says_how_much_is_printed(
+    browser: Browser, list_page: Path
+) -> None:
+    """Chromium leaves buttons out where it repeats the head of a table on the next page."""
+    assert browser.evaluate("getComputedStyle(document.querySelector('.printed')).display") == "none"
+    browser.ask("Emulation.setEmulatedMedia", media="print")
+    shown = (
+        "[...document.querySelectorAll('.list thead th > *')].filter(e => e.checkVisibility()).map(e => e.outerHTML)"
+    )
+    heads = browser.evaluate(shown)
+    assert len(heads) == 6
+    assert all(head.startswith("<span") for head in heads)
+    assert browser.evaluate("getComputedStyle(document.querySelector('.list thead')).display") == "table-header-group"
+    assert browser.evaluate("getComputedStyle(document.querySelector('.query')).breakInside") == "avoid"
+    assert browser.evaluate("document.querySelector('p.printed').innerText") == (
+        "Printed: 20 of the 60 queries in this file."
+    )
+
+
+def test_on_paper_without_script_closed_results_take_no_room(browser: Browser, list_page: Path) -> None:
+    browser.open(list_page, width=1400, script=False)
+    browser.ask("Emulation.setEmulatedMedia", media="print")
+    heights = browser.evaluate(
+        "[...document.querySelectorAll('.opened')].map(row => row.getBoundingClientRect().height)"
+    )
+    assert set(heights) == {0}

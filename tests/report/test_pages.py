@@ -122,6 +122,13 @@ def test_terms_are_explained_once_a_section_and_options_are_code() -> None:
     assert html.count(once) == 2
 
 
+def test_commands_are_code_that_breaks_between_words_only() -> None:
+    prose = ["clickmix estimates it. Run clickmix compare LOG --judgments FILE to see."]
+    html = page_html(Page("t", [], [Section("s", prose)], glossary={"gain": "How much."}))
+    words = " ".join(f"<code>{word}</code>" for word in ("clickmix", "compare", "LOG", "--judgments", "FILE"))
+    assert f"<p>clickmix estimates it. Run {words} to see.</p>" in html
+
+
 def test_the_same_page_is_the_same_text() -> None:
     assert page_html(page_with("x")) == page_html(page_with("x"))
 

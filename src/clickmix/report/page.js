@@ -65,7 +65,7 @@
     const table = element("table", { class: "results cards" }, element("thead", {}, head), element("tbody", {}, ...rows));
     const box = element("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `Results of ${query[0]}` }, table);
     const more = query[3] - query[6].length;
-    if (more > 0) box.append(element("p", { class: "note", text: `${count(more)} more, further down in both orders.` }));
+    if (more > 0) box.append(element("p", { class: "note", text: `${count(more)} more, lower in both orders.` }));
     return box;
   };
 
@@ -76,6 +76,7 @@
     const body = root.querySelector("tbody");
     const output = tools.querySelector("output");
     const button = root.querySelector(".more button");
+    const printed = root.querySelector(".printed");
     const heads = [...root.querySelectorAll("[data-sort]")];
     const filters = {
       gain: (query) => query[5] >= 0.1,
@@ -108,6 +109,7 @@
       drawn += next.length;
       button.hidden = drawn >= found.length;
       button.textContent = `Show ${count(Math.min(PAGE, found.length - drawn))} more`;
+      printed.textContent = drawn < queries.length ? `Printed: ${count(drawn)} of the ${count(queries.length)} queries in this file.` : "";
       measure();
     };
     const compare = (a, b) => {
@@ -130,8 +132,9 @@
     };
 
     for (const head of heads) {
-      const sort = element("button", { type: "button", text: head.textContent });
-      head.replaceChildren(sort);
+      const text = head.textContent;
+      const sort = element("button", { type: "button", text });
+      head.replaceChildren(sort, element("span", { class: "printed", text })); // heads repeat on every page, buttons do not
       sort.addEventListener("click", () => {
         const column = Number(head.dataset.sort);
         descending = by === column ? !descending : column !== 0;

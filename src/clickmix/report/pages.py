@@ -26,6 +26,7 @@ from clickmix.report.svg import figure_svg, style_sheet
 from clickmix.storage.atomic import write_atomically
 
 PRINTED_RANK = 6  # columns of a higher rank are left out on paper
+CODE = r"clickmix (?:compare|counts|debias|explain)\b(?-i: (?:--[a-z-]+|[A-Z]+\b))*|--[a-z][a-z-]+"
 
 
 @dataclass(frozen=True)
@@ -183,14 +184,17 @@ def _head(column: Column) -> tuple[str, str, str]:
 
 
 def _explained(text: str, terms: dict[str, str]) -> str:
-    """A text as HTML: the first mention of each term is linked to its meaning and leaves `terms`; options are code."""
+    """A text as HTML: the first mention of each term is linked to its meaning and leaves `terms`.
+
+    Commands and options are code.
+    """
     html = escape(printable(text))
     if not terms:
         return html
 
     def mark(found: re.Match[str]) -> str:
-        if found[0].startswith("--"):
-            return f"<code>{found[0]}</code>"
+        if found[0].startswith(("--", "clickmix ")):
+            return " ".join(f"<code>{word}</code>" for word in found[0].split())  # lines break between them only
         word = found[0].lower()
         word = word if word in terms else word.removesuffix("s")
         if word not in terms:
@@ -198,7 +202,7 @@ def _explained(text: str, terms: dict[str, str]) -> str:
         return f'<a class="term" href="#{_anchor(word)}" title="{escape(terms.pop(word))}">{found[0]}</a>'
 
     words = "|".join(re.escape(word) for word in sorted(terms, key=lambda word: (-len(word), word)))
-    return re.sub(rf"--[a-z][a-z-]+|(?<![-\w])(?:{words})s?(?!\w)", mark, html, flags=re.IGNORECASE)
+    return re.sub(rf"{CODE}|(?<![-\w])(?:{words})s?(?!\w)", mark, html, flags=re.IGNORECASE)
 
 
 def _anchor(word: str) -> str:

@@ -93,10 +93,10 @@ def log_start(counts: Iterable[float]) -> float:
 def tick_text(value: float, *, percent: bool = False) -> str:
     """A number beside an axis, where there is little room.
 
-    >>> tick_text(10000), tick_text(100000), tick_text(2.5e6), tick_text(0.5, percent=True)
-    ('10,000', '100k', '2.5M', '50%')
+    >>> tick_text(1000), tick_text(10000), tick_text(2.5e6), tick_text(0.5, percent=True)
+    ('1,000', '10k', '2.5M', '50%')
     """
-    if percent or abs(value) < 100_000:
+    if percent or abs(value) < 10_000:
         return shown(value, percent=percent)
     return f"{value / 1e6:g}M" if abs(value) >= 1e6 else f"{value / 1e3:g}k"
 
