@@ -89,7 +89,7 @@ def test_judged_queries_of_one_grade_decide_nothing(small: tuple[Counts, dict[st
     same = judgments | {"grade": np.ones(len(judgments["grade"]))}
     answer = cm.compare(counts, judgments=pa.table(same), corrections=SIMPLE).results.answer
     assert answer.name == "undecided"
-    assert "0 judged queries with documents of different grades, and 20 are the least" in answer.sentence
+    assert "0 judged queries with documents of different grades, and at least 20 are needed" in answer.sentence
     assert answer.more_queries == 50
 
 
@@ -212,7 +212,7 @@ def test_few_judged_queries_leave_labels_with_judgments_out() -> None:
     counts, judgments = judged_log(queries=12)
     few = cm.compare(counts, judgments=pa.table(first_queries(judgments, 6)), corrections=("mixture",))
     assert [(each.name, each.reason) for each in few.left_out] == [
-        (CROSSED, "7 judged queries are the least to learn from some and label the others.")
+        (CROSSED, "at least 7 judged queries are needed, to learn from some and label the others.")
     ]
 
 
@@ -220,7 +220,7 @@ def test_held_out_clicks_alone(small: tuple[Counts, dict[str, Any]]) -> None:
     found = cm.compare(small[0], corrections=SIMPLE)
     assert found.results.answer.name == "clicks-only"
     assert found.results.answer.best == "coec-smoothed"
-    assert "only judgments can say" in str(found)
+    assert "Only judgments can say" in str(found)
     assert found.measured("bits")[0] == "coec-smoothed"
     difference = found.difference("coec-smoothed", PRODUCTION, "bits")
     assert difference.high < 0

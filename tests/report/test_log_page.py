@@ -373,8 +373,8 @@ def test_many_places_do_not_make_a_long_report_and_it_says_so() -> None:
     assert len(chosen_groups(fitted)) == 8
     assert len(re.findall("<svg", html)) == 8 + 1 + 4 + 2
     shown = text(html)
-    assert "Shown are 8 of 360; the table of all places has more." in shown
-    assert "Shown are the 6 contexts with the most impressions; 3 are left out." in shown
+    assert "The figures show 8 of 360; for more, see all places." in shown
+    assert "The figure shows the 6 contexts with the most impressions and leaves out 3." in shown
     assert "160 more places are in the model file." in shown
     assert len(html) < 5_000_000
 

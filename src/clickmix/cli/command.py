@@ -32,8 +32,8 @@ except KeyboardInterrupt:  # `main` is not running yet, and there is nothing to 
 # Ctrl-C, `kill`, and a closed terminal, which Windows does not signal.
 STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
-# What Python and the system's loader say if there is no memory for a thread or a library.
 ADDRESSES, ADDRESSES_PER_CORE = 1 << 30, 100 << 20  # bytes that libraries and threads map before any work
+# What Python and the system's loader say if there is no memory for a thread or a library.
 NO_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
 
 EXIT_CODES = (
@@ -51,7 +51,7 @@ app = typer.Typer(
 )
 
 
-# Every command that reports, with the options of its family; those that judge a log take --fail-on.
+# Every command that reports results, its options, and whether it judges a log, so takes --fail-on.
 for _command, _options, _judges in (
     (cli_labels.debias, cli_labels.correction_options, True),
     (cli_labels.counts, engine_options, False),
@@ -125,12 +125,12 @@ def _fail(message: str) -> NoReturn:
 
 
 class _Stopped(KeyboardInterrupt):
-    """A signal arrived; code that handles Ctrl-C handles all of them."""
+    """A signal arrived. Code that handles Ctrl-C handles every signal."""
 
 
 @contextlib.contextmanager
 def _stoppable(written: Written) -> Iterator[None]:
-    """Signals unwind the command, so that partial files are removed, and end the process quietly."""
+    """Let signals unwind the command, so that it removes partial files, and end the process quietly."""
     came: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -155,8 +155,8 @@ def _stoppable(written: Written) -> Iterator[None]:
 
 
 def _leave(number: int, written: Written) -> NoReturn:
-    """End the process now, whatever threads that load modules or C++ destructors are doing."""
-    for ignored in STOPPING:  # a second Ctrl-C must not interrupt the cleaning up
+    """End the process now, whatever its other threads are doing: loading modules, or running C++ destructors."""
+    for ignored in STOPPING:  # a second Ctrl-C must not interrupt the cleanup
         signal.signal(ignored, signal.SIG_IGN)
     if "clickmix.engines.duckdb" in sys.modules:
         from clickmix.engines.duckdb import remove_folders

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import datetime
-import shutil
 import sys
-import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from clickmix.cli.options import Log, check_outputs, check_report, given, split_reading, words
-from clickmix.cli.terminal import say, stages
-from clickmix.errors import SettingError, printable
-
-if TYPE_CHECKING:
-    from clickmix.comparing.results import ComparisonResults
+from clickmix.cli.terminal import say, say_rows, say_sentences, stages
+from clickmix.errors import SettingError
 
 
 def compare(
@@ -60,9 +55,12 @@ def compare(
         )
         results = comparison.results
         stage("resampling")
-        lines = _lines(results)
-    for line in lines:
-        say(line)
+        sentences, table = results.sentences, results.side_by_side
+    say_sentences(sentences)
+    say("")
+    say_rows(table)
+    if left_out := [each.name for each in comparison.left_out]:
+        say(f"Left out: {', '.join(left_out)}; the report (-o compare.html) says why.")
     if output is not None:
         today = datetime.date.today().isoformat()
         comparison.write(output, sources=log, command=["clickmix", *sys.argv[1:]], date=today)
@@ -76,18 +74,3 @@ def _check_output(output: Path | None) -> None:
     if output.suffix.lower() not in (".html", ".htm"):
         raise SettingError(f"{output}: expected a name ending in .html, for a report, or .json.")
     check_report(output)
-
-
-def _lines(results: ComparisonResults) -> list[str]:
-    """The answer and the table, as wide as the terminal."""
-    from clickmix.report.rows import text_lines
-
-    width = shutil.get_terminal_size().columns
-    lines = []
-    for sentence in results.sentences:
-        lines += textwrap.wrap(printable(sentence), width) if sys.stdout.isatty() else [sentence]
-    lines += ["", *text_lines(results.side_by_side, width=width)]
-    left_out = [each.name for each in results.comparison.left_out]
-    if left_out:
-        lines.append(f"Left out: {', '.join(left_out)}; the report (-o compare.html) says why.")
-    return lines

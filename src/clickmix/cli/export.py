@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _show_help(context: typer.Context, asked: bool) -> None:
-    """Print the usual help, and a line for each target, which loads the targets."""
+    """Print the usual help and a line for each target. Targets are loaded only for this."""
     if not asked:
         return
     from clickmix.export.target import EXPORTS

@@ -1,4 +1,4 @@
-"""What a file is, asked by `clickmix inspect`: a log, counts, a histogram, a model, labels, judgments, a ranker, ..."""
+"""What `clickmix inspect` says a file is: a log, counts, a histogram, a model, labels, judgments, a ranker, ..."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_LOGS = {"position", "clicked", "impressions", "clicks", "doc_ids", "relevance
 
 
 def inspect_files(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> dict[str, Any]:
-    """Say what some files are, and return it; `given` are the options that the command to run needs again."""
+    """Say what some files are, and return it. `given` are options to repeat in the command that it suggests."""
     first = Path(files[0])
     if len(files) == 1 and (first / "ranker.json").is_file():
         return _say_ranker(first)
@@ -39,7 +39,7 @@ def inspect_files(files: list[str], *, columns: Mapping[str, str], layout: Layou
 
 
 def _is_document(path: Path) -> bool:
-    """Whether a file is one of clickmix's JSON documents, which begin with their checksum; or is missing."""
+    """Whether a file is one of clickmix's JSON documents, which begin with their checksum, or is missing."""
     if path.suffix != ".json":
         return False
     return not path.exists() or b'"checksum"' in path.read_bytes()[:START]
@@ -109,16 +109,16 @@ def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout,
         say(f"{_named(sources)}: a histogram. Fit it: {command}")
         return {"kind": "histogram", "command": command}
     if found:
-        kind, told = found
-        say(f"{_named(sources)}: {told}")
-        return kind
+        values, text = found
+        say(f"{_named(sources)}: {text}")
+        return values
     for source in sources:
         say(f"{source}: columns {', '.join(f'{column} ({type})' for column, type in source.types.items())}.")
     return _say_log(files, columns=columns, layout=layout, given=given)
 
 
 def _scores_or_features(sources: tuple[Source, ...], engine: Any) -> tuple[dict[str, Any], str] | None:
-    """What a table of numbers per query and document is; nothing if it may be a log."""
+    """What a table of numbers per query and document is, for --json and in words; None if it may be a log."""
     names = [set(source.types) for source in sources]
     if not all({"query_id", "doc_id"} < found and not found & OF_LOGS for found in names):
         return None
@@ -127,7 +127,7 @@ def _scores_or_features(sources: tuple[Source, ...], engine: Any) -> tuple[dict[
     if all(found == {"query_id", "doc_id", "grade"} for found in names):
         return {"kind": "judgments"}, "judgments: a grade per query and document, for clickmix compare --judgments."
     features = [column for column in sources[0].types if column not in ("query_id", "doc_id", "grade")]
-    # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
+    # concat hides the column: the CSV reader would run a bare cast itself, and fail where TRY_CAST gives NULL.
     texts = (f"concat({name(column)}, '')" for column in features)
     wrong = " OR ".join(f"({text} <> '' AND TRY_CAST({text} AS DOUBLE) IS NULL)" for text in texts)
     rows = f"SELECT * FROM {sources[0].table()} LIMIT {FIRST_ROWS}"
@@ -135,10 +135,8 @@ def _scores_or_features(sources: tuple[Source, ...], engine: Any) -> tuple[dict[
         return None
     shown = ", ".join(features[:MOST_NAMES]) + (", ..." if len(features) > MOST_NAMES else "")
     graded = ", and grades" if "grade" in names[0] else ""
-    told = (
-        f"{several(len(features), 'feature')} of documents{graded} ({shown}), for clickmix train, score and evaluate."
-    )
-    return {"kind": "features", "features": len(features)}, told
+    sizes = f"{several(len(features), 'feature')} of documents{graded} ({shown})"
+    return {"kind": "features", "features": len(features)}, f"{sizes}, for clickmix train, score and evaluate."
 
 
 def _say_labels(sources: tuple[Source, ...], engine: Any) -> dict[str, Any]:

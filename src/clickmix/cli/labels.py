@@ -138,11 +138,7 @@ def counts(
     return {**read_json(counted), "output": target, "cells": rows}
 
 
-def fit(
-    given_options: typer.Context,
-    log: Log,
-    output: ModelOutput,
-) -> dict[str, Any]:
+def fit(given_options: typer.Context, log: Log, output: ModelOutput) -> dict[str, Any]:
     """Fit the mixture correction to a log, and save it as a model. Also takes a histogram from elsewhere."""
     from clickmix.corrections.mixture import MixtureCorrection
     from clickmix.groups.places import is_histogram, read_downloaded
@@ -197,7 +193,7 @@ def label(
     except MissingColumnError as error:
         if error.role != "context":
             raise
-        raise InputError(  # the model says which columns it needs, so the user cannot name others
+        raise InputError(  # the model fixes which columns it needs, so the user cannot name others
             f"{error.problem} {model} was fitted with context {','.join(reading.context)}: rename the log's columns, "
             "or fit a model without them."
         ) from None
@@ -217,9 +213,9 @@ def inspect(
 
     options = given(given_options)
     options.pop("normalise", None)
-    told = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
+    repeated = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in options.items()]
     reading, _ = split_reading(options)
-    return inspect_files(files, columns=reading.columns, layout=reading.layout, given=told)
+    return inspect_files(files, columns=reading.columns, layout=reading.layout, given=repeated)
 
 
 def _open_previous(previous: str | None, engine: Engine) -> Source | None:
@@ -234,7 +230,7 @@ def _write_labels(labels: Labels, output: str, before: Source | None) -> tuple[M
     from clickmix.judging.changes import labels_moved
     from clickmix.report.results import change_results
 
-    moved = labels_moved(labels, before) if before else None  # compare before writing: it may be the same file
+    moved = labels_moved(labels, before) if before else None  # before writing: output may be the previous file
     with progress_bar("labelling") as progress:
         rows = labels.write(output, progress=progress)
     say(f"Wrote {several(rows, 'label')} to {output}.")

@@ -1,6 +1,6 @@
-"""What commands share: options that come from families, --json and --fail-on, how a log is read, where outputs may go.
+"""What commands share: options from families, --json and --fail-on, how to read a log, where outputs may go.
 
-A family is loaded only when its command is used. A command returns what it reports, as a dictionary for --json.
+A family is loaded only when its command is used. A command returns its results as a dictionary, for --json.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ JSON = Option("json", "Print results as one JSON object; messages go to standard
 
 
 def command_with(options: Callable[[], Sequence[Option]] = tuple, *, judges: bool = False) -> type[TyperCommand]:
-    """A class of commands that also take these options, --json and, if they judge, --fail-on.
+    """A class of commands that also take these options, --json and, if they judge a log, --fail-on.
 
-    A command reads its options with `given(context)` and returns a dictionary of what it reports.
+    A command reads these options with `given(context)` and returns a dictionary of results.
     """
 
     class CommandWithOptions(TyperCommand):
@@ -69,7 +69,7 @@ def command_with(options: Callable[[], Sequence[Option]] = tuple, *, judges: boo
 
 
 def _fail_on() -> Option:
-    """Lists the verdicts except the best one: nothing is better than that."""
+    """The option --fail-on. Its choices leave out the best verdict: every verdict is that or worse."""
     from clickmix.corrections.check import Judgement
 
     names = tuple(judgement.machine_name for judgement in Judgement)[1:]
@@ -94,7 +94,7 @@ def fail_on(context: typer.Context) -> str | None:
 
 
 def given(context: typer.Context) -> dict[str, Any]:
-    """The family's options that the user set."""
+    """The options of `command_with` that the user set."""
     values: dict[str, Any] = context.meta[GIVEN]
     return dict(values)
 
@@ -153,7 +153,7 @@ CONTEXT = Option("context", "Columns that change what people look at: device,lay
 
 @dataclass(frozen=True)
 class LogOptions:
-    """How a log is read, as the options say."""
+    """How to read a log, from the options."""
 
     layout: Layout
     engine: str | None
@@ -172,13 +172,13 @@ class LogOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What `count` takes, apart from the engine."""
+        """The arguments of `count`, apart from the engine."""
         names = ("columns", "context", "max_contexts", "bad_rows", "normalise")
         return {"format": self.layout, **{name: getattr(self, name) for name in names}}
 
 
 def layout_options() -> list[Option]:
-    """The options that say how a log is written: its layout, the options of all layouts, spellings, columns."""
+    """The options for how a log is written: its layout, the options of all layouts, spellings, columns."""
     from clickmix.log.layout import LAYOUTS
 
     joined = Option("normalise", "Ignore differences between queries in case, space, unicode; several with commas.")
@@ -202,7 +202,7 @@ def engine_options() -> list[Option]:
 
 
 def label_options() -> list[Option]:
-    """The options of `label`, whose model says what the context is."""
+    """The options of `label`, without --context: the model has it."""
     return [option for option in engine_options() if option is not CONTEXT]
 
 

@@ -1,4 +1,4 @@
-"""What the command shows: lines, progress while it works, the table of a fit. rich is imported for progress only."""
+"""What the command prints: lines, progress while it works, the table of a fit. Only progress needs rich."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ MOST_PLACES = 100
 
 
 class _Steady(io.FileIO):
-    """A standard stream that drops text if its reader has gone: `| head -1` must not stop the work.
+    """A standard stream that drops text once its reader is gone: `| head -1` must not stop the work.
 
-    Output that cannot be written, to a full disk for instance, is an error once; messages are dropped.
+    If output cannot be written for another reason, such as a full disk, that is an error once. Messages are dropped.
     """
 
     failed = False
@@ -58,7 +58,7 @@ def steady_streams() -> None:
     for number in (0, 1, 2):
         try:
             os.fstat(number)
-        except OSError:  # closed (`2>&-`): the next file to be opened would get its number, and its messages
+        except OSError:  # closed (`2>&-`): the next file that is opened would get its number, and its messages
             os.open(os.devnull, os.O_RDWR)
     if sys.stdout is sys.__stdout__:
         sys.stdout = _steady(sys.stdout, 1, io.TextIOWrapper)
@@ -70,24 +70,23 @@ def _steady(stream: Any, number: int, kind: type[io.TextIOWrapper]) -> io.TextIO
     """The stream with this number, in its old encoding."""
     raw = io.BufferedWriter(_Steady(number, "w", closefd=False))
     encoding = stream.encoding if stream is not None else "utf-8"
-    # Messages come line by line; output does on a terminal.
     lines = kind is _Messages or raw.isatty()
     return kind(raw, encoding=encoding, errors="backslashreplace", line_buffering=lines)
 
 
 _drawn: list[Progress] = []  # the bars and spinners on the terminal now
-_as_json: list[bool] = []  # whether standard output is for JSON, the last one now
+_as_json: list[bool] = []  # whether standard output is reserved for JSON; the last entry counts
 
 
 def say(text: str, *, colour: str | None = None) -> None:
     """Print a line on standard output, with control characters escaped; clear a bar or spinner first.
 
-    With --json the line goes to standard error. Only a terminal gets a coloured line in colour.
+    With --json the line goes to standard error. Only a terminal gets the colour.
     """
     for bar in _drawn:
         bar.stop()
     error = _as_json[-1:] == [True]
-    # typer writes UTF-8 to terminals that say they know ASCII alone.
+    # typer writes UTF-8 even to a terminal that says it knows only ASCII.
     encoding = (sys.stderr if error else sys.stdout).encoding or "utf-8"
     line = printable(hide_secrets(text)).encode(encoding, "backslashreplace").decode(encoding)
     plain = colour is None or "NO_COLOR" in os.environ
@@ -119,7 +118,7 @@ def print_json(results: dict[str, Any]) -> None:
 
 
 def _without_secrets(value: Any) -> Any:
-    """The same value with the secrets of its texts hidden. In a whole document, quotation marks would go with them."""
+    """The same value with secrets hidden, text by text: in the whole document, quotation marks would be hidden too."""
     if isinstance(value, str):
         return hide_secrets(value)
     if isinstance(value, dict):
@@ -128,19 +127,19 @@ def _without_secrets(value: Any) -> Any:
 
 
 def terminal_width() -> int:
-    """Of the terminal; 80 columns where there is none."""
+    """The columns of the terminal, or 80 if there is none."""
     return shutil.get_terminal_size().columns
 
 
 def say_sentences(sentences: Iterable[str]) -> None:
-    """Print sentences, each on a line of its own; on a terminal they are wrapped between words."""
+    """Print each sentence on its own line; a terminal wraps them between words."""
     for sentence in sentences:
         for line in textwrap.wrap(printable(sentence), terminal_width()) if sys.stdout.isatty() else [sentence]:
             say(line)
 
 
 def say_table(table: Table) -> None:
-    """Print means and tests; columns that do not fit follow below."""
+    """Print a table of means and tests; columns that do not fit follow below."""
     for line in table.text(width=terminal_width()).splitlines():
         say(line)
 
@@ -165,7 +164,7 @@ def _drawing(bar: Progress) -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """Draw a progress bar on the terminal, nothing elsewhere; `left` adds the time left."""
+    """Draw a progress bar, on a terminal only; `left` adds the time left."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -190,7 +189,7 @@ def progress_bar(title: str, *, left: bool = False) -> Iterator[Callable[[float]
 
 @contextlib.contextmanager
 def stages() -> Iterator[Callable[[str], None]]:
-    """Show the current stage and its time on the terminal; nothing elsewhere."""
+    """Show the current stage and its time, on a terminal only."""
     if not sys.stderr.isatty():
         yield lambda title: None
         return
@@ -205,9 +204,9 @@ def stages() -> Iterator[Callable[[str], None]]:
 
 
 def print_fit(fitted: object, held_out: HeldOutEvidence | None = None) -> dict[str, Any]:
-    """Print the verdict on a mixture, why, what to do next, and then the details. Return the same values.
+    """Print the verdict on a mixture, why, what to do next, and the details. Return the same values.
 
-    Other fits have a summary, or nothing.
+    Of other fits, print the summary if they have one.
     """
     from clickmix.corrections.correction import Described
     from clickmix.corrections.mixture_based.fit import MixtureFit
@@ -239,7 +238,7 @@ def print_fit(fitted: object, held_out: HeldOutEvidence | None = None) -> dict[s
 
 @contextlib.contextmanager
 def loading(*modules: str) -> Iterator[None]:
-    """Import modules in another thread; a failed import shows up again where the module is used."""
+    """Import modules in another thread; a failed import fails again where the module is used."""
 
     def load() -> None:
         with contextlib.suppress(Exception):

@@ -2,9 +2,9 @@
 
 Two questions decide. Beyond position: among documents at the same position, do labels order grades better than
 production did? Order: do labels order the documents of a query better than production did? Both are paired differences
-over queries. The best of several contenders is chosen by the same judgments, so its interval is widened for that
-(Bonferroni). For the same reason a simple contender is recommended instead of the best one if it loses less than one
-standard error of the difference (Breiman's rule).
+over queries. The same judgments also pick the best of several contenders, so its interval is widened (Bonferroni). For
+the same reason, a simple contender is recommended if it loses less than one standard error of the difference to the
+best one (Breiman's rule).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from clickmix.evaluate.resampling import Resampled
 Tone = Literal["good", "note", "bad"]
 POWER = 0.8416212335729143  # the 80 % quantile of the normal distribution
 LEVEL = 0.05
-DECIDED = 0.02  # a difference that is surely smaller than this decides nothing any more
+DECIDED = 0.02  # a difference that is surely smaller than this does not matter
 MOST_NEEDED = 100_000
 START = 50  # judged queries to begin with
-BY_POSITION = (PRODUCTION, "none")  # their held-out clicks are those of the position's click rate: no labels are used
+BY_POSITION = (PRODUCTION, "none")  # they predict the position's click rate, without labels
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def answer(comparison: Comparison) -> Answer:
     advice = _advice(comparison, measure, ranked, as_good, use)
     if comparison.against == "clicks":
         sentence = (
-            "This compares how clicks are predicted. Whether clicks mean relevance, only judgments can say: give "
+            "This compares how well clicks are predicted. Only judgments can say whether clicks mean relevance: give "
             "--judgments."
         )
         return Answer("clicks-only", "note", sentence, advice, best, as_good, use, None)
@@ -74,8 +74,8 @@ def _judged(comparison: Comparison, found: Answer) -> Answer:
     if not comparison.enough("ndcg") or not made:
         judged = several(queries, "judged query", "judged queries")
         sentence = (
-            f"Nobody can say yet whether clicks mean relevance here: {judged} "
-            f"with documents of different grades, and {FEWEST_QUERIES} are the least to say anything."
+            f"It is too early to say whether clicks mean relevance here: there {'is' if queries == 1 else 'are'} "
+            f"{judged} with documents of different grades, and at least {FEWEST_QUERIES} are needed."
         )
         return replace(found, name="undecided", sentence=sentence, more_queries=START - queries)
     by_place = max(made, key=lambda name: comparison.interval(name, "same_place").value)
@@ -150,7 +150,7 @@ def judgments_text(comparison: Comparison) -> str:
 
 
 def _use(comparison: Comparison, measure: str, ranked: tuple[str, ...]) -> str | None:
-    """The best one, or the first simple one that loses less than one standard error of the difference to it.
+    """The best contender, or the first simple one that loses less than one standard error of the difference to it.
 
     Production order is kept unless labels are significantly better.
     """

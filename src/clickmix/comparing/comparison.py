@@ -42,10 +42,10 @@ AGREEMENT = ("ndcg", "pairs", "same_place", "overturned", "right")
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One contender: what it is, its seconds, its held-out prediction, its measures and its labels where judged.
+    """One contender: what it is, its seconds, its held-out prediction, its measures and its labels.
 
-    `kind` is correction, order (of production), judged (labels with judgments) or labels (given). `relevance` are
-    labels of the judged documents from 0 to 1, nan if there is none.
+    `kind` is correction, order (of production), judged (labels with judgments) or labels (given). `relevance` are its
+    labels of the judged documents, from 0 to 1; nan for documents without one.
     """
 
     name: str
@@ -61,8 +61,8 @@ class Row:
 class Comparison:
     """All contenders on one log. `against` says what they are measured by: judgments, truth, or clicks alone.
 
-    `judged` are the judged documents that the log shows, None without judgments; `notes` what there is to know about
-    them. `dealt` and `share` say where held-out clicks come from.
+    `judged` are the judged documents that the log shows, None without judgments; `notes` are about them. `dealt` and
+    `share` say where held-out clicks come from.
 
     >>> import numpy as np
     >>> from clickmix import Counts, compare
@@ -133,7 +133,7 @@ class Comparison:
         return self._resamples[measure].difference(one, other)
 
     def better(self, first: str, second: str, measure: str) -> str:
-        """Which of two is significantly better, or empty. Any two may be picked: all pairs are looked at together."""
+        """Which of two is significantly better, or empty. Corrected for looking at all pairs."""
         if not self.enough(measure):
             return ""
         low, high = self.widened(first, second, measure)
@@ -142,7 +142,7 @@ class Comparison:
         return first if (low > 0) != (measure in LOWER_IS_BETTER) else second
 
     def widened(self, first: str, second: str, measure: str) -> tuple[float, float]:
-        """The interval of a difference, so wide that those of all pairs hold together."""
+        """The interval of a difference, widened so that the intervals of all pairs hold at once."""
         one, other = (self._measured(self.row(name), measure) for name in (first, second))
         return self._resamples[measure].ends(one, other, self._tail(measure))
 
@@ -209,9 +209,9 @@ def compare(
     """Compare every correction that a log allows: held-out clicks, agreement with judgments or truth, and time.
 
     `judgments` has the columns query_id, doc_id and grade, on any scale; `truth` the columns query_id, doc_id and
-    relevance. `labels` are labels of any origin, one more row each. `features` adds corrections that need them.
-    `corrections` names those to compare, beside the simple ones that always take part; all by default. `stage` is
-    called with what is being done.
+    relevance. `labels` are labels from anywhere, one more row each. `features` adds corrections that need them.
+    `corrections` names those to compare with the simple ones, which always take part; all by default. `stage` is
+    called with the name of each step.
 
     >>> import numpy as np
     >>> from clickmix import Counts, compare
@@ -226,7 +226,7 @@ def compare(
     if seed < 0:
         raise SettingError(f"seed={seed}: expected a whole number from 0.")
     for name in corrections:
-        CORRECTIONS[name]  # refuses a name that is none
+        CORRECTIONS[name]  # refuses unknown names
     layout, rest = split_options(format, options)
     if rest:
         raise SettingError(f"{next(iter(rest))}: compare has no such setting.")
@@ -284,7 +284,7 @@ def _shown(labels: Any) -> str:
 
 
 def _documents(known: JudgedTable, counts: Counts, engine: DuckDB) -> JudgedDocuments:
-    """Judged documents that people saw, in the order of their ids as text."""
+    """Judged documents that people saw, sorted by their ids as text."""
     columns = engine.fetch(
         "SELECT dense_rank() OVER (ORDER BY q) - 1 AS query, grade, position FROM "
         f"(SELECT q, d, grade FROM {known.table} WHERE shown) JOIN (SELECT CAST(query_id AS VARCHAR) AS q, "
@@ -295,7 +295,7 @@ def _documents(known: JudgedTable, counts: Counts, engine: DuckDB) -> JudgedDocu
 
 
 def _production(parts: DealtLog, judged: JudgedDocuments | None) -> Row:
-    """Documents in the order of their mean position; what it expects of clicks is the click rate of the position."""
+    """Documents in the order of their mean position; its prediction is the click rate of the position."""
     rates = position_rates(parts.seen)[parts.asked.place]
     prediction = held_out_bits(PRODUCTION, rates, parts.asked)
     measures = dict(judged.measures(-judged.position)) if judged else {}
@@ -353,7 +353,7 @@ def _given(
 
 
 def _labelled(table: str, score: str, known: JudgedTable, engine: DuckDB) -> tuple[Floats, Floats]:
-    """What orders the judged documents, and their labels; nan if there is none."""
+    """Scores that order the judged documents, and their labels; nan for documents without one."""
     columns = engine.fetch(
         f"SELECT coalesce(score, 'nan'::DOUBLE) AS score, coalesce(relevance, 'nan'::DOUBLE) AS relevance FROM "
         f"(SELECT q, d FROM {known.table} WHERE shown) LEFT JOIN (SELECT CAST(query_id AS VARCHAR) AS q, "

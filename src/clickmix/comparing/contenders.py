@@ -1,7 +1,7 @@
 """Contenders: every correction that a log allows, fitted to all of it and to three quarters.   counts -> contenders
 
-A correction that knows only positions is given counts without context columns. One that the log does not allow, such as
-a model of result lists for a log without sessions, is left out with its reason.
+A correction that knows only positions gets counts without context columns. A correction that the log does not allow,
+such as a model of result lists for a log without sessions, is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clickmix.judging.held_out import HELD_OUT, TRAINING, Prediction, held_out_b
 from clickmix.log.layout import Lists
 
 ALWAYS = ("none", "ctr-then-rank", "coec", "coec-smoothed")  # what a search engineer would try first
-FROM_CLICKS = ("mixture",)  # which takes features too, but is compared by its clicks alone
+FROM_CLICKS = ("mixture",)  # it takes features too, but is compared without them
 MOST_CELLS, MOST_LIST_CELLS, MOST_IMPRESSIONS = 400_000, 2_000_000, 2_000_000  # of what is dealt
 APART = (
     "held-out clicks of result lists and of contexts are comparable only where sessions are dealt. Give the raw log as "
@@ -54,7 +54,7 @@ class Contender:
 
 @dataclass(frozen=True, eq=False)
 class DealtLog:
-    """The counts of a log, and the cells of three quarters of it beside those of the rest."""
+    """The counts of a log, the cells of three quarters of it, and the cells of the rest."""
 
     counts: Counts
     training: Counts
@@ -73,7 +73,7 @@ class DealtLog:
 
 @dataclass
 class Field:
-    """Who takes part, and who was left out."""
+    """Corrections that take part, and those that were left out."""
 
     contenders: list[Contender] = field(default_factory=list)
     left_out: list[NotCompared] = field(default_factory=list)
@@ -137,7 +137,7 @@ def _dealt(known: Mapping[Lists, Counts], *, seed: int) -> dict[Lists, DealtLog]
         for lists, each in known.items()
     }
     by_list = next((each for lists, each in quarters.items() if lists), None)
-    if by_list is not None and quarters[False].dealt == "impressions":  # by chance, so once for all
+    if by_list is not None and quarters[False].dealt == "impressions":  # dealt at random, so one deal serves all
         if known[False].context:
             return {False: DealtLog.of(known[False], quarters[False])}
         quarters[False] = by_list.without_lists

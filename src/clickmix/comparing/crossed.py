@@ -1,4 +1,4 @@
-"""Labels with judgments, for a fair comparison: each document's by the judgments of other queries.   fit -> scores"""
+"""Labels with judgments, for a fair comparison: only judgments of other queries count.   fit -> scores"""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from clickmix.types import Floats, Ints
 CROSSED = "mixture + judgments"
 HELP = "The mixture, weighed by judgments of other queries (debias --judgments)."
 FOLDS = 5  # of judged queries
-LEAST = FOLDS * FEWEST_QUERIES // (FOLDS - 1) + 1  # judged queries, so that all folds but one have enough
+LEAST = FOLDS * FEWEST_QUERIES // (FOLDS - 1) + 1  # judged queries, so that any four folds have enough
 
 
 def crossed_labels(mixture: Contender, known: JudgedTable, engine: DuckDB, *, seed: int) -> tuple[Floats, Ints]:
     """Labels and folds of the judged documents that the log shows, in the order of their ids as text.
 
-    Queries are dealt into folds. What the judgments of the other folds say of clicks, labels a fold: a document's own
-    judgment and those of its query are never used.
+    Queries are dealt into folds. Each fold is labelled by what the judgments of the other folds say about clicks, so
+    never by a document's own judgment or by those of its query.
     """
     fit, counts = mixture.fit, mixture.counts
     if not isinstance(fit, MixtureFit) or fit.model is None:
-        raise SettingError("clicks of this log say nothing of relevance, so judgments cannot weigh them.")
+        raise SettingError("clicks of this log say nothing about relevance, so judgments cannot weigh them.")
     judged = f"(SELECT q, d, 0 AS step FROM {known.table} WHERE shown)"
     some = f"(SELECT * FROM {counts.table} WHERE CAST(query_id AS VARCHAR) IN (SELECT q FROM {judged})) AS cells"
     query, _, step, documents = read_documents(fit.model, replace(counts, table=some), fit.number_of, judged)
@@ -38,7 +38,7 @@ def crossed_labels(mixture: Contender, known: JudgedTable, engine: DuckDB, *, se
     grade = engine.fetch(f"SELECT grade FROM {known.table} WHERE shown ORDER BY q, d")["grade"].astype(np.float64)
     queries = int(query.max()) + 1
     if queries < LEAST:
-        raise SettingError(f"{LEAST} judged queries are the least to learn from some and label the others.")
+        raise SettingError(f"at least {LEAST} judged queries are needed, to learn from some and label the others.")
     fold = (np.random.default_rng(seed).permutation(queries) % FOLDS)[query]
     labels = documents.relevance.copy()
     for k in range(FOLDS):

@@ -18,15 +18,15 @@ BINS = 8
 NORMAL = 1.959963984540054
 DRAWN = ("mixture", "none", "coec-smoothed")  # beside the best one
 PROSE = (
-    "Every correction that this log allows, on the same log. Held-out clicks show which predicts clicks best. Whether "
-    "clicks mean relevance, only judgments can say."
+    "Every correction that this log allows, on the same log. Held-out clicks show which predicts clicks best. Only "
+    "judgments can say whether clicks mean relevance."
 )
 TERMS = {
     "perplexity": "2^(-mean log2 of the probability of what happened), over held-out impressions. 1 is perfect.",
     "nDCG@10": "How near the order of the first ten is to the best one: gain 2^(grade - lowest common grade) - 1 over "
-    "log2(position + 1), as a share of the best order's. Ties count as their expectation.",
+    "log2(position + 1), as a share of the best order's. Ties count with their expected value.",
     "production order": "Documents in the order of the mean position at which people saw them.",
-    "significantly": "The interval of the difference does not hold 0. It is widened, because any two may be picked: "
+    "significantly": "The interval of the difference does not contain 0. It is widened, because you may pick any two: "
     "95% of the resamples of queries lie inside the intervals of all pairs.",
 }
 
@@ -34,7 +34,7 @@ TERMS = {
 def comparison_page(
     results: ComparisonResults, *, sources: Sequence[str] = (), command: Sequence[str] = (), date: str = ""
 ) -> Page:
-    """Make the page; write it with `write_page`. Of sources and command it shows file names, not folders."""
+    """Make the page; write it with `write_page`. It shows file names of sources and command, not folders."""
     comparison, found = results.comparison, results.answer
     judged = comparison.judged
     facts = [("corrections compared", f"{sum(row.kind == 'correction' for row in comparison.rows):,}")]
@@ -58,7 +58,7 @@ def comparison_page(
 
 
 def _drawn(results: ComparisonResults) -> list[Section]:
-    """What decides, row by row of the table, as the difference to the best row: whose interval holds 0 is as good."""
+    """The measure that decides, as differences to the best row: rows whose intervals contain 0 are as good."""
     comparison = results.comparison
     measure = DECIDING[comparison.against]
     best, *others = comparison.measured(measure) or ("",)
@@ -75,7 +75,7 @@ def _drawn(results: ComparisonResults) -> list[Section]:
     ]
     title = TITLES[measure]
     note = (
-        f"Each row less {best}, the best, paired by query. If an interval holds 0, that row is not significantly "
+        f"Each row minus {best}, the best, paired by query. If an interval contains 0, that row is not significantly "
         f"worse. From row 2 of the table: {', '.join(others)}."
     )
     axes = Axis("row of the table", whole=True), Axis(f"difference in {title}")
@@ -84,7 +84,7 @@ def _drawn(results: ComparisonResults) -> list[Section]:
 
 
 def _calibration(results: ComparisonResults, judged: JudgedDocuments) -> Section:
-    """Mean grade of documents by label, and by how many have a lower label, for the best and the usual ones."""
+    """Mean grade of documents by label and by the label's rank, for the best contender and the usual ones."""
     comparison = results.comparison
     labelled = [row for row in map(comparison.row, comparison.measured("ndcg")) if len(row.relevance)]  # best first
     rows = [row for i, row in enumerate(labelled) if i == 0 or row.name in DRAWN]

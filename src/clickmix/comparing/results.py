@@ -34,13 +34,10 @@ RIGHT = Column("right", "share", title="rightly", help="Of the overturned pairs,
 ERROR = Column(
     "error",
     "number",
-    help="Root mean squared error of labels, from 0 to 1. Click rates and COEC have scales of their own: compare their "
-    "order.",
+    help="Root mean squared error of labels, from 0 to 1. Click rates and COEC have other scales: compare their order.",
 )
 SECONDS = Column("seconds", "number", help="To fit and label the whole log, without reading it.", rank=2)
-BEATS = Column(
-    "better_than", "count", title="better than", help="How many others, significantly, all pairs together.", rank=6
-)
+BEATS = Column("better_than", "count", title="better than", help="How many others it beats significantly.", rank=6)
 MEASURES = {
     "ndcg": NDCG,
     "same_place": SAME_PLACE,
@@ -59,11 +56,11 @@ TITLES = {"ndcg": "nDCG@10", "error": "error", "bits": "bits per impression"}
 DIFFERENCES = (
     Column("first", "text"),
     Column("second", "text"),
-    Column("difference", "number", help="First less second."),
+    Column("difference", "number", help="First minus second."),
     Column("low", "number", help="95 % of the resamples lie between low and high.", rank=1),
     Column("high", "number", help="95 % of the resamples lie between low and high.", rank=1),
     Column("p", "number", help="Two-sided, by the paired bootstrap.", rank=2),
-    Column("better", "text", help="Which of the two is significantly better, if all pairs are looked at together."),
+    Column("better", "text", help="Which of the two is significantly better, with all pairs tested together."),
 )
 LEFT_OUT = (Column("correction", "text"), Column("reason", "sentence"))
 

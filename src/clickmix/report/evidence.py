@@ -1,6 +1,6 @@
-"""Evidence: where documents of a query were shown and clicked, and how often is usual there.   counts, fit -> cells
+"""Evidence: where a query's documents were shown and clicked, and the usual click rates there.   counts, fit -> cells
 
-What is usual comes from `fit.usual_rates(place)` (`corrections.correction.Rated`); fits without it have none.
+Usual rates come from `fit.usual_rates(place)` (`corrections.correction.Rated`), if the fit has it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SeenCell:
 
 
 def read_cells(counts: Counts, fitted: object, query_id: object, doc_ids: Iterable[object]) -> list[SeenCell]:
-    """The cells of some documents of a query, in the order of places."""
+    """The cells of some documents of a query, sorted by place."""
     wanted = listed(literal(str(doc)) for doc in doc_ids)
     keys = aliases(counts.keys)
     rows = counts.engine.rows(
@@ -49,7 +49,7 @@ def read_cells(counts: Counts, fitted: object, query_id: object, doc_ids: Iterab
 def usual_rates(fitted: object, places: Sequence[Place]) -> dict[int, tuple[float, float]]:
     """By position, the click rates of documents that are not relevant and most relevant, to four digits.
 
-    Empty where a place is more than a position.
+    Empty if places have a context.
     """
     if not isinstance(fitted, Rated) or any(place.context for place in places):
         return {}
@@ -58,7 +58,7 @@ def usual_rates(fitted: object, places: Sequence[Place]) -> dict[int, tuple[floa
 
 
 def evidence_sentences(fitted: object, counts: Counts, query_id: object, doc_id: object) -> str | None:
-    """Place by place, what was seen of a document and what is usual there; None if nothing is known to be usual."""
+    """Place by place, a document's clicks and the usual ones; None if the fit knows no usual rates."""
     if not isinstance(fitted, Rated):
         return None
     cells = sorted(read_cells(counts, fitted, query_id, [doc_id]), key=lambda cell: -cell.impressions)

@@ -24,7 +24,7 @@ from clickmix.report.results import mixture_of
 from clickmix.report.rows import Column, LabelInterval, Rows, Value, cut, label_text, text_lines
 
 MOST_DOCUMENTS = 30  # of a query, those shown most near the top
-MOST_TEXTS = 20_000  # looked through for near spellings, those shown most first
+MOST_TEXTS = 20_000  # to search for near spellings, those shown most first
 MOST_NEAR = 3
 MOST_NAMED = 3  # positions in a sentence
 MOSTLY = 0.6  # of a document's impressions
@@ -108,8 +108,6 @@ class Explanation(Drawn):
 
 @dataclass(frozen=True)
 class _Document:
-    """A document of the query as it was read."""
-
     doc_id: str
     relevance: float
     low: float | None
@@ -134,9 +132,7 @@ def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: obje
         documents, sums = _read(engine, table, set(engine.types(kept)) | {"shown_at"}, doc_id)
     finally:
         engine.forget(kept)
-    if not documents:
-        raise _not_there(engine, "query", query_id, counts.table, "TRUE")
-    _check_document(documents, engine, counts.table, query_id, doc_id)
+    _check_found(documents, engine, counts.table, query_id, doc_id)
     cells = read_cells(counts, fitted, query_id, [document.doc_id for document in documents])
     by_document: dict[str, list[SeenCell]] = {}
     for cell in cells:
@@ -150,12 +146,14 @@ def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: obje
     own = by_document[chosen.doc_id]
     seen = Rows(CELLS, tuple(_cell_row(cell, counts.context) for cell in own))
     said = judged_sentence(getattr(fitted, "judged", None), query_id, doc_id)
-    sentences = (_label_sentence(chosen), *said, _shown_sentence(chosen, own), *_expected_sentences(chosen, own))
+    times = [several(number, "time") for number in (chosen.impressions, chosen.clicks)]
+    shown = f"Shown {times[0]}, {_where(own)}; clicked {times[1]}."
+    sentences = (_label_sentence(chosen), *said, shown, *_expected_sentences(chosen, own))
     return Explanation(str(query_id), str(doc_id), *sums, results, _without_blanks(seen), sentences, notes)
 
 
 def explain_labels(labels: Source, engine: Engine, query_id: object, doc_id: object = None) -> Explanation:
-    """Say what a file or table of labels holds about a query. Without positions, there is no evidence by position."""
+    """Say what a file or table of labels holds about a query. Labels have no positions, so no evidence by position."""
     try:
         return _explained_labels(labels, engine, query_id, doc_id)
     except duckdb.Error as error:
@@ -168,9 +166,7 @@ def _explained_labels(labels: Source, engine: Engine, query_id: object, doc_id: 
     table = f"(SELECT query_id, doc_id, {listed(casts)} FROM {labels.table()} WHERE relevance IS NOT NULL) AS labels"
     of, counted = of_query(query_id), "impressions" in labels.types
     documents, sums = _read(engine, f"(SELECT * FROM {table} WHERE {of}) AS listed", set(numbers), doc_id)
-    if not documents:
-        raise _not_there(engine, "query", query_id, table, "TRUE", counted=counted)
-    _check_document(documents, engine, table, query_id, doc_id, counted=counted)
+    _check_found(documents, engine, table, query_id, doc_id, counted=counted)
     rows = [_row(document, None, counted=counted) for document in documents]
     chosen = [document for document in documents if doc_id is not None and document.doc_id == str(doc_id)]
     hint = f"For evidence by position: clickmix explain LOG --query {shlex.quote(str(query_id))}"
@@ -187,7 +183,7 @@ def _explained_labels(labels: Source, engine: Engine, query_id: object, doc_id: 
 def _read(
     engine: Engine, table: str, columns: set[str], doc_id: object
 ) -> tuple[list[_Document], tuple[int, int, int]]:
-    """The documents shown most near the top, or else first by label, and the one asked for; how many, and the sums."""
+    """The documents shown most near the top (without positions: first by label) and the one asked for; the sums."""
     label = "round(CAST(relevance AS DECIMAL(38, 12)), 9)"
     low, high, n, c, mean = (
         name if name in columns else "NULL" for name in ("low", "high", "impressions", "clicks", "shown_at")
@@ -231,7 +227,7 @@ def _cell_row(cell: SeenCell, context: Sequence[str]) -> tuple[Value, ...]:
 
 
 def _expected(cells: Sequence[SeenCell]) -> tuple[float, float] | None:
-    """Clicks that a document shown in these cells would have: not relevant, and relevant; None if a cell cannot say."""
+    """Expected clicks in these cells, of a document that is not relevant and of a relevant one; None if unknown."""
     usual = [(cell.impressions, cell.usual) for cell in cells if cell.usual is not None]
     if len(usual) < len(cells):
         return None
@@ -239,7 +235,7 @@ def _expected(cells: Sequence[SeenCell]) -> tuple[float, float] | None:
 
 
 def _without_blanks(rows: Rows) -> Rows:
-    """Leave out columns that have no value at all: labels without intervals, fits without rates."""
+    """Leave out columns without any value: labels can lack intervals, and fits can lack rates."""
     kept = [i for i in range(len(rows.columns)) if any(row[i] is not None for row in rows.rows)]
     values = tuple(tuple(row[i] for i in kept) for row in rows.rows)
     return replace(rows, columns=tuple(rows.columns[i] for i in kept), rows=values)
@@ -250,11 +246,6 @@ def _label_sentence(document: _Document) -> str:
     if document.low is not None and document.high is not None:
         interval = f" ({label_text(document.low)} to {label_text(document.high)} with 95% probability)"
     return f"Document {_quoted(document.doc_id)}: label {label_text(document.relevance)}{interval}."
-
-
-def _shown_sentence(document: _Document, cells: Sequence[SeenCell]) -> str:
-    shown, clicked = several(document.impressions, "time"), several(document.clicks, "time")
-    return f"Shown {shown}, {_where(cells)}; clicked {clicked}."
 
 
 def _where(cells: Sequence[SeenCell]) -> str:
@@ -276,7 +267,7 @@ def _where(cells: Sequence[SeenCell]) -> str:
 
 
 def _expected_sentences(document: _Document, cells: Sequence[SeenCell]) -> list[str]:
-    """How often a relevant document and another one would have been clicked there, where clicks can tell."""
+    """How often a relevant document and another one would be clicked at the same places, where the fit knows."""
     telling = [cell for cell in cells if cell.usual is not None]
     expected = _expected(telling)
     if not telling or expected is None:
@@ -309,14 +300,14 @@ def _more(documents: int, shown: int) -> tuple[str, ...]:
 
 
 def _on_differences(fitted: Fitted) -> tuple[str, ...]:
-    """What expected clicks leave out: those are of a usual query, and labels know this one."""
+    """Say that expected clicks are for a typical query, if the fit lets queries differ."""
     fit = mixture_of(fitted)
     if fit is None or fit.model is None or not fit.model.effects.numbers:
         return ()
     return ("Expected clicks are those in a typical query. Labels also allow for how this query differs from others.",)
 
 
-def _check_document(
+def _check_found(
     documents: Sequence[_Document],
     engine: Engine,
     table: str,
@@ -325,6 +316,8 @@ def _check_document(
     *,
     counted: bool = True,
 ) -> None:
+    if not documents:
+        raise _not_there(engine, "query", query_id, table, "TRUE", counted=counted)
     if doc_id is not None and str(doc_id) not in {document.doc_id for document in documents}:
         raise _not_there(engine, "doc", doc_id, table, of_query(query_id), counted=counted)
 

@@ -1,4 +1,4 @@
-"""Features in words: what they say of a log's documents, and whether that is used.   Featured -> sentences"""
+"""Features in words: what they say about a log's documents, and whether labels use it.   Featured -> sentences"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clickmix.errors import several
 
 
 def feature_values(featured: Featured) -> dict[str, Any]:
-    """The same for `--json`."""
+    """Raw values for `--json`."""
     return {
         "used": featured.helps,
         "features": len(featured.names),
@@ -34,7 +34,7 @@ def feature_sentences(featured: Featured) -> list[str]:
     if not featured.helps:
         return [
             f"Features are not used: with {learned}, {gain}, and {CLEARLY:g} standard errors are needed. "
-            "Labels are as without features; documents that were never shown have none."
+            "Labels are the same as without features; documents that were never shown have none."
         ]
     without = f"{several(featured.without, 'document')} of the log had no features, and got the mean score."
     unshown = (

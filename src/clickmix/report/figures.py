@@ -1,4 +1,4 @@
-"""Figures as data: axes labelled in words, and what is drawn between them.   numbers -> Figure -> svg"""
+"""Figures as data: axes labelled in words, and the lines and bars between them.   numbers -> Figure -> svg"""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from clickmix.report.scales import round_up
 Numbers = Sequence[float] | NDArray[Any]  # kept as tuples of floats
 Colour = Literal["blue", "vermillion", "green", "purple", "orange", "sky", "grey"]
 COLOURS: tuple[Colour, ...] = ("blue", "vermillion", "green", "purple", "orange", "sky", "grey")
-LEAST_ON_LOG = 1e-100  # what is smaller has no place on a log axis
+LEAST_ON_LOG = 1e-100  # smaller values are not drawn on a log axis
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: what it shows, in words; from where to where, by default as far as the data go.
+    """An axis: what it shows, in words, and its two ends, by default those of the data.
 
-    `whole` for axes of positions and the like, which have ticks at whole numbers only.
+    `whole` puts ticks at whole numbers only, as for positions.
 
     >>> Axis("clicks in the log", log=True).log
     True
@@ -39,7 +39,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """Points joined by a line; with `low` and `high` each has an interval. A point that is NaN breaks the line.
+    """Points joined by a line; `low` and `high` give each an interval. A NaN breaks the line.
 
     >>> Line("labels", [1, 2, 3], [0.1, 0.4, 0.9]).name
     'labels'
@@ -63,7 +63,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Bars:
-    """A histogram: heights between neighbouring edges, one more edge than heights.
+    """A histogram: a height between each two neighbouring edges.
 
     >>> Bars("documents", [0, 0.5, 1], [7, 3]).name
     'documents'
@@ -85,7 +85,7 @@ Mark = Line | Bars
 
 @dataclass(frozen=True)
 class Panel:
-    """What shares a vertical axis.
+    """Lines and bars that share a vertical axis.
 
     >>> Panel(Axis("nDCG@10", 0, 1), [Line("mine", [1, 2], [0.4, 0.5])]).y.high
     1
@@ -101,7 +101,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """One panel, or several below each other that share the horizontal axis; `note` explains it in plain sentences.
+    """One panel, or several below each other that share the horizontal axis; `note` explains the figure.
 
     >>> panel = Panel(Axis("nDCG@10", 0, 1), [Line("mine", [1, 2], [0.4, 0.5])])
     >>> Figure("nDCG@10 by position", Axis("position", whole=True), [panel]).title
@@ -120,9 +120,9 @@ class Figure:
 
 
 def spans(axis: Axis, values: Iterable[float]) -> tuple[float, float]:
-    """From where to where an axis goes: as it says, or as far as the finite values go (on a log axis, those above 0).
+    """The two ends of an axis: those it sets, or those of the finite values (on a log axis, of those above 0).
 
-    An axis from 0 ends at a round number; a log axis with a start leaves some room at its end.
+    An axis from 0 ends at a round number; a log axis with a set start leaves some room at its end.
 
     >>> spans(Axis("position"), [1, 4, float("nan")]), spans(Axis("rate", low=0), [0.23])
     ((1.0, 4.0), (0.0, 0.25))

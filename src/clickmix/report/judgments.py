@@ -1,4 +1,4 @@
-"""Judgments in words: what they say of a log's clicks, and whether that is used.   Judged -> sentences"""
+"""Judgments in words: what they say about a log's clicks, and whether labels use it.   Judged -> sentences"""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from clickmix.storage.records import encode
 
 
 def judgment_values(judged: Judged) -> dict[str, Any]:
-    """The same for `--json`."""
+    """Raw values for `--json`."""
     return {**encode(judged.calibration), "missing": judged.missing}
 
 
 def judgment_sentences(judged: Judged) -> list[str]:
-    """What judgments say of the clicks."""
+    """What judgments say about the clicks."""
     unseen = f"Judged documents that are not in the log, and are ignored: {judged.missing:,}."
     return [*_in_words(judged.calibration), *([unseen] if judged.missing else [])]
 
 
 def judged_sentence(judged: Judged | None, query_id: object, doc_id: object) -> list[str]:
-    """What a judge said of a document, if one did."""
+    """What a judge said about a document, if one did."""
     pairs = zip(judged.queries, judged.documents, judged.steps, strict=True) if judged else ()
     said = [step for query, document, step in pairs if (query, document) == (str(query_id), str(doc_id))]
     if judged is None or not said:
@@ -41,7 +41,7 @@ def _in_words(calibration: Calibration) -> list[str]:
     if made.gained is None or made.related is None:
         return [
             f"{judged}: too few to weigh evidence, which takes {FEWEST_QUERIES} queries. Judged documents follow their "
-            f"judgment ({means}); all other labels are as without judgments."
+            f"judgment ({means}); all other labels are the same as without judgments."
         ]
     gain = f"squared errors in held-out judged queries fall by {_of(made.gained)}"
     if made.used == "weights":
@@ -60,7 +60,8 @@ def _in_words(calibration: Calibration) -> list[str]:
             f"{low:.2f} on average, what they call relevant {high:.2f}.",
             kept,
         ]
-    said = [f"{judged}. Judged documents follow their judgment ({means}); all other labels are as without judgments."]
+    same = "all other labels are the same as without judgments"
+    said = [f"{judged}. Judged documents follow their judgment ({means}); {same}."]
     if not made.related.clear:
         said.append(
             "Clicks say nothing clear about these judgments: with them, squared errors in held-out judged queries fall "

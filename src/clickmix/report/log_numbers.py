@@ -1,7 +1,4 @@
-"""What a report shows of a log: a few numbers that the engine computes where the counts are, however long the log.
-
-counts, labels -> report
-"""
+"""A log in a few numbers for its report. The engine computes them where the counts are.   counts, labels -> report"""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from clickmix.types import Ints
 
 BINS = 20  # of labels and click-through rates between 0 and 1
 EXAMPLES = 5
-LEAST_MOVE = 0.2  # between click-through rate and label, to be worth showing
+LEAST_MOVE = 0.2  # least distance between click-through rate and label that is worth showing
 DOUBT = 10  # impressions without a click, added so that one click of one impression is not a rate of 100 %
 
 
@@ -52,7 +49,7 @@ class LabelBins:
 
     @property
     def high(self) -> float:
-        """The share of labels from 0.9 on."""
+        """The share of labels of 0.9 or more."""
         return float(self.labels[-BINS // 10 :].sum() / self.documents)
 
     @property
@@ -75,7 +72,7 @@ class FarLabel:
 
 @contextlib.contextmanager
 def labels_at_hand(labels: Labels) -> Iterator[LabelTable]:
-    """Keep the labels of what was shown in a table of the engine while they are looked at: they are computed once."""
+    """Keep the labels of shown documents in a table of the engine, so that they are computed only once."""
     engine = labels.counts.engine
     table = engine.keep(f"SELECT * FROM ({labels.sql}) AS labels WHERE impressions > 0")
     try:
@@ -86,7 +83,7 @@ def labels_at_hand(labels: Labels) -> Iterator[LabelTable]:
 
 def read_label_bins(labels: LabelTable) -> LabelBins:
     """Ask the engine how labels are distributed, and the click-through rates of the same documents."""
-    # Decimals: sums of floats depend on the order rows happen to come in.
+    # Decimals: sums of floats depend on the order of rows.
     width = "sum(CAST(high - low AS DECIMAL(38, 12)))" if labels.intervals else "0"
     rate = _bin("CAST(clicks AS DOUBLE) / impressions")
     rows = labels.engine.rows(
@@ -104,7 +101,7 @@ def read_label_bins(labels: LabelTable) -> LabelBins:
 def read_far_labels(labels: LabelTable, *, among: str = "TRUE") -> tuple[list[FarLabel], list[FarLabel]]:
     """The labels furthest from click-through rates: much clicked but not relevant, little clicked but relevant.
 
-    `among` is an SQL condition on their queries.
+    `among` is an SQL condition that chooses queries.
     """
     down = f"CAST(clicks AS DOUBLE) / (impressions + {DOUBT}) - relevance"
     up = "relevance - CAST(clicks AS DOUBLE) / impressions"
@@ -131,7 +128,7 @@ def _bin(expression: str) -> str:
 
 
 def thinned(count: int, most: int) -> Sequence[int]:
-    """Which of `count` things in a row to show when `most` fit: the first ones close together, then wider apart.
+    """Which of `count` things to show if only `most` fit: the first close together, the later ones further apart.
 
     >>> list(thinned(5, 8)), list(thinned(100, 6))
     ([0, 1, 2, 3, 4], [0, 2, 5, 15, 39, 99])

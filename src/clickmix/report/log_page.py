@@ -45,15 +45,15 @@ def log_page(
 ) -> Page:
     """Make the report on a log and its correction; write it with `write_page`.
 
-    `sources`: the log as the user named it. `correction`: its name, shown where there is no verdict.
-    `changes`: what `judging.changes.labels_moved` found against the previous labels; compare before you replace them.
-    `held_out`: evidence from parts of the log, for a section of its own.
-    `command`: the words of the command (`sys.argv`). Of sources and command the page shows file names, not folders.
+    `sources`: the log as the user named it. `correction`: its name, shown if there is no verdict.
+    `changes`: how labels moved since the previous ones (`judging.changes.labels_moved`); compare before replacing them.
+    `held_out`: evidence from parts of the log, which gets its own section.
+    `command`: the words of the command (`sys.argv`). The page shows file names of sources and command, not folders.
     `date`: shown as given. Without it the same input gives the same bytes.
-    `min_sessions`: queries whose documents were shown fewer times on average are not shown: rare queries can be
+    `min_sessions`: leaves out queries whose documents were shown fewer times on average, because rare queries can be
     personal. The page says how many.
 
-    A correction that fits no mixture has fewer sections.
+    The page has fewer sections if the correction fits no mixture.
 
     >>> import clickmix as cm
     >>> counts = cm.Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)

@@ -1,7 +1,4 @@
-"""What was fitted, as figures: per group the click-through rates with the mixture over them, and the label they give.
-
-histogram, groups -> figures
-"""
+"""Fits as figures: per group, click-through rates, the fitted mixture, and labels.   histogram, groups -> figures"""
 
 from __future__ import annotations
 
@@ -24,18 +21,18 @@ BINS = 30
 MOST_PANELS = 10
 MOST_COMPONENTS = 4  # drawn one by one; of more, only their sum
 MOST_CONTEXTS = 4
-ALMOST_ALL = 0.995  # of the documents are within the horizontal axis; the others in its last bin
+ALMOST_ALL = 0.995  # share of documents that the horizontal axis covers; the rest are in its last bin
 CURVE_POINTS = 100
 LOWEST_RATE = 1e-5  # shown; a rate of 1e-12 would leave no room for the others
 
 
 def group_figures(fitted: MixtureFit, histogram: Histogram) -> list[Figure]:
-    """A figure for each group, or for some of the groups of the largest contexts where there are many."""
+    """A figure for each group, or if there are many, for some groups of the largest contexts."""
     return [_group_figure(fitted.groups[g], fitted, histogram) for g in chosen_groups(fitted)]
 
 
 def chosen_groups(fitted: MixtureFit) -> list[int]:
-    """Which groups are shown one by one: no more than `MOST_PANELS`, the first positions more densely."""
+    """Which groups get a figure: at most about `MOST_PANELS`, more of them at the first positions."""
     contexts = by_context(fitted)
     each = max(1, MOST_PANELS // len(contexts))
     return [members[i] for members in contexts.values() for i in thinned(len(members), each)]
@@ -103,7 +100,7 @@ def _widest(rates: Floats, documents: Ints, mixture: Mixture) -> float:
 
 
 def _edges(widest: float, impressions: int) -> Floats:
-    """Bins no narrower than one click of a typical document: narrower ones would be empty by turns."""
+    """Bins no narrower than one click of a typical document: of narrower ones, many would be empty."""
     return np.linspace(0, widest, int(np.clip(np.floor(widest * impressions), 5, BINS)) + 1)
 
 
@@ -115,7 +112,7 @@ def expected_documents(mixture: Mixture, impressions: Ints, documents: Floats, e
     """Component x bin: how many documents the mixture expects with a click-through rate between two edges.
 
     sum over documents with n impressions of w_k (P(clicks < n e_high | k) - P(clicks < n e_low | k)); the last bin
-    also has everything above it.
+    also holds everything above it.
     """
     n, components = impressions[:, None], []
     for k, (weight, rate) in enumerate(zip(mixture.weights, mixture.rates, strict=True)):
@@ -131,7 +128,7 @@ def expected_documents(mixture: Mixture, impressions: Ints, documents: Floats, e
 
 
 def _named(expected: Floats) -> Iterator[tuple[str, Floats, Colour]]:
-    """The components that are drawn, with their names; the last is always the sum where there are several."""
+    """The curves to draw, with their names: each component, or the sum of many."""
     colours: tuple[Colour, ...] = ("vermillion", "orange", "purple", "blue")
     if len(expected) == 1:
         yield "one rate fits all", expected[0], "vermillion"
@@ -148,9 +145,9 @@ def _named(expected: Floats) -> Iterator[tuple[str, Floats, Colour]]:
 
 
 def label_curve(fitted: MixtureFit, number: int, impressions: int, widest: float) -> tuple[Floats, Floats]:
-    """Click-through rates up to `widest`, and the label of a document shown so often here, and nowhere else.
+    """Click-through rates up to `widest`, and the label of a document shown that often here and nowhere else.
 
-    Of a usual query, where they differ.
+    If queries differ, in a typical query.
     """
     most = max(1, int(np.ceil(widest * impressions)))
     clicks = np.unique(np.round(np.linspace(0, min(most, impressions), CURVE_POINTS + 1)))
@@ -158,7 +155,7 @@ def label_curve(fitted: MixtureFit, number: int, impressions: int, widest: float
     group = fitted.groups[number]
     if not group.mixture.informative:
         return rates, np.full(len(clicks), group.prior_relevance)
-    # The prior need not be the share of each grade there.
+    # The prior can differ from the shares of grades there.
     mixture = replace(group.mixture, weights=fitted.prior_at(number, impressions))
     return rates, np.asarray(mixture.relevance(np.full(len(clicks), impressions), clicks))
 
@@ -202,8 +199,8 @@ def _rates_figure(fitted: MixtureFit, context: Sequence[str], members: Sequence[
                 lines,
             )
         ],
-        note="The gap between the lines is what the labels rest on. That both fall is position bias; that even "
-        "documents which are not relevant are clicked at the top is trust bias. Thin bars are 95% intervals.",
+        note="Labels rest on the gap between the lines. Position bias makes both fall. Trust bias makes people click "
+        "at the top even if a document is not relevant. Thin bars are 95% intervals.",
     )
 
 
@@ -231,6 +228,6 @@ def separation_figure(fitted: MixtureFit) -> Figure:
         "How much the clicks tell",
         Axis("position", whole=True),
         [Panel(Axis("uncertainty removed by clicks", 0, 1, percent=True), lines)],
-        note="At 100% the clicks at a position settle which documents are relevant; at 0% they say nothing, and "
-        "labels there are only the share of relevant documents. Labels also use a document's other positions.",
+        note="At 100% the clicks at a position settle which documents are relevant. At 0% they say nothing, and "
+        "labels there are just the share of relevant documents. Labels also use a document's other positions.",
     )

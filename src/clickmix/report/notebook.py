@@ -20,12 +20,12 @@ from clickmix.report.explain import Explanation
 from clickmix.report.figures import Figure
 from clickmix.report.log_numbers import labels_at_hand, read_label_bins
 from clickmix.report.mixture_figures import rates_figures, separation_figure
-from clickmix.report.results import change_results, fit_results, verdict_result
+from clickmix.report.results import VerdictResult, change_results, fit_results, verdict_result
 from clickmix.report.rows import Column, LabelInterval, Rows, Value, text_lines
 from clickmix.report.sections.labels import labels_figure
 from clickmix.report.svg import figure_svg
 
-FIRST, MOST = 10, 20  # labels that are shown: the first, or all where there are few
+FIRST, MOST = 10, 20  # show all labels up to MOST, and the FIRST of more
 MOST_PLACES = 20
 WIDTH = 80
 LABELS = (
@@ -66,17 +66,13 @@ def _(result: MixtureFit) -> str:
     places = results.places.first(MOST_PLACES)
     more = len(results.places.rows) - len(places.rows)
     left = [_paragraph(f"{more:,} more places.")] if more else []
-    found = results.verdict
-    verdict = _verdict(found.sentence, found.tone, [*found.evidence, f"Next: {found.next}"])
-    return "\n".join(
-        [verdict, *map(_paragraph, results.notes), rows_html(places), *left, *map(_paragraph, places.notes)]
-    )
+    notes = map(_paragraph, results.notes)
+    return "\n".join([_verdict(results.verdict), *notes, rows_html(places), *left, *map(_paragraph, places.notes)])
 
 
 @html.register
 def _(result: LogVerdict) -> str:
-    found = verdict_result(result)
-    return _verdict(found.sentence, found.tone, [*found.evidence, f"Next: {found.next}"])
+    return _verdict(verdict_result(result))
 
 
 @html.register
@@ -134,7 +130,7 @@ def plotted(figures: Sequence[Figure]) -> Plot:
 
 
 def rows_html(rows: Rows) -> str:
-    """A table that brings its styles along, for pages that are not clickmix's."""
+    """A table with its own styles, for pages without clickmix's style sheet."""
     head = "".join(
         f'<th style="text-align:{_side(column)}" title="{_shown(column.help)}">{_shown(column.heading)}</th>'
         for column in rows.columns
@@ -153,7 +149,7 @@ def _cell(column: Column, value: Value) -> str:
 
 
 def _bar(interval: LabelInterval) -> str:
-    """An interval as a bar, with its numbers for those who hear it."""
+    """An interval as a bar, with its numbers for screen readers."""
     width = max(interval.high - interval.low, 0.0)
     box = "position:absolute;top:3px;height:6px"
     return (
@@ -166,10 +162,10 @@ def _bar(interval: LabelInterval) -> str:
     )
 
 
-def _verdict(sentence: str, tone: str, points: Sequence[str]) -> str:
-    items = "".join(f"<li>{_shown(point)}</li>" for point in points)
-    style = f"border-left:6px solid {COLOURS[tone]};padding-left:8px"
-    return f'<p style="{style}"><b>{_shown(sentence)}</b></p><ul>{items}</ul>'
+def _verdict(verdict: VerdictResult) -> str:
+    items = "".join(f"<li>{_shown(point)}</li>" for point in (*verdict.evidence, f"Next: {verdict.next}"))
+    style = f"border-left:6px solid {COLOURS[verdict.tone]};padding-left:8px"
+    return f'<p style="{style}"><b>{_shown(verdict.sentence)}</b></p><ul>{items}</ul>'
 
 
 def _paragraph(text: str) -> str:

@@ -1,7 +1,6 @@
 """Pages: titled sections of prose, figures and tables in, one HTML file that needs no network out.
 
-The file can be read without script. Its own script adds search, sorting and folding, and is the only one its policy
-lets run.
+The page can be read without JavaScript. Its script adds search, sorting and folding; its policy allows no other script.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ CODE = r"clickmix (?:compare|counts|debias|explain)\b(?-i: (?:--[a-z-]+|[A-Z]+\b
 
 @dataclass(frozen=True)
 class Listing:
-    """A table of ready texts under a head; columns of numbers, given by their index, are aligned right; notes go below.
+    """A table of texts: a head, rows, and notes below. `numbers` are the indices of columns to align right.
 
-    For results use `Rows`, which keep their values. On a phone a row is a card where `cards` says so.
+    For results use `Rows`, which keep raw values. With `cards`, each row is a card on a phone.
 
     >>> Listing(["query", "clicks"], [["red shoes", "12"]], numbers=frozenset({1})).rows
     [['red shoes', '12']]
@@ -51,7 +50,7 @@ class Listing:
 class Section:
     """A part of a page, in this order: title, paragraphs, facts (name, value), points, queries, figures, tables, terms.
 
-    `rows` are tables of results, `tables` ready ones. `folded` shows the title only, until the reader opens it.
+    `rows` are tables of results, `tables` are tables of texts. `folded` shows only the title until the reader opens it.
     `terms` are (word, meaning).
 
     >>> Section("Clicks", ["People clicked 12 of 100 results."]).title
@@ -72,7 +71,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Banner:
-    """What the top of a page says at a glance: a verdict with its colour, a few numbers, what to do next.
+    """The top of a page: a verdict with its colour, a few numbers, what to do next.
 
     >>> Banner("These labels are trustworthy.", "good", [("sure labels", "98%")]).tone
     'good'
@@ -87,7 +86,7 @@ class Banner:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report: a title, what it is about, its sections; a banner, how it was made, and words explained in it.
+    """A whole report: a title, what it is about, sections; a banner, how it was made, and a glossary.
 
     >>> page = Page("Results", ["What this is."], [Section("Clicks", ["12 of 100."])])
     >>> [section.title for section in page.sections]
@@ -114,12 +113,12 @@ class _Drawn:
 
 
 def page_html(page: Page) -> str:
-    """The page as HTML: every text escaped and without control characters; the same page is always the same text.
+    """The page as HTML, with every text escaped and without control characters. The same page gives the same text.
 
     >>> "<h1>Results</h1>" in page_html(Page("Results"))
     True
     """
-    import jinja2  # late: a tenth of a second that no other command needs
+    import jinja2  # here, because it takes a tenth of a second to load
 
     environment = jinja2.Environment(
         autoescape=True,
@@ -184,10 +183,7 @@ def _head(column: Column) -> tuple[str, str, str]:
 
 
 def _explained(text: str, terms: dict[str, str]) -> str:
-    """A text as HTML: the first mention of each term is linked to its meaning and leaves `terms`.
-
-    Commands and options are code.
-    """
+    """A text as HTML. Links the first mention of each term and takes it out of `terms`; marks commands as code."""
     html = escape(printable(text))
     if not terms:
         return html

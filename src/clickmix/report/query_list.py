@@ -12,7 +12,7 @@ from clickmix.errors import printable
 from clickmix.report.query_numbers import ShownDocument, ShownQuery
 from clickmix.report.rows import count_text, cut, label_text, percent
 
-WITHOUT_SCRIPT = 20  # queries that can be read without script; script shows all that are embedded
+WITHOUT_SCRIPT = 20  # queries that can be read without JavaScript; the script shows all that are embedded
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class QueryList:
     usual: Mapping[int, tuple[float, float]]
 
     def first(self) -> Sequence[dict[str, Any]]:
-        """Texts of the queries that are in the page itself."""
+        """Texts of the queries that are in the HTML itself."""
         return [self._texts(query) for query in self.queries[:WITHOUT_SCRIPT]]
 
     def json(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class QueryList:
         }
 
     def _result(self, result: ShownDocument) -> dict[str, Any]:
-        low, high = _ends(result)
+        low, high = (result.label if end is None else end for end in (result.low, result.high))
         interval = "" if result.low is None else f" ({label_text(low)} to {label_text(high)})"
         return {
             "document": printable(cut(result.doc_id)),
@@ -79,16 +79,9 @@ class QueryList:
 
 
 def json_line(document: Any) -> str:
-    """JSON in one line, safe inside an element of a page: nothing in it can end that element."""
+    """JSON on one line that is safe inside an HTML element: nothing in it can end that element."""
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e").replace("\u2028", r"\u2028")
-
-
-def _ends(result: ShownDocument) -> tuple[float, float]:
-    return (
-        result.label if result.low is None else result.low,
-        result.label if result.high is None else result.high,
-    )
 
 
 def _query_values(query: ShownQuery) -> list[Any]:

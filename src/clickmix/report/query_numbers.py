@@ -1,9 +1,9 @@
-"""What a report shows of queries, computed in SQL where the counts are.   counts, labels -> queries, result lists
+"""The queries of a report, computed in SQL where the counts are.   counts, labels -> queries, result lists
 
     gain = DCG@10 of the query's documents sorted by label - mean DCG@10 of its lists as people saw them
     DCG@10 = sum over positions k up to 10 of label / log2(k + 1)
-A list was seen as often as the position, or the document, that was seen most. So no position and no document counts
-more than once in a list, and the gain is never negative.
+The number of lists is taken to be the impressions of the position, or of the document, that was seen most. So no
+position and no document counts more than once in a list, and the gain is never negative.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ DEPTH = 10  # of DCG, and of the result lists that are shown
 MOST_POSITIONS = 5  # of a document, those where it was shown most
 MOST_QUERIES = 20_000  # no more fit into a file
 MOST_BYTES = 4_000_000  # of embedded queries: the whole file stays below 5 MB
-# About how many bytes the numbers of a query, a document and a position take in the file.
+# Roughly the bytes that the numbers of a query, a document and a position take in the file.
 QUERY_BYTES, DOCUMENT_BYTES, POSITION_BYTES = 50, 42, 12
 
 
 @dataclass(frozen=True)
 class QueryTable:
-    """A row per query in a table of the engine; how many there are, how many are too rare to be shown, the mean gain.
+    """A row per query in a table of the engine; how many queries there are, how many are too rare to show, mean gain.
 
-    A query is shown if its documents were shown at least `min_sessions` times on average: rare texts can be personal.
+    A report shows a query if its documents were shown at least `min_sessions` times on average: rare texts can be
+    personal.
     """
 
     engine: Engine
@@ -55,7 +56,7 @@ class QueryTable:
         return f"query_id IN (SELECT query_id FROM {self.name} WHERE {self.condition})"
 
     def may_show(self, queries: Sequence[str]) -> set[str]:
-        """Those of some queries, as texts, that may be shown."""
+        """Which of these queries may be shown."""
         if not queries:
             return set()
         texts = ", ".join(literal(query) for query in queries)
@@ -96,7 +97,7 @@ class ShownQuery:
 
 @contextlib.contextmanager
 def queries_at_hand(counts: Counts, labels: LabelTable, *, min_sessions: int) -> Iterator[QueryTable]:
-    """The numbers of all queries in a table of the engine, for as long as they are looked at."""
+    """Keep the numbers of all queries in a table of the engine."""
     engine = labels.engine
     table = engine.keep(_numbers_query(counts, labels))
     few = f"CASE WHEN impressions >= {min_sessions} * documents THEN 0 ELSE 1 END"
@@ -143,13 +144,13 @@ def read_queries(table: QueryTable, *, most_bytes: int = MOST_BYTES) -> list[Sho
 
 
 def _discount(position: str) -> str:
-    """SQL for 1 / log2(position + 1) down to the depth, as numbers: logarithms of engines differ in the last digit."""
+    """SQL for 1 / log2(position + 1), with the numbers written out: engines' logarithms differ in the last digit."""
     whens = " ".join(f"WHEN {k} THEN CAST({1 / math.log2(k + 1)!r} AS DOUBLE)" for k in range(1, DEPTH + 1))
     return f"CASE {position} {whens} ELSE CAST(0 AS DOUBLE) END"
 
 
 def _exact_sum(expression: str) -> str:
-    """SQL for a sum that does not depend on the order of rows: of decimals, not of floats."""
+    """SQL for a sum of decimals: a sum of floats would depend on the order of rows."""
     return f"CAST(sum(CAST({expression} AS DECIMAL(38, 12))) AS DOUBLE)"
 
 
@@ -182,7 +183,7 @@ def _numbers_query(counts: Counts, labels: LabelTable) -> str:
 
 
 def _chosen_query(table: QueryTable, most_bytes: int) -> str:
-    """The queries that gain most, numbered, up to a number of bytes; of letters beyond ASCII some take more."""
+    """The queries that gain most, numbered, up to about `most_bytes`: letters beyond ASCII can take more."""
     documents = f"least(documents, {2 * DEPTH})"
     size = (
         f"{QUERY_BYTES} + least(length(CAST(query_id AS VARCHAR)), {LONGEST_ID}) "
@@ -201,7 +202,7 @@ def _chosen_query(table: QueryTable, most_bytes: int) -> str:
 def _results_query(table: QueryTable, chosen: str) -> str:
     """The documents of the chosen queries that were shown most near the top, or are among the first by label.
 
-    Sorted by mean position alone, a document shown once at the top would be above one shown there a thousand times.
+    By mean position alone, a document shown once at the top would come before one shown there a thousand times.
     """
     label = "round(CAST(relevance AS DECIMAL(38, 12)), 9)"
     ends = "low, high" if table.labels.intervals else "CAST(NULL AS DOUBLE) AS low, CAST(NULL AS DOUBLE) AS high"

@@ -1,4 +1,4 @@
-"""The page on a ranker: which features it uses, and how its scores follow the strongest.   ranker, examples -> Page"""
+"""The page on a ranker: which features it uses, and how scores depend on them.   ranker, examples -> Page"""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _dependence_section(curves: list[tuple[DependencePoint, ...]], *, strongest:
     prose = (
         f"Partial dependence of {which}. Each curve is the mean score of the training documents if the feature had the "
         "value below in all of them and nothing else changed. The values are quantiles of the feature. A flat curve "
-        "means that the feature alone moves nothing."
+        "means that the feature alone changes nothing."
     )
     scores = [point.score for curve in curves for point in curve]
     axis = Axis("mean score", low=min(scores), high=max(scores))  # the same for all: a weak feature looks flat

@@ -1,6 +1,6 @@
-"""Results: what people want to know of a fit, as plain values and rows.   MixtureFit, verdict -> terminal, HTML, JSON
+"""Results: what people want to know about a fit, as values and rows.   MixtureFit, verdict -> terminal, HTML, JSON
 
-The report reads fits, verdicts and changes of labels here and in `mixture_figures`, and nowhere else.
+Only this module and `mixture_figures` read fits, verdicts and changes of labels for reports.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ABOVE = (
     "above: the labels of the documents above, from the top, in quarters (0 to 4). rare: patterns too rare to fit "
     "alone, joined with others of about the same click rate."
 )
-NEEDED = f"Impressions of a document that bring the error of its label down to {TARGET:g} at that place."
+NEEDED = f"Impressions that a document needs there to bring the error of its label down to {TARGET:g}."
 MARGIN = "± half a 95% interval; unknown if the log leaves it open"
 PLACES = (
     Column("place", "text", help="A position, in its context where there is one."),
@@ -156,12 +156,12 @@ class ChangeResults:
 
 
 def mixture_of(fitted: Any) -> MixtureFit | None:
-    """The fit if its correction fits a mixture, which alone has places and a verdict; else None."""
+    """The fit if it is a mixture's, else None: only mixtures have places and a verdict."""
     return fitted if isinstance(fitted, MixtureFit) else None
 
 
 def fit_results(fitted: MixtureFit, held_out: HeldOutEvidence | None = None) -> FitResults:
-    """Turn a fit, and evidence from parts of its log, into plain values, once for every drawer.
+    """Turn a fit, and evidence from parts of its log, into plain values for terminal, HTML and JSON.
 
     >>> import clickmix as cm
     >>> counts = cm.Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -225,14 +225,14 @@ def _mixture_values(group: Group) -> tuple[Value, ...]:
 def _half_interval(rate: float, error: float) -> float:
     """Half the width of the 95 % interval of a rate, given its standard error on the logit scale.
 
-    Of a rate near 0 or 1 that nothing pins down, the interval on the logit scale is wide although its slope is 0.
+    Computed from both ends: if nothing pins down a rate near 0 or 1, its interval is wide although the slope is 0.
     """
     low, high = expit(logit(rate) - 1.96 * error), expit(logit(rate) + 1.96 * error)
     return float(high - low) / 2
 
 
 def _needed(mixture: Mixture) -> float | None:
-    """Impressions until the label is good enough; infinite beyond reach, None if a Gaussian cannot tell."""
+    """Impressions until a label is good enough; infinite if out of reach, None for Gaussians, which cannot tell."""
     needed = impressions_for(mixture)
     return needed if needed is not None or mixture.variances is not None else math.inf
 
@@ -243,7 +243,7 @@ def _check_row(check: Check) -> tuple[Value, ...]:
 
 
 def _not_checked(fitted: MixtureFit) -> list[Violation]:
-    """What would have been looked for in a log with more queries."""
+    """The violations that were not looked for, because the log has too few queries or positions."""
     if not fitted.checks:
         return []
     looked = {check.violation for check in fitted.checks}
@@ -283,14 +283,14 @@ def _how_fitted(fitted: MixtureFit) -> str:
 
 
 def _choice(fitted: MixtureFit) -> list[str]:
-    """Say which number of grades was chosen, and by how much; of a whole log's model, also what differs."""
+    """Say which number of grades was chosen, and by how much; for the model of a whole log, also what differs."""
     if fitted.model is not None:
         return [_on_model(fitted.model)]
     others = {grades: bic for grades, bic in fitted.bics.items() if grades != fitted.grades}
     if fitted.mixture != "auto" or not others or fitted.grades not in fitted.bics:
         return []
     if not any(group.mixture.informative for group in fitted.groups):
-        return []  # the number was chosen to look for grades, and there are none
+        return []  # no place has grades, so their number means nothing
     second = min(others, key=lambda grades: others[grades])
     ahead = others[second] - fitted.bics[fitted.grades]
     by = f"BIC better by {ahead:,.0f} than" if ahead >= 0 else f"they are fewer, and BIC is within {-ahead:.1f} of that"

@@ -1,6 +1,6 @@
 """Rows: results as data. Named columns, each with a kind, and rows of raw values; terminal, HTML and JSON draw them.
 
-First comes how people read values: counts, shares, rates, ids, file names and commands as short texts.
+The first functions write single values for people: counts, shares, rates, ids, file names and commands.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from clickmix.errors import hide_secrets, printable, several
 
 LONGEST_ID = 80  # letters
 LONGEST_COMMAND = 400
-LEAST_PERCENT = 1e-4  # smaller ones are only said to be smaller
-OPEN = 0.25  # half a 95 % interval of a share that says nothing about it
+LEAST_PERCENT = 1e-4  # smaller ones are written as "<0.0001%"
+OPEN = 0.25  # half a 95 % interval so wide that the share is unknown
 MOST_COUNTED = 1_000_000  # infinite counts are above it
 
 
@@ -37,7 +37,7 @@ def cut(value: object) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share in percent: two digits, or whole from 10 % on.
+    """Write a share in percent, with two digits, or as a whole number from 10 % up.
 
     >>> percent(0.98123), percent(0.0123), percent(0.02), percent(0), percent(1), percent(0.9999), percent(6.5e-103)
     ('98%', '1.2%', '2%', '0%', '100%', '>99%', '<0.0001%')
@@ -55,7 +55,7 @@ def percent(share: float) -> str:
 
 
 def count_text(count: float) -> str:
-    """Write a count with separators; an infinite one is above a million.
+    """Write a count with separators; infinity is "above a million".
 
     >>> count_text(12345), count_text(math.inf)
     ('12,345', '>1,000,000')
@@ -64,7 +64,7 @@ def count_text(count: float) -> str:
 
 
 def number_text(value: float) -> str:
-    """Write a number with three decimals, fewer from 10 on, and never with an exponent.
+    """Write a number with three decimals, fewer from 10 up, and never with an exponent.
 
     >>> number_text(0.2), number_text(17.399), number_text(1234.5), number_text(6.5e-103), number_text(0)
     ('0.200', '17.4', '1,234', '<0.001', '0')
@@ -78,7 +78,7 @@ def number_text(value: float) -> str:
 def percent_estimate(share: float, margin: float) -> str:
     """Write a share and its margin in percent, both to the first digit of the margin.
 
-    A margin of a quarter of all there is leaves the share unknown.
+    A margin of 25 % or more leaves the share unknown.
 
     >>> percent_estimate(0.0058, 0.006), percent_estimate(0.651, 0.002), percent_estimate(0.63, 0.18)
     ('0.6% ±0.6%', '65.1% ±0.2%', '63% ±18%')
@@ -228,17 +228,17 @@ class Column:
         """Write a value of this column for people."""
         if value is None:
             return "-"
-        if isinstance(value, Estimate):
-            return self.text(value.value) if value.margin is None else self._estimate(value.value, value.margin)
-        return WRITERS[self.kind](value)
-
-    def _estimate(self, value: float, margin: float) -> str:
-        return (percent_estimate if self.kind in ("rate", "share") else number_estimate)(value, margin)
+        if not isinstance(value, Estimate):
+            return WRITERS[self.kind](value)
+        if value.margin is None:
+            return self.text(value.value)
+        write = percent_estimate if self.kind in ("rate", "share") else number_estimate
+        return write(value.value, value.margin)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A table of results: columns, and rows of raw values in the same order. `cards`: on a phone a row is a card.
+    """A table of results: columns, and rows of raw values in the same order. With `cards`, a row is a card on a phone.
 
     >>> rows = Rows((Column("place", "text"), Column("clicks", "count")), (("position 1", 12345),))
     >>> rows.texts(), rows.json()
@@ -260,7 +260,7 @@ class Rows:
         return [[column.text(value) for column, value in zip(self.columns, row, strict=True)] for row in self.rows]
 
     def json(self) -> list[dict[str, Any]]:
-        """One object per row: raw values; what is infinite or unknown is null."""
+        """One object of raw values per row; infinite and unknown values are null."""
         return [
             {column.name: json_value(value) for column, value in zip(self.columns, row, strict=True)}
             for row in self.rows
@@ -282,7 +282,7 @@ def json_text(document: Any) -> str:
 
 
 GAP = 2
-READABLE = 24  # letters of a text: it is cut to so many before a column is dropped, and to fewer only then
+READABLE = 24  # letters: texts are cut to this length before columns are dropped, and further only after that
 LEAST = 8
 
 
@@ -302,7 +302,7 @@ def text_lines(rows: Rows, *, width: int) -> list[str]:
         shown.remove(max(droppable, key=lambda i: (rows.columns[i].rank, i)))
     least = {i: max(letters(columns[i][0]), LEAST) for i in shown if not rows.columns[i].numeric}
     while needed() > width and (wide := [i for i in least if widths[i] > least[i]]):
-        widths[max(wide, key=lambda i: widths[i])] -= 1  # the widest first: none is cut more than another
+        widths[max(wide, key=lambda i: widths[i])] -= 1  # always the widest, so that all are cut alike
     lines = [
         (" " * GAP).join(_cell(columns[i][line], widths[i], right=rows.columns[i].numeric) for i in shown).rstrip()
         for line in range(len(rows.rows) + 1)

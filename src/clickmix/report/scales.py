@@ -1,4 +1,4 @@
-"""Scales: numbers in, places along an axis and ticks at round numbers out."""
+"""Scales: where numbers are on an axis, and ticks at round numbers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ticks(low: float, high: float, *, log: bool = False, whole: bool = False, ab
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Powers of ten; where they are fewer than three, also twice and five times as much."""
+    """Powers of ten; on a short axis also twice and five times each."""
     powers = range(math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9) + 1)
     factors = (1.0,) if math.log10(high / low) > 2 else (1.0, 2.0, 5.0)
     every = 1 + (len(powers) - 1) // 6
@@ -60,7 +60,7 @@ def _powers(low: float, high: float) -> list[float]:
 
 
 def _round_step(least: float, *, whole: bool) -> float:
-    """The next round number from `least` on."""
+    """The smallest round number that is not below `least`."""
     if whole and least <= 1:
         return 1.0
     power = 10.0 ** math.floor(math.log10(least))
@@ -69,7 +69,7 @@ def _round_step(least: float, *, whole: bool) -> float:
 
 
 def round_up(value: float) -> float:
-    """A round number that is not lower, for the end of an axis.
+    """A round number at or above a value, for the end of an axis.
 
     >>> round_up(0.23), round_up(7), round_up(0)
     (0.25, 8.0, 1.0)
@@ -81,7 +81,7 @@ def round_up(value: float) -> float:
 
 
 def log_start(counts: Iterable[float]) -> float:
-    """Where a logarithmic axis of counts begins: below 1, or a tenth below the lowest where all are large.
+    """Where a logarithmic axis of counts begins: below 1, or a power of ten lower if all counts are large.
 
     >>> log_start([0, 3, 900]), log_start([2500, 0, 100000])
     (0.5, 100.0)

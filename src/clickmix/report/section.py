@@ -8,7 +8,7 @@
             impressions, clicks = report.counts.totals()
             return Section("Clicks", [f"{clicks:,} of {impressions:,} impressions were clicked."])
 
-gives the report one more section between those of order 30 and 50. None leaves it out.
+adds a section between those of order 30 and 50. A section that is None is left out.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from clickmix.report.results import ChangeResults, FitResults
 
 @dataclass(frozen=True)
 class LogReport:
-    """What a section is given: the counts, the fit, the labels, and what the caller said of them.
+    """What a section can use: the counts, the fit, the labels, and what the caller said about them.
 
-    `mixture` and `results` are None if the correction fits no mixture; `changes` if no previous labels were
-    given. `sources` are file names without folders. The tables live in the engine.
+    `mixture` and `results` are None if the correction fits no mixture, `changes` is None without previous labels.
+    `sources` are file names without folders. The tables are in the engine.
 
     >>> def clicks(report: LogReport) -> str:
     ...     return f"{report.counts.totals()[1]:,} clicks"
@@ -53,7 +53,7 @@ class LogReport:
 
 
 class LogSection(Protocol):
-    """A member of the family: its place in the report, and what makes its section."""
+    """A member of the family: its place in the report, and its section."""
 
     order: int
 

@@ -14,18 +14,18 @@ from clickmix.errors import printable
 from clickmix.report.figures import COLOURS, Axis, Bars, Colour, Figure, Line, Mark, Panel, spans
 from clickmix.report.scales import AxisScale, shown, tick_text, ticks
 
-WIDTH = 360  # a phone's: on wider screens figures stand side by side
+WIDTH = 360  # a phone's width; wider screens show figures side by side
 LEFT, RIGHT = 50, 20  # margins
 LETTER, WIDE_LETTER = 7.2, 12.5  # about how wide letters are
 KEY = 34  # a legend's sample of a line or bar, with the room around it
 LINE_HEIGHT = 18
-DASHES = ("", "7 3", "2 3", "7 3 2 3", "1 4", "10 4", "4 2")  # for those who see no colours, and for paper
+DASHES = ("", "7 3", "2 3", "7 3 2 3", "1 4", "10 4", "4 2")  # for colour-blind readers, and for paper
 Place = tuple[float, float]
 BAR = "bar"  # instead of dashes
 
 
 def figure_svg(figure: Figure, *, standalone: bool = False) -> str:
-    """The figure as an SVG element; `standalone` as a file of its own, with the style sheet inside.
+    """The figure as an SVG element; `standalone` makes it a whole file, with the style sheet inside.
 
     >>> from clickmix.report import Axis, Line, Panel
     >>> panel = Panel(Axis("nDCG@10", 0, 1), [Line("mine", [1, 2], [0.4, 0.5])])
@@ -71,7 +71,7 @@ def _keys(figure: Figure) -> dict[str, tuple[Colour, str]]:
 
 
 def _legend_rows(names: list[str]) -> list[list[str]]:
-    """Names one after the other, as many in a row as fit; a single one needs no legend unless it says something."""
+    """Names in rows, as many in each as fit. Marks without a name need no legend."""
     rows: list[list[str]] = []
     room = 0.0
     for name in filter(None, names):

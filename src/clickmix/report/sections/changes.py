@@ -9,7 +9,7 @@ from clickmix.report.pages import Section
 from clickmix.report.rows import number_text, percent
 from clickmix.report.section import SECTIONS, LogReport
 
-MOST_ROWS = 10  # queries come next
+MOST_ROWS = 10
 
 
 @SECTIONS.register("changes", help="What changed since the previous labels.")

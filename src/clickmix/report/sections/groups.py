@@ -19,10 +19,10 @@ class Groups:
         if fit is None:
             return None
         shown, all_groups = len(chosen_groups(fit)), len(fit.groups)
-        some = f" Shown are {shown} of {all_groups:,}; the table of all places has more." if shown < all_groups else ""
+        some = f" The figures show {shown} of {all_groups:,}; for more, see all places." if shown < all_groups else ""
         humps = (
-            "If the documents at a position are of two kinds, there are two humps; the lines show how many of each "
-            "kind the fit expects."
+            "If a position has two kinds of documents, there are two humps; the lines show how many of each kind the "
+            "fit expects."
             if fit.grades == 2
             else f"Documents of {fit.grades} grades make humps that overlap; the lines show what the fit expects."
         )

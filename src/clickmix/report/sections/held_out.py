@@ -1,4 +1,4 @@
-"""Held-out evidence: how well clicks are predicted, whether two halves agree, what documents that move say."""
+"""Held-out evidence: how well the model predicts clicks, whether two halves agree, what moving documents say."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
 
 WHAT = (
-    "The log was split into quarters. What the model learned from some of them was tested on the others. No model can "
-    "argue with the outcome."
+    "The log was split into quarters. What the model learned from some of them was tested on the others. So the "
+    "outcome does not rest on the model's assumptions."
 )
 
 

@@ -48,13 +48,13 @@ def _position_figure(histogram: Histogram) -> Figure:
     lines = [_position_line(histogram, context, shown, clicked) for context in contexts[:MOST_CONTEXTS]]
     left = len(contexts) - MOST_CONTEXTS
     lowest = min((rate for line in lines for rate in line.y if rate > 0), default=1.0)
-    some = f" Shown are the {MOST_CONTEXTS} contexts with the most impressions; {left:,} are left out."
+    some = f" The figure shows the {MOST_CONTEXTS} contexts with the most impressions and leaves out {left:,}."
     return Figure(
         "Click-through rate by position",
         Axis("position", whole=True),
         [Panel(Axis("click-through rate, logarithmic scale", lowest / 1.5, 1, log=True, percent=True), lines)],
-        note="How often people click what is at a position. It falls with the position even where documents are "
-        "equally good, so it cannot be read as relevance." + (some if left > 0 else ""),
+        note="How often people click at each position. The rate falls with the position even if documents are equally "
+        "good, so it is not relevance." + (some if left > 0 else ""),
     )
 
 
