@@ -219,7 +219,7 @@ class TestStopping:
         fit = fitted(counts, rows, tolerance=0)
         assert (fit.stopped, len(fit.trace), fit.kept) == (Stop.SUDDEN_DROP, 7, 6)
         assert fit.summary == (
-            "Regression EM stopped after iteration 7: sudden drop. The parameters of iteration 6 are kept."
+            "Regression EM stopped after iteration 7: sudden drop. It kept the parameters of iteration 6."
         )
 
     def test_at_the_first_iteration_there_is_nothing_to_go_back_to(self) -> None:
@@ -250,7 +250,7 @@ class TestStopping:
         fit = RegressionEMFit(True, "one", Stop.CONVERGED, 1, (step,))
         assert fit.tied == (2,)
         assert fit.summary == (
-            "Regression EM stopped after iteration 1: converged. The parameters of iteration 1 are kept. Relevant and "
+            "Regression EM stopped after iteration 1: converged. It kept the parameters of iteration 1. Relevant and "
             "other documents do not differ at position(s) 2."
         )
 

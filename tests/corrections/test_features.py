@@ -227,7 +227,7 @@ class TestModelFile:
 
     def test_a_model_needs_the_features_of_the_log(self, usual: World, fitted: MixtureFit, tmp_path: Path) -> None:
         fitted.write(tmp_path / "model.json")
-        with pytest.raises(SettingError, match="a model file cannot carry those of another log's documents"):
+        with pytest.raises(SettingError, match="its file does not have the features of this log's documents"):
             MixtureFit.read(tmp_path / "model.json").label(usual.counts)
 
     def test_a_model_without_features_takes_none(self, usual: World) -> None:

@@ -373,15 +373,15 @@ def test_what_judgments_do_not_go_with(settings: dict[str, Any], message: str) -
 def test_clicks_that_say_nothing_cannot_be_weighed() -> None:
     counts = cm.Counts.from_arrays(np.arange(40), np.arange(40), [1] * 40, [5] * 40, [0] * 40)
     given = pa.table({"query_id": [1, 2], "doc_id": [1, 2], "grade": [0, 1]})
-    with pytest.raises(ClickmixError, match="clicks of this log say nothing of relevance"):
+    with pytest.raises(ClickmixError, match="clicks of this log say nothing about relevance"):
         cm.debias(counts, judgments=given)
 
 
 BAD: list[tuple[dict[str, list[Any]], str]] = [
     (
         {"query_id": ["x", "y"], "doc_id": ["a", "b"], "grade": [0, 1]},
-        "judged.csv: none of the 2 judged documents is in the log. Judged is for instance query 'x', document 'a'; the "
-        "log has for instance query '0', document '0'. Check that both use the same ids.",
+        "judged.csv: none of the 2 judged documents is in the log. For instance, query 'x', document 'a' is judged; "
+        "the log has query '0', document '0'. Check that both use the same ids.",
     ),
     (
         {"query_id": [0, 0], "doc_id": [0, 0], "grade": [0, 1]},

@@ -324,8 +324,8 @@ class TestBadInput:
     def test_positions_that_were_not_fitted_are_refused(self, correction: Correction, name: str) -> None:
         fit = correction.fit(moving_counts(queries=5))
         message = (
-            f"Position 7 is not in the log that {name} was fitted on. Fit {name} on a log with every position that is "
-            "to be labelled."
+            f"Position 7 is not in the log that {name} was fitted on. Fit {name} on a log with every position that you "
+            "want to label."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             fit.label(Counts.from_arrays([1], [1], [7], [1], [0]))

@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], list[str], str]] = {
         ("--pairs", "adjacent"),
         {"pairs": "adjacent"},
         ["estimate"],
-        r"Theta is from 5 pairs of positions that share documents; the fewest, \d+, are shared by",
+        r"Theta comes from 5 pairs of positions that share documents. Positions \d+ and \d+ share the fewest: \d+",
     ),
     "pbm": ((), {}, ["low", "high"], r"The position-based model converged after \d+ steps\. Examination is 1 where it"),
 }

@@ -239,7 +239,7 @@ class TestIntervention:
     def test_the_summary_names_the_weakest_pair(self) -> None:
         counts = Counts.from_arrays([0] * 6, [0, 0, 1, 1, 2, 2], [1, 2, 1, 2, 2, 3], [10] * 6, [5, 4, 5, 4, 3, 2])
         assert Intervention().fit(counts).summary == (
-            "Theta is from 2 pairs of positions that share documents; the fewest, 1, are shared by positions 2 and 3."
+            "Theta comes from 2 pairs of positions that share documents. Positions 2 and 3 share the fewest: 1."
         )
 
 
@@ -259,7 +259,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "a position not shown": (
         ([1, 3], [0, 0], [10, 10], [5, 5]),
-        "Position 2 was never shown, and position 3 was: its theta cannot be estimated. Give a log with every position "
+        "Position 2 was never shown but position 3 was, so its theta cannot be estimated. Give a log with every "
+        "position "
         "down to the last.",
     ),
 }

@@ -1,1 +1,1 @@
-"""Corrections: Counts -> Labels. Each has `fit(counts)`, and what that returns has `label(counts)`."""
+"""Corrections: Counts -> Labels. Each has `fit(counts)`, which returns a fit with `label(counts)`."""

@@ -1,8 +1,8 @@
 """Affine correction (AC) with given parameters, the paper's Ideal-AC if they are the true ones.   Counts -> Labels
 
     estimate = sum over a document's cells of (c - n beta_k) / alpha_k, divided by the sum of n
-with n impressions and c clicks at position k: the mean over impressions of (click - beta_k) / alpha_k. It is unbiased
-wherever the document was shown, if the parameters are true; it may be below 0 and above 1.
+with n impressions and c clicks at position k: the mean over impressions of (click - beta_k) / alpha_k. With the true
+parameters it is unbiased wherever the document was shown; it can be below 0 or above 1.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def affine_labels(counts: Counts, parameters: BiasParameters, *, clip: Clip, cor
         f"({k}, CAST({alpha!r} AS DOUBLE), CAST({beta!r} AS DOUBLE))"
         for k, (alpha, beta) in enumerate(zip(parameters.alpha.tolist(), parameters.beta.tolist(), strict=True), 1)
     )
-    # Sums of decimals, because sums of floats depend on the order rows happen to come in.
+    # Sums of decimals, because sums of floats depend on the order of rows.
     term = "CAST((cells.clicks - cells.impressions * beta) / alpha AS DECIMAL(38, 12))"
     return Labels(
         counts,

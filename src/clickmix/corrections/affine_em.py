@@ -1,7 +1,7 @@
 r"""The E- and M-steps of EM for alpha and beta, on counts.   cells, relevance -> parameters, targets
 
-Relevance R is drawn afresh at every impression, with the document's probability r. At position k an impression is
-clicked with z1 = alpha + beta if relevant, z0 = beta if not. Only counts enter: n impressions and c clicks of a cell.
+Relevance R is drawn again at every impression, with the document's probability r. At position k people click with
+probability z1 = alpha + beta if relevant, z0 = beta if not. The data are counts: n impressions and c clicks of a cell.
 
     E   P(R | click)    = r z1 / (r z1 + (1 - r) z0)
         P(R | no click) = r (1 - z1) / (r (1 - z1) + (1 - r) (1 - z0))
@@ -9,8 +9,8 @@ clicked with z1 = alpha + beta if relevant, z0 = beta if not. Only counts enter:
         z0 the same with 1 - P
         target of a document = sum [c P(R | click) + (n - c) P(R | no click)] / sum n, over its cells
 
-If z1 came out below z0, the best fit in order has both equal: alpha is as small as it may be. Without trust (IPS) a
-relevant document that is examined is always clicked and others never: z0 = 0, and z1 is the examination theta.
+If z1 came out below z0, the best fit with z1 >= z0 has both equal: alpha is as small as allowed. Without trust (IPS),
+people always click relevant documents that they examine and never others: z0 = 0, and z1 is the examination theta.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class CodedCells:
 
 
 def read_cells(counts: Counts, *, correction: str, every_position: bool = True) -> CodedCells:
-    """Read all cells of a log; `correction` is the name for messages, `every_position` must have been shown."""
+    """Read all cells of a log; `every_position` refuses a log that skips one. `correction` is named in messages."""
     check_positions_only(counts, correction=correction)
     embedded(counts.engine, of=correction)
     columns = counts.cells()
@@ -97,18 +97,22 @@ def read_cells(counts: Counts, *, correction: str, every_position: bool = True) 
         columns["impressions"].astype(np.float64),
         columns["clicks"].astype(np.float64),
     )
-    if every_position:
-        _check_positions(cells)
+    unseen = np.flatnonzero(cells.position_totals[1] == 0)
+    if every_position and len(unseen):
+        raise InputError(
+            f"Position {unseen[0] + 1} was never shown but position {cells.positions} was, so its parameters cannot be "
+            "estimated. Give a log with every position down to the last."
+        )
     return cells
 
 
 def start_parameters(positions: int, *, trust: bool) -> BiasParameters:
-    """Where EM starts; without trust beta is 0 and stays there."""
+    """Where EM starts; without trust, beta is 0 and stays 0."""
     return BiasParameters(np.full(positions, START_ALPHA), np.full(positions, START_BETA if trust else 0.0))
 
 
 def e_step(cells: CodedCells, relevance: Floats, parameters: BiasParameters) -> tuple[Floats, Floats]:
-    """Of every cell the clicks, and the skips, expected to be relevant: c P(R | click) and (n - c) P(R | no click)."""
+    """Per cell, the expected relevant clicks and skips: c P(R | click) and (n - c) P(R | no click)."""
     certain = np.clip(relevance, CERTAIN, 1 - CERTAIN)
     z0 = parameters.beta
     z1 = np.minimum(parameters.alpha + z0, 1.0)
@@ -124,7 +128,7 @@ def e_step(cells: CodedCells, relevance: Floats, parameters: BiasParameters) -> 
 
 
 def m_step(cells: CodedCells, clicked: Floats, skipped: Floats, *, trust: bool) -> BiasParameters:
-    """The parameters that make what the E-step expects most likely."""
+    """The parameters that make the expected counts of the E-step most likely."""
     relevant_clicks, relevant = cells.by_position(clicked), cells.by_position(clicked + skipped)
     z1 = _ratio(relevant_clicks, relevant)
     if not trust:
@@ -137,7 +141,7 @@ def m_step(cells: CodedCells, clicked: Floats, skipped: Floats, *, trust: bool) 
 
 
 def targets(cells: CodedCells, clicked: Floats, skipped: Floats) -> Floats:
-    """The share of each document's impressions that is expected to be relevant."""
+    """The expected share of relevant impressions of each document."""
     return cells.by_document(clicked + skipped) / cells.by_document(cells.impressions)
 
 
@@ -151,26 +155,17 @@ def log_likelihood(cells: CodedCells, relevance: Floats, parameters: BiasParamet
 
 
 def log_likelihood_of_positions(cells: CodedCells) -> float:
-    """That of one click rate per position, whatever the document."""
+    """The log-likelihood of one click rate per position, whatever the document."""
     clicks, shown = cells.position_totals
     return _terms(clicks, shown, clicks / shown)
 
 
 def _terms(c: Floats, n: Floats, p: Floats) -> float:
-    # Rates of 0 and 1 occur, with clicks and skips of 0: then the term is 0.
+    # Rates of 0 and 1 occur, with 0 clicks or 0 skips: then the term is 0.
     log_p, log_skip = np.log(np.maximum(p, LEAST_CLICKS)), np.log1p(-np.minimum(p, 1 - LEAST_SKIPS))
     return float((c * log_p + (n - c) * log_skip).sum())
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """part / whole, at most 1; 0 if there is nothing."""
+    """part / whole, at most 1; 0 where whole is 0."""
     return np.minimum(np.divide(part, whole, out=np.zeros_like(part), where=whole > 0), 1.0)
-
-
-def _check_positions(cells: CodedCells) -> None:
-    unseen = np.flatnonzero(cells.position_totals[1] == 0)
-    if len(unseen):
-        raise InputError(
-            f"Position {unseen[0] + 1} was never shown but position {cells.positions} was, so its parameters cannot be "
-            "estimated. Give a log with every position down to the last."
-        )

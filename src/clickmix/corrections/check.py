@@ -1,6 +1,6 @@
-"""Checks and judgements: what can be said of a log, as closed lists. `judging/` says it.
+"""Checks and judgements of a log, as closed lists. `judging/` makes them.
 
-A fit keeps the checks of its log, and `--fail-on` reads the judgements without loading what judges.
+They are here because a fit keeps the checks of its log, and `--fail-on` lists judgements without loading `judging/`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Annotated
 
 from clickmix.storage.records import Range
 
-NOTE_BELOW = 0.02  # root mean square of how far labels would change: what moves them less is only a note
+NOTE_BELOW = 0.02  # a violation that would change labels by less (root mean square) is only a note
 
 
 class Violation(enum.StrEnum):
@@ -27,7 +27,7 @@ class Violation(enum.StrEnum):
     REPEATED = "every impression was written several times"
     GRADES = "more grades than were fitted"
     RISING = "rates rise down the page"
-    BEYOND = "documents clicked more, or less, than any grade"  # only models of release 0.1 know the last two
+    BEYOND = "documents clicked more, or less, than any grade"  # only models of release 0.1 have the last two
     BETWEEN = "documents clicked at rates between the grades'"
 
 
@@ -71,12 +71,12 @@ class Check:
 
     @property
     def seen(self) -> bool:
-        """Whether the log shows more of it than clean logs do."""
+        """Whether the statistic is above the limit for clean logs."""
         return self.statistic > self.limit
 
     @property
     def found(self) -> bool:
-        """Whether it is seen and matters for labels."""
+        """Whether the violation is seen and matters for labels."""
         return self.seen and (self.moved is None or self.moved >= NOTE_BELOW)
 
     @property
@@ -103,6 +103,6 @@ class Judgement(enum.StrEnum):
         return self.replace(" ", "-")
 
     def as_bad_as(self, other: Judgement) -> bool:
-        """Whether it is the other one or a worse one."""
+        """Whether it is the same as the other, or worse."""
         order = list(Judgement)
         return order.index(self) >= order.index(other)

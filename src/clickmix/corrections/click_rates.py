@@ -1,9 +1,9 @@
-"""Click rates: how often a fit expects a cell to be clicked, from what was seen of its document.   fit, cells -> rates
+"""Click rates: how often a fit expects clicks on a cell, given the other cells of its document.   fit, cells -> rates
 
 A fit that can predict clicks has `click_rates(seen, asked)`. It is optional: a correction that only orders documents
-has no such claim to make. Both arguments are cells of the same documents, queries and places. `seen` is the part of the
-log the fit comes from; `asked` are cells of the other part, whose clicks are hidden. Of a document that was not seen,
-or not at this place, the fit says what it expects before any click.
+predicts nothing. Both arguments are cells of the same documents, queries and places. `seen` is the part of the log that
+was fitted; `asked` are cells of the other part, whose clicks are hidden. For a document that was not seen, or not at
+this place, the fit says what it expects before any click.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clickmix.groups.places import Place, places_of
 from clickmix.groups.sample import QUARTERS, Quarters
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Group
-from clickmix.types import Columns, Floats, Ints
+from clickmix.types import Floats, Ints
 
 if TYPE_CHECKING:
     from clickmix.mixtures.hierarchical.cells import Cells
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 class PlacedCells:
     """Cells of documents, one row each, without ids: codes from 0 of documents and places, impressions, clicks.
 
-    `query` has the code of each document's query, so `query[document]` that of each cell. `list` has the code of each
-    cell's result list, if the correction needs lists; the rows are then in the order of lists and positions. Codes
-    mean the same in both parts of a log, which have the same `places` and `query`.
+    `query` has the code of each document's query, so `query[document]` has that of each cell. `list` has the code of
+    each cell's result list, if the correction needs lists; rows are then sorted by list and position. Codes mean the
+    same in both parts of a log, which have the same `places` and `query`.
     """
 
     places: tuple[Place, ...]
@@ -57,11 +57,11 @@ class PlacedCells:
         return np.array([place.position for place in self.places])[self.place]
 
     def by_document(self, values: Floats) -> Floats:
-        """Sum a column of cells per document; 0 for one without cells here."""
+        """Sum a column of cells per document; 0 for documents without cells here."""
         return np.bincount(self.document, values, self.documents)
 
     def by_place(self, values: Floats) -> Floats:
-        """Sum a column of cells per place; 0 for one without cells here."""
+        """Sum a column of cells per place; 0 for places without cells here."""
         return np.bincount(self.place, values, len(self.places))
 
     def added_up(self, *others: PlacedCells) -> PlacedCells:
@@ -86,9 +86,9 @@ class PredictsClicks(Protocol):
     """A fit that can say how often a cell will be clicked."""
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats | None:
-        """The probability of a click in each of the asked cells, given what was seen of its document.
+        """The probability of a click in each asked cell, given the seen cells of its document.
 
-        None if this fit predicts no clicks after all.
+        None if this fit cannot predict clicks after all.
         """
 
 
@@ -98,10 +98,10 @@ def predicted_rates(fit: object, seen: PlacedCells, asked: PlacedCells) -> Float
 
 
 def position_rates(seen: PlacedCells) -> Floats:
-    """The click rate of each place: clicks / impressions of its position in what was seen.
+    """The click rate of each place: clicks / impressions of its position in the seen cells.
 
-    A position without impressions has the rate of the whole part; one without clicks, or without skips, that of half a
-    click, or half a skip, so that no prediction is infinitely wrong.
+    A position without impressions gets the rate of the whole part. A position without clicks, or without skips, counts
+    half a click, or half a skip, so that no prediction is infinitely wrong.
     """
     positions, code = np.unique([place.position for place in seen.places], return_inverse=True)
     shown, clicked = (
@@ -114,7 +114,7 @@ def position_rates(seen: PlacedCells) -> Floats:
 
 
 def placed_cells(*parts: Counts) -> tuple[PlacedCells, ...]:
-    """The cells of parts that live in one engine; list by list, if lists were kept apart."""
+    """The cells of parts of a log in one engine; list by list, if lists were counted separately."""
     first = parts[0]
     by_list = first.by_list is not None
     lists = ", list" if by_list else ""
@@ -134,7 +134,7 @@ def quarter_cells(quarters: Quarters) -> tuple[PlacedCells, ...]:
 def _placed(
     engine: Engine, cells: str, context: Sequence[str], parts: int, *, by_list: bool
 ) -> tuple[PlacedCells, ...]:
-    """Fetch cells that have the number of their part, ids, the keys of their place (k0, k1, ...) and both counts."""
+    """Fetch `cells` (part, ids, the keys of their place k0, k1, ..., impressions, clicks) as arrays, part by part."""
     keys = listed(aliases(("position", *context)))
     codes = {"query": "query_id", "document": "query_id, doc_id", **({"list": "query_id, list"} if by_list else {})}
     ranks = listed(f"dense_rank() OVER (ORDER BY {order}) - 1 AS {code}" for code, order in codes.items())
@@ -142,10 +142,6 @@ def _placed(
         f"SELECT part, {ranks}, {keys}, impressions, clicks FROM ({cells}) "
         f"ORDER BY part, {'list, k0, document' if by_list else f'document, {keys}'}"
     )
-    return _cut(columns, context, parts, by_list=by_list)
-
-
-def _cut(columns: Columns, context: Sequence[str], parts: int, *, by_list: bool) -> tuple[PlacedCells, ...]:
     places, place = places_of(columns, context)
     query = np.zeros(int(columns["document"].max()) + 1, dtype=np.int64)
     query[columns["document"]] = columns["query"]
@@ -192,7 +188,7 @@ def grouped_click_rates(groups: Sequence[Group], seen: PlacedCells, asked: Place
         own = (weighed + seen.by_document(evidence[k - 1]))[asked.document]
         logs[k] = np.where(known, own, prior[asked.place, k - 1])
     posterior = np.exp(logs - np.logaddexp.reduce(logs, axis=0))
-    # A group in which clicks say nothing has one rate, whatever the grade.
+    # If clicks say nothing in a group, it has one rate for all grades.
     rates = np.array([np.broadcast_to(group.mixture.rates, grades) for group in groups])
     return np.asarray(np.einsum("kc,ck->c", posterior, rates[asked.place]))
 
@@ -200,13 +196,13 @@ def grouped_click_rates(groups: Sequence[Group], seen: PlacedCells, asked: Place
 def model_click_rates(
     model: LogModel, number: Ints, seen: PlacedCells, asked: PlacedCells, *, usual: bool = False
 ) -> Floats:
-    """The same of a model of the whole log; `number` has the model's place for each place.
+    """The same from a model of the whole log; `number` has the model's place for each place.
 
-    Those that are `usual` for the document's grades leave out what its own clicks at the place say of its appeal there.
+    With `usual`, rates leave out what a document's own clicks at the place say about its appeal there.
     """
-    from clickmix.mixtures.hierarchical.label import predict  # late: scipy is slow to load
+    from clickmix.mixtures.hierarchical.label import predict  # here, because scipy is slow to load
 
-    # Of a document that was not seen the places are known, with no impression.
+    # Documents that were not seen get cells at their places, without impressions.
     new = seen.by_document(seen.impressions)[asked.document] == 0
     nothing = np.zeros(int(new.sum()))
     document = np.concatenate([seen.document, asked.document[new]])
@@ -224,7 +220,7 @@ def model_click_rates(
 
 
 def model_relevance(model: LogModel, number: Ints, seen: PlacedCells) -> Floats:
-    """The label of every document; 0 for one without cells."""
+    """The label of every document; 0 for documents without cells."""
     from clickmix.mixtures.hierarchical.label import label
 
     cells, entry = _model_cells(model, seen.query, seen.document, number[seen.place], seen.impressions, seen.clicks)
@@ -232,7 +228,7 @@ def model_relevance(model: LogModel, number: Ints, seen: PlacedCells) -> Floats:
 
 
 def fitted_to(model: LogModel, number: Ints, seen: PlacedCells) -> LogModel:
-    """The model with parameters from these cells, climbed to from its own."""
+    """The model fitted again to these cells, starting from its own parameters."""
     from clickmix.mixtures.hierarchical.climb import climb_again
 
     cells, _ = _model_cells(model, seen.query, seen.document, number[seen.place], seen.impressions, seen.clicks)
@@ -242,7 +238,7 @@ def fitted_to(model: LogModel, number: Ints, seen: PlacedCells) -> LogModel:
 def _model_cells(
     model: LogModel, query: Ints, document: Ints, place: Ints, impressions: Floats, clicks: Floats
 ) -> tuple[Cells, Ints]:
-    """Cells at the model's places; and the entry of each document, -1 for one without cells."""
+    """Cells at the model's places, and the entry of each document, -1 for documents without cells."""
     from clickmix.mixtures.hierarchical.cells import Cells
 
     present, code = np.unique(document, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Clipping: how an estimate that may be below 0 or above 1 becomes relevance.   estimate -> relevance"""
+"""Clipping: how an estimate that can be below 0 or above 1 becomes relevance.   estimate -> relevance"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def checked_clip(clip: Clip) -> Clip:
     """`clip`, if it is one of the choices.
 
     one      relevance = min(max(estimate, 0), 1): a probability
-    twenty   relevance = min(max(estimate, 0), 20) / 20: the labels of the paper's authors on a scale from 0 to 1, not
+    twenty   relevance = min(max(estimate, 0), 20) / 20: the labels of the paper's authors, scaled to 0 to 1. It is not
              a probability. Estimates above 1 stay distinct; a document that is surely relevant gets .05.
     """
     if clip not in CLIPS:

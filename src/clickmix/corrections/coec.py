@@ -1,10 +1,10 @@
-"""Clicks over expected clicks (COEC), those of the average document at the same positions.   Counts -> Labels
+"""Clicks over expected clicks (COEC): those of the average document at the same positions.   Counts -> Labels
 
     positions       estimate = C / sum over a document's cells of n m_k
     best-position   estimate = C / (N m_b): all impressions charged to the best position b, as OpenSearch does
-where m_k is the log's click-through rate at position k, C and N are the document's clicks and impressions. 1 means
-clicked as often as the average document there. Labels are from 0 to 1, so clipping to 1 makes all better documents
-equal; `estimate` and clipping to 20 keep them apart.
+where m_k is the log's click-through rate at position k, and C and N are the document's clicks and impressions. An
+estimate of 1 means as many clicks as the average document gets there. Labels are from 0 to 1, so clipping to 1 makes
+all better documents equal; `estimate` and clipping to 20 keep them apart.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 from clickmix.corrections.click_rates import PlacedCells, position_rates
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title, relevance_sql
 from clickmix.corrections.correction import CORRECTIONS, Labels, check_positions_only
+from clickmix.corrections.empirical_bayes import check_known
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import listed
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import SettingError
 from clickmix.types import Floats, Progress
 
 Charge = Literal["positions", "best-position"]
@@ -29,7 +30,7 @@ CHARGES: tuple[Charge, ...] = get_args(Charge)
 
 @dataclass(frozen=True)
 class ClicksOverExpected:
-    """Settings of COEC: whether impressions are charged to their positions or to the document's best position.
+    """Settings of COEC: whether to charge impressions to their positions or to the document's best position.
 
     >>> from clickmix import Counts
     >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
@@ -70,7 +71,7 @@ class FittedClicksOverExpected:
     def label(self, counts: Counts) -> Labels:
         """Clicks over expected clicks of every document; 0 if no clicks are expected."""
         check_positions_only(counts, correction="coec")
-        self._check_known(counts)
+        check_known(counts, self.rates, correction="coec")
         rows = listed(f"({position}, CAST({rate!r} AS DOUBLE))" for position, rate in self.rates.items())
         return Labels(
             counts,
@@ -81,7 +82,7 @@ class FittedClicksOverExpected:
         )
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
-        """The click rate of the asked position times the estimate; 1 is the estimate of a document not seen."""
+        """The click rate of the asked position times the estimate, which is 1 for documents that were not seen."""
         rate = position_rates(seen)
         charged = rate[seen.place]
         if self.settings.charge == "best-position":
@@ -94,10 +95,8 @@ class FittedClicksOverExpected:
 
     def _expected(self, counts: Counts) -> str:
         """SQL: impressions, clicks and expected clicks of every document. Decimals add up the same in any order."""
-        cells, sums = (
-            counts.table,
-            "CAST(sum(impressions) AS BIGINT) AS impressions, CAST(sum(clicks) AS BIGINT) AS clicks",
-        )
+        cells = counts.table
+        sums = "CAST(sum(impressions) AS BIGINT) AS impressions, CAST(sum(clicks) AS BIGINT) AS clicks"
         if self.settings.charge == "best-position":
             return (
                 "SELECT query_id, doc_id, impressions, clicks, impressions * rate AS expected FROM ("
@@ -108,15 +107,6 @@ class FittedClicksOverExpected:
             f"SELECT query_id, doc_id, {sums}, CAST(sum(CAST(impressions * rate AS DECIMAL(38, 12))) AS DOUBLE) "
             f"AS expected FROM {cells} AS cells JOIN rates USING (position) GROUP BY query_id, doc_id"
         )
-
-    def _check_known(self, counts: Counts) -> None:
-        found = counts.engine.rows(f"SELECT DISTINCT position FROM {counts.table} ORDER BY position")
-        unknown = [position for (position,) in found if position not in self.rates]
-        if unknown:
-            raise InputError(
-                f"Position {unknown[0]} is not in the log that coec was fitted on. "
-                "Fit coec on a log with every position that you want to label."
-            )
 
 
 @CORRECTIONS.register(

@@ -1,12 +1,12 @@
 """Smoothed clicks over expected clicks, gamma-Poisson.   Counts -> Labels
 
     estimate = (C + a) / (E + a), low and high from Gamma(C + a, E + a)
-with C clicks of a document and E = sum over its cells of n m_k, those of the average document there; m_k is the log's
-click-through rate at position k. The quality of documents follows Gamma(a, a), of mean 1; a is fitted to the log, on a
-sample of documents with about 400,000 cells. It counts as much as a expected clicks of an average document: a document
-that was hardly ever shown has an estimate near 1, while COEC gives 0 or a very large number.
+with C clicks of a document and E = sum over its cells of n m_k, the clicks of the average document there; m_k is the
+log's click-through rate at position k. The quality of documents follows Gamma(a, a), which has mean 1; a is fitted to
+the log, on a sample of documents with about 400,000 cells. The prior counts as much as a expected clicks of an average
+document: a document that was hardly ever shown gets an estimate near 1, while COEC gives 0 or a very large number.
 
-Labels are clipped like those of COEC, and so are the ends of the interval. Without expected clicks, the estimate is 1.
+Labels and the ends of their intervals are clipped as in COEC. Without expected clicks, the estimate is 1.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SmoothedClicksOverExpected:
 
     @property
     def title(self) -> str:
-        """As tables show it."""
+        """The name in tables."""
         return clip_title("smoothed coec", self.clip)
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> FittedSmoothedClicksOverExpected:
@@ -79,7 +79,7 @@ class FittedSmoothedClicksOverExpected:
         rows = listed(f"({position}, CAST({rate!r} AS DOUBLE))" for position, rate in self.rates.items())
         shape = f"CAST({self.prior.shape!r} AS DOUBLE)"
         low, high = gamma_interval(f"(clicks + {shape})", f"expected + {shape}")
-        # Sums of decimals, because sums of floats depend on the order rows happen to come in.
+        # Sums of decimals, because sums of floats depend on the order of rows.
         documents = (
             "SELECT query_id, doc_id, CAST(sum(cells.impressions) AS BIGINT) AS impressions, CAST(sum(cells.clicks) AS "
             "BIGINT) AS clicks, CAST(sum(CAST(cells.impressions * rate AS DECIMAL(38, 12))) AS DOUBLE) AS expected "
@@ -90,7 +90,7 @@ class FittedSmoothedClicksOverExpected:
             f"{low} AS lowest, {high} AS highest FROM ({documents}) AS documents"
         )
         ends = (
-            # The mean lies above the upper end where the quality is nearly always 0.
+            # If the quality is nearly always 0, its mean is above the upper end.
             "SELECT query_id, doc_id, impressions, clicks, estimate, least(lowest, estimate) AS lowest, "
             f"greatest(highest, estimate) AS highest FROM ({estimates}) AS estimates"
         )
@@ -104,5 +104,5 @@ class FittedSmoothedClicksOverExpected:
         )
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
-        """The click rate of the asked position times the estimate; 1 is the estimate of a document not seen."""
+        """The click rate of the asked position times the estimate, which is 1 for documents that were not seen."""
         return expected_rates(self.prior, seen, asked)

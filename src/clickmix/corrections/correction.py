@@ -1,4 +1,4 @@
-"""What every correction has in common: `fit(counts)`, and what that returns has `label(counts)`, which gives Labels.
+"""What every correction has in common: `fit(counts)` returns a fit, whose `label(counts)` gives Labels.
 
 A correction is one file that registers itself in `CORRECTIONS`; `coec.py` is a short one. `--help` loads every member,
 so members import scipy and other slow modules inside functions.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Fitted(Protocol):
     """A correction that has learned from a log.
 
-    One that can predict clicks also has `click_rates(seen, asked)`; `click_rates.py` says what it is given.
+    A fit that can predict clicks also has `click_rates(seen, asked)`; `click_rates.py` describes both arguments.
     """
 
     def label(self, counts: Counts) -> Labels:
@@ -66,22 +66,19 @@ class Described(Protocol):
 
 @runtime_checkable
 class Rated(Protocol):
-    """A fit that knows how often people click what is relevant, and what is not. `clickmix explain` asks for it."""
+    """A fit that knows how often people click relevant and other documents. `clickmix explain` shows it."""
 
     def usual_rates(self, place: Place) -> tuple[float, float] | None:
-        """The click rate of documents that are not relevant, and of relevant ones; None if clicks say nothing there."""
+        """The click rates of documents that are not relevant and of relevant ones; None if clicks say nothing there."""
 
 
 CORRECTIONS: Family[Correction] = Family(
-    "correction",
-    "clickmix.corrections",
-    "clickmix.lab.regression_em",
-    first="mixture",
+    "correction", "clickmix.corrections", "clickmix.lab.regression_em", first="mixture"
 )
 
 
 def needs_lists(correction: object) -> Lists:
-    """Whether a correction must know what was above a document, and which clicks belong together."""
+    """Whether a correction needs result lists, and how: to see what was above, or also which clicks belong together."""
     needed: Lists = getattr(correction, "needs_lists", False)
     return needed
 
@@ -113,7 +110,7 @@ def last_position(counts: Counts) -> int:
 
 KEY = ("query_id", "doc_id")
 IN_ORDER = f"ORDER BY {listed(KEY)}"
-OPTIONAL = ("estimate", "low", "high")  # by correction; with or without them, a table holds labels
+OPTIONAL = ("estimate", "low", "high")  # columns that only some corrections give
 
 
 def of_query(query_id: object) -> str:
@@ -142,7 +139,7 @@ class Labels(Drawn):
     one_cell: str | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        """The first labels, if they have been computed: it must not take an hour to print a variable."""
+        """The first labels, if they have been computed: printing a variable must not take an hour."""
         if "columns" in self.__dict__:
             text: str = report().text(self)
             return text
@@ -216,7 +213,7 @@ class Labels(Drawn):
         return self._part(f"SELECT * FROM ({first}) AS first")
 
     def query(self, query_id: object) -> Labels:
-        """The labels of one query, computed; none if it is not in the log.
+        """The labels of one query, computed; empty if the query is not in the log.
 
         >>> from clickmix import Counts, debias
         >>> counts = Counts.from_arrays(["red shoes", "hats"], ["a", "b"], [1, 1], [100, 100], [60, 2])
@@ -226,13 +223,12 @@ class Labels(Drawn):
         return self._part(f"SELECT * FROM ({self.sql}) AS labels WHERE {of_query(query_id)}")
 
     def _part(self, sql: str) -> Labels:
-        """Labels that someone asked to see."""
         part = Labels(self.counts, sql)
         _ = part.columns
         return part
 
     def plot(self) -> Plot:
-        """How labels are distributed, beside the click-through rates they replace: a figure of the report."""
+        """The report's figure of how labels are distributed, and the click-through rates they replace."""
         plot: Plot = report().plot_labels(self)
         return plot
 
@@ -264,7 +260,7 @@ class Labels(Drawn):
         found = self.counts.engine.frame_like(frame, f"{self.sql} {IN_ORDER}")
         if found is not None:
             return found
-        import narwhals as nw  # late: files do not need it
+        import narwhals as nw  # here, because files do not need it
 
         native = nw.from_native(frame)
         made = self._to(native.implementation)

@@ -3,11 +3,11 @@
     relevance = (C + M S) / (N + S), low and high from Beta(C + M S, N - C + (1 - M) S)
 with N impressions and C clicks of a document. At every position k the click rates of documents follow a Beta of mean
 m_k and strength s_k, fitted to the log. For a document at several positions M is the mean of m_k and 1 / S the mean of
-1 / s_k, both weighted by its impressions: it has one click rate, for its mix of positions. 1 / S says how far documents
-differ; with a mean of strengths, a position where they do not differ would silence all others.
+1 / s_k, both weighted by its impressions: it has one click rate, for its mix of positions. 1 / S is how far documents
+differ; with a mean of strengths, one position where they do not differ would drown out all others.
 
-Position bias stays in these labels: they are click-through rates with the noise taken out. Positions with
-fewer than 30 documents are fitted together with a neighbour.
+Position bias stays in these labels: they are click-through rates without the noise. Positions with fewer than 30
+documents are fitted together with a neighbour.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FittedSmoothedRate:
             f"({position}, CAST({prior.mean!r} AS DOUBLE), CAST({1 / prior.strength!r} AS DOUBLE))"
             for position, prior in self.priors.items()
         )
-        # Sums of decimals, because sums of floats depend on the order rows happen to come in.
+        # Sums of decimals, because sums of floats depend on the order of rows.
         mean, spread = (
             f"CAST(sum(CAST(cells.impressions * {column} AS DECIMAL(38, 12))) AS DOUBLE) / sum(cells.impressions)"
             for column in ("mean", "spread")
@@ -91,7 +91,7 @@ class FittedSmoothedRate:
         return Labels(
             counts,
             f"WITH priors(position, mean, spread) AS (VALUES {rows}) "
-            # The mean lies above the upper end where a rate is nearly always 0.
+            # If a rate is nearly always 0, its mean is above the upper end.
             "SELECT query_id, doc_id, relevance, impressions, clicks, least(low, relevance) AS low, "
             f"greatest(high, relevance) AS high FROM ({beta_interval_query(posteriors)}) AS labels",
         )

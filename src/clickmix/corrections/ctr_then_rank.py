@@ -1,12 +1,12 @@
 """The click-through rate, ties broken by the mean position.   Counts -> Labels
 
     relevance = (rate + T / mean position) / (1 + T), T = 1e-12
-with the rate C / N of a document and the mean over its impressions of the position. Many documents have the same rate,
-most often 0; among those the one that the production ranker put higher is better. The term cannot reorder different
-rates of documents with up to 900,000 impressions each: those are at least 1 / (N N') > T apart. Beyond that, rates
-nearer than T, which no log can tell apart, go by position.
+with the rate C / N of a document and its mean position over impressions. Many documents have the same rate, most often
+0; of those, the one that the production ranker put higher is better. The term cannot reorder different rates of
+documents with up to 900,000 impressions each: those are at least 1 / (N N') > T apart. With more impressions, rates
+nearer than T, which no log can tell apart, are sorted by position.
 
-Labels as 32-bit numbers lose the term. It is there for orders of documents, not for rankers that learn from labels.
+32-bit labels lose the term. It is meant for sorting documents, not for rankers that learn from labels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RateThenRank:
 
     def label(self, counts: Counts) -> Labels:
         """The click-through rate of every document, and a trace of its mean position."""
-        # As decimals: the product can be beyond whole numbers, and sums of floats depend on the order of rows.
+        # Decimals, because the product can overflow integers, and sums of floats depend on the order of rows.
         depth = "CAST(sum(CAST(impressions AS DECIMAL(19, 0)) * CAST(position AS DECIMAL(19, 0))) AS DOUBLE)"
         return Labels(
             counts,

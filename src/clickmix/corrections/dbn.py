@@ -1,10 +1,10 @@
 """The dynamic Bayesian network as published: a clicked document satisfies, or people read on.   Counts -> Labels
 
-Chapelle, Zhang: A Dynamic Bayesian Network Click Model for Web Search Ranking, WWW 2009. An examined document is
-clicked with its attraction, and satisfies whoever clicked it with its satisfaction. Whoever is not satisfied examines
-the next document with the continuation, the same for all. All are the most likely ones, by EM
-(`click_models/reading.py`). Relevance is attraction * satisfaction: P(satisfied | examined). A document whose clicks do
-not tell its satisfaction, because nothing attractive is below them, has the mean satisfaction of a click.
+Chapelle, Zhang: A Dynamic Bayesian Network Click Model for Web Search Ranking, WWW 2009. People click an examined
+document with its attraction, and are satisfied by a clicked one with its satisfaction. If they are not satisfied, they
+examine the next document with the continuation, the same for all. EM finds the most likely values
+(`click_models/reading.py`). Relevance is attraction * satisfaction: P(satisfied | examined). If clicks do not show a
+document's satisfaction, because nothing attractive is below them, it gets the mean satisfaction of a click.
 """
 
 from __future__ import annotations
@@ -15,12 +15,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from clickmix.corrections.click_models.attraction import expected_shares
-from clickmix.corrections.click_models.clicked_lists import (
-    ClickedLists,
-    read_clicked_lists,
-    read_down,
-    seen_lists,
-)
+from clickmix.corrections.click_models.clicked_lists import ClickedLists, read_clicked_lists, read_down, seen_lists
 from clickmix.corrections.click_models.document_labels import document_labels
 from clickmix.corrections.click_models.reading import Reading
 from clickmix.corrections.click_rates import PlacedCells
@@ -49,7 +44,7 @@ class DynamicBayesianNetwork:
         return DynamicBayesianFit(self, reading.continuation, reading.ascent.converged, counts, lists, reading)
 
     def read(self, lists: ClickedLists, continuation: float | None) -> Reading:
-        """EM on lists; the continuation is estimated if it is not given."""
+        """Run EM on lists; estimate the continuation unless it is given."""
         reading = lists.reading_counts(cells=lists.document, number_of_cells=len(lists.doc_id))
         return reading.fit(continuation=continuation, tolerance=self.tolerance, max_steps=self.max_steps)
 
@@ -67,7 +62,7 @@ class DynamicBayesianFit:
 
     @property
     def summary(self) -> str:
-        """How it went, in a sentence."""
+        """How the fit went, in a sentence."""
         how = "converged" if self.converged else "was still improving when it was stopped"
         steps = len(self.reading.ascent.log_likelihoods) - 1
         return f"The dynamic Bayesian network {how} after {steps} steps. Its continuation is {self.continuation:.3f}."
@@ -93,7 +88,7 @@ class DynamicBayesianFit:
 
 
 def satisfaction(reading: Reading) -> Floats:
-    """P(satisfied | clicked) of every document; the mean of clicks where no click tells."""
+    """P(satisfied | clicked) of every document; the mean over clicks if no click shows it."""
     counts, known = reading.counts, reading.known_cells
     decided = np.where(known, counts.passed + counts.ended, 0.0)
     found = 1 - reading.wanting_more

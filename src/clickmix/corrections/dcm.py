@@ -1,9 +1,9 @@
 """The dependent click model as published: people read down, and after a click go on or stop.   Counts -> Labels
 
-Guo, Liu, Wang: Efficient Multiple-Click Models in Web Search, WSDM 2009. An examined document is clicked with its
-attraction, which is the label. After a click at position k people go on with a probability of k; without one always.
-All are the most likely ones, by EM (`click_models/reading.py`). The paper's own short cut takes everybody without a
-later click to have stopped; here some went on and found nothing.
+Guo, Liu, Wang: Efficient Multiple-Click Models in Web Search, WSDM 2009. People click an examined document with its
+attraction, which is the label. After a click they go on with a probability that depends on its position; without a
+click they always go on. EM finds the most likely values (`click_models/reading.py`). The paper's own short cut assumes
+that everybody without a later click stopped; here some went on and found nothing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from clickmix.corrections.click_models.attraction import expected_shares
-from clickmix.corrections.click_models.clicked_lists import (
-    ClickedLists,
-    read_clicked_lists,
-    read_down,
-    seen_lists,
-)
+from clickmix.corrections.click_models.clicked_lists import ClickedLists, read_clicked_lists, read_down, seen_lists
 from clickmix.corrections.click_models.document_labels import document_labels
 from clickmix.corrections.click_models.reading import Reading
 from clickmix.corrections.click_rates import PlacedCells
@@ -48,9 +43,9 @@ class DependentClickModel:
         return DependentClickFit(self, reading.wanting_more, reading.ascent.converged, counts, lists, reading)
 
     def read(self, lists: ClickedLists, going_on: Floats | None) -> Reading:
-        """EM on lists; `going_on` of each position is estimated if it is not given."""
+        """Run EM on lists; estimate `going_on` of each position unless it is given."""
         positions = int(lists.position.max())
-        if going_on is not None:  # positions deeper than known take the deepest
+        if going_on is not None:  # deeper positions use the deepest known one
             going_on = going_on[np.minimum(np.arange(positions), len(going_on) - 1)]
         reading = lists.reading_counts(cells=lists.position - 1, number_of_cells=positions)
         return reading.fit(continuation=1.0, wanting_more=going_on, tolerance=self.tolerance, max_steps=self.max_steps)
@@ -69,7 +64,7 @@ class DependentClickFit:
 
     @property
     def summary(self) -> str:
-        """How it went, in a sentence."""
+        """How the fit went, in a sentence."""
         how = "converged" if self.converged else "was still improving when it was stopped"
         return f"The dependent click model {how} after {len(self.reading.ascent.log_likelihoods) - 1} steps."
 
@@ -87,8 +82,6 @@ class DependentClickFit:
         examined, clicks = reading.expectation.examined, reading.counts.document_clicks
         codes = np.arange(seen.documents)
         attraction = expected_shares(codes, np.ones(len(codes)), clicks, examined, size=len(codes))
-        clicked, going_on = (
-            attraction[asked.document],
-            self.going_on[np.minimum(asked.position, len(self.going_on)) - 1],
-        )
+        clicked = attraction[asked.document]
+        going_on = self.going_on[np.minimum(asked.position, len(self.going_on)) - 1]
         return read_down(asked, clicked, clicked * (1 - going_on))

@@ -3,11 +3,11 @@ r"""Empirical Bayes: how much documents differ, and what that says about each.  
     beta-binomial   a document's click rate ~ Beta(m s, (1 - m) s), clicks ~ Binomial(n, rate)
     gamma-Poisson   a document's quality ~ Gamma(a, a), which has mean 1, clicks ~ Poisson(quality E)
 Mean m, strength s and shape a maximise the marginal likelihood. A strength counts as much as s impressions, a shape as
-much as a expected clicks. If documents differ no more than by chance, the likelihood rises with the strength without
-end. The verdict is then `one rate` and the strength `STRONGEST`.
+much as a expected clicks. If documents differ no more than by chance, the likelihood keeps rising with the strength.
+The verdict is then `one rate` and the strength `STRONGEST`.
 
-No engine knows the quantiles of Beta and Gamma, so intervals use the cube roots of Wilson and Hilferty. They hold 95 %
-of the posterior from two clicks on, and more with fewer, when the lower end can be 0.
+No engine has the quantiles of Beta and Gamma, so intervals use the cube roots of Wilson and Hilferty. They contain 95 %
+of the posterior with two clicks or more, and a larger share with fewer, when the lower end can be 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 WEAKEST, STRONGEST = 0.01, 1e6
-FLAT = 1e-6  # slopes per document that count as 0, where rounding stops the climb
+FLAT = 1e-6  # slopes per document that count as 0, because rounding stops the climb there
 NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 # Below these shapes the cube root of a Gamma variable is far from normal; shapes raised to them give wider intervals.
 LEAST_SHAPE, LEAST_LARGER_SHAPE = 0.1, 0.7
@@ -69,7 +69,7 @@ def fit_beta(impressions: Floats, clicks: Floats, documents: Floats) -> BetaPrio
 
 
 def _climbed(n: Floats, c: Floats, weight: Floats, *, mean: float) -> BetaPrior:
-    """Where the likelihood of a mean and a strength is highest, from the mean of all impressions on."""
+    """The most likely mean and strength, starting from the mean of all impressions."""
     from scipy.optimize import minimize
     from scipy.special import betaln, digamma, expit, logit
 
@@ -110,7 +110,7 @@ def fit_gamma(clicks: Floats, expected: Floats) -> GammaPrior:
     low, high = np.log(WEAKEST), np.log(STRONGEST)
     if slope(low) <= 0:
         return GammaPrior(WEAKEST)
-    # So near to one rate that rounding hides the slope: the likelihood is as high at the end.
+    # If rounding hides the slope, documents are so near to one rate that the likelihood is as high at the end.
     return GammaPrior(STRONGEST if slope(high) >= 0 else float(np.exp(brentq(slope, low, high, xtol=1e-12))))
 
 
@@ -122,16 +122,14 @@ def gamma_interval(shape: str, rate: str) -> tuple[str, str]:
 
 
 def beta_interval_query(table: str) -> str:
-    """SQL for `table` with the columns low and high, the interval of Beta(a, b); its columns a and b are replaced.
+    """SQL that adds to `table` the columns low and high: the interval of Beta(a, b), from its columns a and b.
 
     Beta is the share of one Gamma variable in two. With r the cube root of their ratio over that of the shapes,
     u = 1 / (9 smaller shape) and v = 1 / (9 larger shape), the ends solve ((1 - v) r - (1 - u))^2 = z^2 (v r^2 + u).
     """
     z2 = repr(NORMAL**2)
-    middle, width = (
-        "(1.0 - u) * (1.0 - v)",
-        f"sqrt({z2} * (u * (1.0 - v) * (1.0 - v) + v * (1.0 - u) * (1.0 - u) - {z2} * u * v))",
-    )
+    middle = "(1.0 - u) * (1.0 - v)"
+    width = f"sqrt({z2} * (u * (1.0 - v) * (1.0 - v) + v * (1.0 - u) * (1.0 - u) - {z2} * u * v))"
     scale = f"((1.0 - v) * (1.0 - v) - {z2} * v)"
     low, high = (f"v * r_{end} * r_{end} * r_{end}" for end in ("low", "high"))
     return (
@@ -146,7 +144,7 @@ def beta_interval_query(table: str) -> str:
 
 
 def posterior_rates(priors: Mapping[int, BetaPrior], seen: PlacedCells, asked: PlacedCells) -> Floats:
-    """The posterior mean under the Beta of the asked position, or of the nearest known one, given all clicks seen."""
+    """The posterior mean under the Beta of the asked position, or of the nearest known one, given all seen clicks."""
     nearest = [min(priors, key=lambda known: (abs(known - at), known)) for at in (p.position for p in seen.places)]
     mean, strength = (np.array([getattr(priors[at], key) for at in nearest]) for key in ("mean", "strength"))
     clicks, shown = (seen.by_document(column)[asked.document] for column in (seen.clicks, seen.impressions))
@@ -155,7 +153,7 @@ def posterior_rates(priors: Mapping[int, BetaPrior], seen: PlacedCells, asked: P
 
 
 def expected_rates(prior: GammaPrior, seen: PlacedCells, asked: PlacedCells) -> Floats:
-    """The click rate of the asked position times the estimate; 1 is the estimate of a document not seen."""
+    """The click rate of the asked position times the estimate, which is 1 for documents that were not seen."""
     rate = position_rates(seen)
     expected = seen.by_document(seen.impressions * rate[seen.place])
     estimate = (seen.by_document(seen.clicks) + prior.shape) / (expected + prior.shape)
@@ -169,5 +167,5 @@ def check_known(counts: Counts, known: Collection[int], *, correction: str) -> N
     if unknown:
         raise InputError(
             f"Position {unknown[0]} is not in the log that {correction} was fitted on. "
-            f"Fit {correction} on a log with every position that is to be labelled."
+            f"Fit {correction} on a log with every position that you want to label."
         )

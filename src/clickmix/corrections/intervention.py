@@ -7,7 +7,7 @@ and k, of their click rates at k, and m the number of these documents.
     adjacent   AdjacentChain: theta_k+1 / theta_k = s_k,k+1 / s_k+1,k, down from position 1
     all        AllPairs: s_jk ~ m theta_k r_jk, where r_jk = r_kj is the mean relevance of these documents; theta and r
                maximise the sum of s log(theta r) + (m - s) log(1 - theta r) over all pairs, both ways
-Theta is 1 where it is highest; clicks say no more. It takes position bias alone: trust bias stays in the labels.
+Clicks fix only ratios, so theta is 1 where it is highest. It covers position bias alone: trust bias stays in labels.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Pair(NamedTuple):
 @CORRECTIONS.register(NAME, help="IPS with position bias from documents that moved.", options=(PAIRS, CLIP))
 @dataclass(frozen=True)
 class Intervention:
-    """Settings of intervention harvesting: which pairs of positions are compared."""
+    """Settings of intervention harvesting: which pairs of positions to compare."""
 
     saves_model: ClassVar[bool] = True
 
@@ -62,26 +62,29 @@ class Intervention:
 
     @property
     def title(self) -> str:
-        """As tables show it."""
+        """The name in tables."""
         return clip_title(f"intervention, {self.pairs} pairs", self.clip)
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> InterventionFit:
-        """Estimate theta of every position; a log in which documents do not move is refused."""
+        """Estimate theta of every position; refuse a log in which documents do not move."""
         check_positions_only(counts, correction=NAME)
         positions = _positions(counts)
-        # A comparison takes clicks on both sides; a ratio with 0 says nothing about how far apart the positions are.
+        # A comparison needs clicks on both sides: a ratio with 0 does not say how far apart the positions are.
         useful = [pair for pair in _read_pairs(counts) if pair.upper_rates > 0 and pair.lower_rates > 0]
         if self.pairs == "adjacent":
             useful = [pair for pair in useful if pair.lower == pair.upper + 1]
         _check_linked(useful, positions)
-        theta, converged = (_chain(useful), True) if self.pairs == "adjacent" else _all_pairs(useful, positions)
+        if self.pairs == "adjacent":
+            theta, converged = np.cumprod([1.0, *(pair.lower_rates / pair.upper_rates for pair in useful)]), True
+        else:
+            theta, converged = _all_pairs(useful, positions)
         theta = np.maximum(theta / theta.max(), LEAST_ALPHA)
         return InterventionFit(BiasParameters.of_examination(theta), self.clip, tuple(useful), converged)
 
 
 @dataclass(frozen=True, eq=False)
 class InterventionFit:
-    """Theta of every position, as alpha of the parameters, the pairs it is from, and whether the search converged."""
+    """Theta of every position (alpha of the parameters), the pairs it comes from, and whether the search converged."""
 
     parameters: BiasParameters
     clip: Clip
@@ -90,12 +93,12 @@ class InterventionFit:
 
     @property
     def summary(self) -> str:
-        """What theta is from, in a sentence."""
+        """Where theta comes from, in a sentence."""
         fewest = min(self.pairs, key=lambda pair: pair.documents)
         stopped = "" if self.converged else " It was still improving when the search was stopped."
         return (
-            f"Theta is from {len(self.pairs):,} pairs of positions that share documents; the fewest, "
-            f"{fewest.documents:,}, are shared by positions {fewest.upper} and {fewest.lower}.{stopped}"
+            f"Theta comes from {len(self.pairs):,} pairs of positions that share documents. Positions {fewest.upper} "
+            f"and {fewest.lower} share the fewest: {fewest.documents:,}.{stopped}"
         )
 
     def write(self, path: str | Path) -> None:
@@ -108,20 +111,20 @@ class InterventionFit:
 
 
 def _positions(counts: Counts) -> int:
-    """How many positions there are; every one down to the last must have been shown."""
+    """How many positions there are; refuse a log that skips one."""
     found = [position for (position,) in counts.engine.rows(f"SELECT DISTINCT position FROM {counts.table} ORDER BY 1")]
     missing = next((k for k, position in enumerate(found, 1) if position != k), None)
     if missing is not None:
         raise InputError(
-            f"Position {missing} was never shown, and position {found[-1]} was: its theta cannot be estimated. Give a "
-            "log with every position down to the last."
+            f"Position {missing} was never shown but position {found[-1]} was, so its theta cannot be estimated. Give "
+            "a log with every position down to the last."
         )
     return len(found)
 
 
 def _read_pairs(counts: Counts) -> list[Pair]:
     """Every pair of positions that share documents."""
-    # Sums of decimals, because sums of floats depend on the order rows happen to come in.
+    # Sums of decimals, because sums of floats depend on the order of rows.
     upper, lower = (
         f"CAST(sum(CAST(CAST({side}.clicks AS DOUBLE) / {side}.impressions AS DECIMAL(38, 12))) AS DOUBLE)"
         for side in ("above", "below")
@@ -154,14 +157,8 @@ def _check_linked(pairs: Sequence[Pair], positions: int) -> None:
         )
 
 
-def _chain(pairs: Sequence[Pair]) -> Floats:
-    """Theta of every position by the ratios of neighbours; position 1 has 1."""
-    ratios = [pair.lower_rates / pair.upper_rates for pair in pairs]
-    return np.cumprod([1.0, *ratios])
-
-
 def _all_pairs(pairs: Sequence[Pair], positions: int) -> tuple[Floats, bool]:
-    """Theta of every position by the likelihood of all pairs, concave in log theta and log r; whether at its top."""
+    """Theta of every position, where the likelihood of all pairs is highest (it is concave); whether that was found."""
     from scipy.optimize import minimize
 
     position = np.array([k - 1 for pair in pairs for k in (pair.upper, pair.lower)])
@@ -184,7 +181,7 @@ def _all_pairs(pairs: Sequence[Pair], positions: int) -> tuple[Floats, bool]:
     best = minimize(
         loss, start, jac=True, method="L-BFGS-B", bounds=list(zip(lowest, highest, strict=True)), options=settings
     )
-    # A slope that leads out of the bounds is none; rounding can stop the climb just below the top.
+    # A slope that leads out of the bounds does not count; rounding can stop the climb just below the top.
     inside = (best.x > lowest) & (best.x < highest)
     flat = bool(np.abs(best.jac[inside]).max(initial=0) < FLAT)
     return np.exp(best.x[:positions]), flat

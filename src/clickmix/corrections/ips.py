@@ -1,8 +1,8 @@
 """Inverse propensity scoring (IPS) with given position bias: a click at k counts 1 / theta_k.   Counts -> Labels
 
     estimate = sum over a document's cells of c / theta_k, divided by the sum of n
-This is affine correction with alpha = theta and beta = 0. It is unbiased if relevant documents that are examined are
-always clicked and others never. Trust bias remains.
+This is affine correction with alpha = theta and beta = 0. It is unbiased if people always click relevant documents that
+they examine, and never others. Trust bias remains.
 """
 
 from __future__ import annotations

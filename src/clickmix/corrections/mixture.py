@@ -1,6 +1,6 @@
-"""The mixture-based correction: its settings, and how a log is fitted.   Counts -> MixtureFit -> Labels
+"""The mixture-based correction: its settings, and how it fits a log.   Counts -> MixtureFit -> Labels
 
-One model of all of the log, or the paper's way: every group from its histogram.
+It fits one model to the whole log or, as in the paper, every group to its histogram.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class MixtureCorrection:
 
     mixture       what to fit to click rates. auto: one model of the whole log; held-out clicks choose the number of
                   grades, and what differs between queries and documents. binomial: the same with two grades and
-                  queries that are alike, the paper's first. graded: the same with `grades` evenly spaced rates.
-                  gaussian: the paper's second, place by place. nonparametric: any distribution, place by place
+                  queries that are alike, the paper's first mixture. graded: the same with `grades` evenly spaced
+                  rates. gaussian: the paper's second, place by place. nonparametric: any distribution, place by place
     prior         position: better positions hold more relevant documents. flat: the same prior everywhere
     sharing       whether neighbouring positions inform each other (auto, binomial, graded)
     examination   what decides whether people look at a document: its position (pbm), or also what is above it
-    judgments     a file or frame of judged documents, query_id, doc_id and grade: they decide what clicks, skips,
+    judgments     a file or frame of judged documents, query_id, doc_id and grade: they decide how much clicks, skips,
                   exposure and the prior weigh, if that helps on held-out judged queries (auto, binomial, graded)
-    features      a file or frame of documents' features: they give every document a prior of its own, if that helps to
-                  predict held-out clicks. Documents that were never shown are labelled, too (auto, binomial, graded)
+    features      a file or frame of documents' features: they give every document its own prior, if that helps to
+                  predict held-out clicks. Documents that were never shown get labels, too (auto, binomial, graded)
 
     >>> from clickmix import Counts
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -158,7 +158,7 @@ class MixtureCorrection:
 
 
 def _fit_walked(settings: MixtureCorrection, counts: Counts, grades: int | None) -> MixtureFit:
-    """Fit cells that a walk down the lists has grouped; the first position decides how many grades there are."""
+    """Fit cells that a walk down the lists has grouped; the first position decides the number of grades."""
     histogram = read_histogram(counts)
     moving = read_moving(counts, histogram)
     if grades is None:
@@ -175,8 +175,8 @@ def _fit_log(
     *,
     queries: bool = True,
 ) -> MixtureFit:
-    """One model of the whole log, or every group by itself; without `queries`, they are not known to differ."""
-    # Late: a fit knows these settings, and scipy is slow to load.
+    """One model of the whole log, or every group by itself; without `queries`, the model takes them to be alike."""
+    # Here, because a fit imports these settings, and scipy is slow to load.
     from clickmix.corrections.mixture_based.fit import MixtureFit
     from clickmix.corrections.mixture_based.whole_log import fit_whole_log, groups_of
 
@@ -214,9 +214,9 @@ def _fit_log(
 
 
 def _members(histogram: Histogram, group: Ints) -> list[tuple[PlaceCounts, ...]]:
-    """The places of each group with what was seen there.
+    """The places of each group, with their counts.
 
-    Those of its own context come first, before those of contexts too small to be fitted that are read as it.
+    Its own context comes first, then contexts that are too small to be fitted and take its fit.
     """
     totals = (_documents(histogram), histogram.total(histogram.impressions), histogram.total(histogram.clicks))
     places = [
@@ -235,9 +235,9 @@ def _documents(histogram: Histogram) -> Ints:
 
 
 def _filled(fitted: GroupFits, histogram: Histogram, group: Ints) -> list[Floats]:
-    """A group that could not be fitted takes the prior of the nearest one that could.
+    """The prior of every group; one that could not be fitted takes the prior of the nearest that could.
 
-    Where none could be fitted nothing is known of relevance: every document gets the log's click-through rate.
+    If none could be fitted, nothing is known about relevance: every document gets the log's click-through rate.
     """
     known = [
         (place, prior)
@@ -256,6 +256,6 @@ def _filled(fitted: GroupFits, histogram: Histogram, group: Ints) -> list[Floats
 
 
 def _proper(prior: Floats) -> Floats:
-    """No grade is impossible: a prior of 0 could never be overruled."""
+    """The prior with no grade impossible: no evidence could overrule a prior of 0."""
     kept = np.maximum(prior, LEAST_PRIOR)
     return np.asarray(kept / kept.sum())

@@ -35,5 +35,5 @@ class NoCorrection:
         )
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
-        """The click rate of the position: without a correction nothing is said about documents."""
+        """The click rate of the position: no correction says nothing about documents."""
         return position_rates(seen)[asked.place]

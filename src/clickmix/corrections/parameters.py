@@ -1,8 +1,8 @@
 """Bias parameters: alpha and beta of every position, checked, read and written.
 
-P(click at k) = alpha_k relevance + beta_k. With position bias alone, examination theta_k, alpha_k = theta_k and
-beta_k = 0. A parameters file is JSON: {"alpha": [...], "beta": [...]}, or {"theta": [...]}, or all three; the first
-number of each list is that of position 1.
+P(click at k) = alpha_k relevance + beta_k. With position bias alone, alpha_k is the examination theta_k and beta_k is
+0. A parameters file is JSON: {"alpha": [...], "beta": [...]}, or {"theta": [...]}, or all three; the first number of
+each list is for position 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PARAMETERS = Option("parameters", "JSON file: alpha and beta (affine), theta (ip
 
 @dataclass(frozen=True, eq=False)
 class BiasParameters:
-    """alpha and beta of every position from 1 on, as affine correction needs them.
+    """alpha and beta of every position, from position 1, for affine correction.
 
     >>> BiasParameters([0.5, 0.4], [0.2, 0.1]).positions
     2

@@ -4,7 +4,8 @@ Craswell et al.: An Experimental Comparison of Click Position-Bias Models, WSDM 
 attraction of a document; `click_models/attraction.py` says how it is found.
 
 `plain-em --no-trust` finds the same examination, but weighs clicks by 1 / examination (IPS). Both give documents that
-stay at one position the same label. For those that move, a click deep down counts for more with IPS, and scatters more.
+stay at one position the same label. For those that move, a click deep down counts for more with IPS, so labels scatter
+more.
 
 Clicks fix only products, so examination is 1 where it is highest. A document that nobody clicked has attraction 0.
 """
@@ -54,7 +55,7 @@ class PositionBasedModel:
 
 @dataclass(frozen=True, eq=False)
 class PositionBasedFit:
-    """The examination of every position, as alpha of the parameters; after how many steps, and whether at the top."""
+    """The examination of every position (alpha of the parameters), the number of steps, and whether they converged."""
 
     parameters: BiasParameters
     steps: int
@@ -64,7 +65,7 @@ class PositionBasedFit:
 
     @property
     def summary(self) -> str:
-        """How it went, in a sentence."""
+        """How the fit went, in a sentence."""
         how = "converged" if self.converged else "was still improving when it was stopped"
         return f"The position-based model {how} after {self.steps} steps. Examination is 1 where it is highest."
 
@@ -83,7 +84,7 @@ class PositionBasedFit:
         return document_labels(counts, cells.query_id, cells.doc_id, correction=NAME, relevance=attraction, **ends)
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
-        """Examination times the expected attraction of the document, given its clicks and how attraction is spread."""
+        """Examination times the document's expected attraction, given its clicks and how attraction is spread."""
         alpha = self.parameters.alpha
         examination = np.array([alpha[min(place.position, len(alpha)) - 1] for place in seen.places])
         shown = (seen.document, examination[seen.place], seen.clicks, seen.impressions)

@@ -1,7 +1,7 @@
 """Plain EM: alpha and beta from documents that were shown at several positions.   Counts -> PlainEMFit
 
 Every document has its own relevance r, P(click at k) = alpha_k r + beta_k, and all are fitted together. If documents
-stay at their positions there is nothing to learn, and the log is refused. Clicks determine only the products, so
+stay at their positions there is nothing to learn, and plain EM refuses the log. Clicks determine only the products, so
 relevance could be stretched and shifted. Plain EM takes the widest scale:
 
     with trust      beta is 0 at some position, and alpha + beta is 1 at some position
@@ -103,7 +103,7 @@ class PlainEMFit:
 
     @property
     def summary(self) -> str:
-        """How it went, in a sentence or two."""
+        """How the fit went, in two sentences."""
         how = "converged" if self.converged else "was still improving when it stopped"
         return (
             f"Plain EM {how} after {len(self.log_likelihoods) - 1} steps. Relevance is on the widest scale: 0 and 1 "
@@ -121,7 +121,7 @@ class PlainEMFit:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Where EM stands: a relevance per document, parameters per position."""
+    """Where EM is: a relevance per document, parameters per position."""
 
     relevance: Floats
     parameters: BiasParameters
@@ -132,15 +132,15 @@ class _Point:
         return _Point(targets(cells, *expected), m_step(cells, *expected, trust=trust))
 
     def log_likelihood(self, cells: CodedCells) -> float:
-        """Of the clicks in these cells."""
+        """The log-likelihood of the clicks in these cells."""
         return log_likelihood(cells, self.relevance, self.parameters)
 
     def log_odds(self) -> Floats:
-        """All numbers in one row: relevance, z1 and z0."""
+        """All numbers in one array: relevance, z1 and z0."""
+        from scipy.special import logit  # here, because --help loads this module
+
         z0 = self.parameters.beta
         rates = np.concatenate([self.relevance, self.parameters.alpha + z0, z0])
-        from scipy.special import logit  # late: the family is loaded to list its names
-
         return np.asarray(np.clip(logit(np.clip(rates, 0, 1)), -FARTHEST, FARTHEST))
 
 
@@ -155,7 +155,7 @@ def _leap(start: _Point, first: _Point, second: _Point, longest: float, *, trust
 
 
 def _start(cells: CodedCells, *, trust: bool) -> _Point:
-    """Half and twice each position's click rate; of each document its clicks over expected ones, on that scale."""
+    """z0 and z1 are half and twice each position's click rate; relevance is clicks over expected, on that scale."""
     rate = np.clip(cells.by_position(cells.clicks) / cells.by_position(cells.impressions), 1e-6, 1 - 1e-3)
     expected = cells.by_document(cells.impressions * rate[cells.position])
     over = cells.by_document(cells.clicks) / expected

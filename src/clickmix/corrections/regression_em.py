@@ -2,8 +2,8 @@
 
 Most documents stay at one position, and then their clicks cannot separate relevance from bias. So a regression on
 features is fitted to the relevance that the M-step gives each document, and its predictions go into the next E-step.
-This is not EM any more: the likelihood can fall, and more iterations can make it worse. So it stops by itself and says
-why. The caller passes the regression. Labels are those of affine correction (without trust: IPS) with the result.
+That is no longer EM: the likelihood can fall, and more iterations can make it worse. So it stops by itself and says
+why. The caller passes the regression. Labels come from affine correction (without trust: IPS) with the result.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.types import Floats, Progress
 
-ROUNDS = 2  # of E and M to one regression, as the paper's authors have it
+ROUNDS = 2  # of E and M per regression, as in the program of the paper's authors
 TOP = 5  # positions whose predicted relevance is watched
-TOO_RELEVANT = 0.8
-BACK = 10  # iterations to go back when it passes that
-KEPT_SHARE = 0.5  # of what relevance explained at best; less is a sudden drop
+TOO_RELEVANT = 0.8  # mean predicted relevance at the top
+BACK = 10  # iterations to go back if it is higher
+KEPT_SHARE = 0.5  # of the most that relevance explained; less is a sudden drop
 
 
 class Regressing(Protocol):
@@ -71,7 +71,7 @@ class Iteration:
     """One regression with its E- and M-steps: the results, and the time of each.
 
     `explained` is the log-likelihood above that of one click rate per position, `top_relevance` the mean predicted
-    relevance at positions 1 to 5, `score` the result of the caller's own measure.
+    relevance at positions 1 to 5, `score` the result of the caller's measure.
     """
 
     number: int
@@ -91,9 +91,8 @@ class RegressionEM:
     regression   learns relevance from features (`clickmix.lab.regressions`)
     trust        whether people also click documents that are not relevant (AC), or never do (IPS)
     iterations   the most iterations
-    tolerance    alpha and beta have converged when none moves by more in an iteration
-    score        a measure of the parameters of each iteration for the trace, such as nDCG on a test set; it decides
-                 nothing
+    tolerance    alpha and beta have converged if none moves by more in an iteration
+    score        measures the parameters of each iteration for the trace, for instance by nDCG on a test set
 
     >>> from clickmix import debias
     >>> debias("log.parquet", correction="regression-em", features="features.parquet")  # doctest: +SKIP
@@ -126,7 +125,7 @@ class RegressionEM:
         cells = read_cells(counts, correction="regression-em")
         regressing = self.regression.start(cells.query_id, cells.doc_id)
         shown = cells.by_document(cells.impressions)
-        target = cells.by_document(cells.clicks) / shown  # at the start everything is examined
+        target = cells.by_document(cells.clicks) / shown  # as if people examined everything
         parameters = start_parameters(cells.positions, trust=self.trust)
         trace: list[Iteration] = []
         while True:
@@ -209,11 +208,11 @@ class RegressionEMFit:
 
     @property
     def summary(self) -> str:
-        """How it went, in a sentence or two."""
+        """How the fit went, in two or three sentences."""
         tied = f" Relevant and other documents do not differ at position(s) {', '.join(map(str, self.tied))}."
         return (
-            f"Regression EM stopped after iteration {len(self.trace)}: {self.stopped}. The parameters of iteration "
-            f"{self.kept} are kept.{tied if self.tied else ''}"
+            f"Regression EM stopped after iteration {len(self.trace)}: {self.stopped}. It kept the parameters of "
+            f"iteration {self.kept}.{tied if self.tied else ''}"
         )
 
     def write(self, path: str | Path) -> None:
@@ -226,6 +225,6 @@ class RegressionEMFit:
 
 
 def _kept(stopped: Stop, iterations: int) -> int:
-    """The number of the iteration whose parameters are kept: before an anomaly, or the last."""
+    """The iteration whose parameters are kept: one before an anomaly, or the last."""
     back = {Stop.TOO_RELEVANT: BACK, Stop.SUDDEN_DROP: 1}.get(stopped, 0)
     return max(iterations - back, 1)

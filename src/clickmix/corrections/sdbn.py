@@ -1,15 +1,15 @@
-"""The simplified dynamic Bayesian network, from shares with beta priors, as published.   Counts -> Labels
+"""The simplified dynamic Bayesian network as published: shares with Beta priors.   Counts -> Labels
 
-Chapelle, Zhang: A Dynamic Bayesian Network Click Model for Web Search Ranking, WWW 2009, whose continuation is 1.
+Chapelle, Zhang: A Dynamic Bayesian Network Click Model for Web Search Ranking, WWW 2009, with a continuation of 1.
 
     attraction   = (clicks + prior) / (impressions at or above the last click of their session + prior)
     satisfaction = (last clicks + prior) / (clicks + prior)
     relevance    = attraction * satisfaction
-Both priors are Betas, fitted to the log. `low` and `high` hold 95 % of the Beta with the mean and the variance that the
-product of both posteriors has.
+Both priors are Betas, fitted to the log. `low` and `high` contain 95 % of the Beta that has the mean and the variance
+of the product of both posteriors.
 
-A session without a click has no last click, and says nothing here. Some programs take it that everything was examined
-in such a session (`abandoned="examined"`), as the model says of people who go on until they are satisfied.
+A session without a click has no last click, and says nothing here. Some programs assume that people examined everything
+in such a session (`abandoned="examined"`): in the model, people go on until they are satisfied.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Posterior:
 
     @classmethod
     def of(cls, happened: Floats, possible: Floats, prior: BetaPrior) -> Posterior:
-        """The posterior after this many of that many possible ones."""
+        """The posterior after `happened` of `possible` events."""
         return cls(happened + prior.mean * prior.strength, possible - happened + (1 - prior.mean) * prior.strength)
 
     @property
@@ -92,7 +92,7 @@ class SimplifiedDynamicBayesianNetwork:
         return SimplifiedDynamicBayesianFit(self, attraction, satisfaction, counts, lists)
 
     def shares(self, lists: ClickedLists) -> tuple[Floats, Floats, Floats]:
-        """Of every document: impressions taken to be examined, clicks and last clicks."""
+        """Per document: impressions that count as examined, clicks and last clicks."""
         reading = lists.reading_counts(cells=lists.document, number_of_cells=len(lists.doc_id))
         examined = reading.certain
         if self.abandoned == "examined":
@@ -121,7 +121,7 @@ class SimplifiedDynamicBayesianFit:
 
     def label(self, counts: Counts) -> Labels:
         """The expected attraction times satisfaction of every document, with its interval."""
-        from scipy.special import betaincinv  # late: the family is loaded to list its names
+        from scipy.special import betaincinv  # here, because --help loads this module
 
         lists = self._lists if counts is self._counts else read_clicked_lists(counts, correction=NAME)
         attraction, satisfaction = self.posteriors(lists)
@@ -129,7 +129,7 @@ class SimplifiedDynamicBayesianFit:
         variance = attraction.square * satisfaction.square - mean**2
         strength = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-300) - 1, 1e-9)
         low, high = (betaincinv(mean * strength, (1 - mean) * strength, tail) for tail in (TAIL, 1 - TAIL))
-        ends = {"low": np.minimum(low, mean), "high": np.maximum(high, mean)}  # the mean can lie above, if near 0
+        ends = {"low": np.minimum(low, mean), "high": np.maximum(high, mean)}  # a mean near 0 can be above both ends
         return document_labels(counts, lists.query_id, lists.doc_id, correction=NAME, relevance=mean, **ends)
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
@@ -138,7 +138,7 @@ class SimplifiedDynamicBayesianFit:
         return read_down(asked, attraction, attraction * satisfaction)
 
     def posteriors(self, lists: ClickedLists) -> tuple[Posterior, Posterior]:
-        """What the lists say of the attraction of every document, and of the satisfaction with it."""
+        """Every document's attraction and satisfaction, given these lists."""
         examined, clicks, last = self.settings.shares(lists)
         return Posterior.of(clicks, examined, self.attraction), Posterior.of(last, clicks, self.satisfaction)
 

@@ -2,11 +2,11 @@
 
 Dupret, Piwowarski: A User Browsing Model to Predict Search Engine Click Data from Past Observations, SIGIR 2008.
 P(click at k | last click above at j) = attraction * examination_kj, j = 0 for none. Relevance is the most likely
-attraction. It is the position-based model with pairs (k, j) for positions, and is found the same way
+attraction. This is the position-based model with pairs (k, j) instead of positions, fitted in the same way
 (`click_models/attraction.py`).
 
-A pair that shares no clicked documents with the others, even through third pairs, has an examination on a scale of its
-own: it stays near its share of clicks.
+A pair that shares no clicked documents with the others, even through third pairs, has its own scale of examination: it
+stays near its share of clicks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class UserBrowsingModel:
     title: ClassVar[str] = "user browsing model"
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> UserBrowsingFit:
-        """Estimate examination by position and last click, from documents that move or follow other clicks."""
+        """Estimate examination by position and last click, from documents that move or follow different clicks."""
         cells, pairs = read_clicked_lists(counts, correction=NAME).browsing_cells()
         check_linked(replace(cells, position=pairs[cells.position, 0] - 1), trust=False, correction=NAME)
         found = fit_examination(cells)
@@ -54,7 +54,7 @@ class UserBrowsingModel:
 class UserBrowsingFit:
     """`examination` (positions, positions): a row for each position k from 1, a column for each last click j from 0.
 
-    Pairs of which the log says nothing take the mean of their position. Right of the last possible click there is NaN.
+    Pairs that the log says nothing about take the mean of their position. Impossible pairs (j >= k) are NaN.
     """
 
     examination: Floats
@@ -66,7 +66,7 @@ class UserBrowsingFit:
 
     @property
     def summary(self) -> str:
-        """How it went, in a sentence."""
+        """How the fit went, in a sentence."""
         how = "converged" if self.converged else "was still improving when it was stopped"
         return f"The user browsing model {how} after {self.steps} steps. Examination is 1 where it is highest."
 
@@ -80,7 +80,7 @@ class UserBrowsingFit:
         return document_labels(counts, cells.query_id, cells.doc_id, correction=NAME, relevance=attraction, **ends)
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
-        """P(click) from the top down: the sum over where the last click above was, with the expected attraction."""
+        """P(click) from the top down: a sum over the positions of the last click above, with expected attraction."""
         cells, pairs = seen_lists(seen).browsing_cells()
         shown = (cells.document, self._of(pairs)[cells.position], cells.clicks, cells.impressions)
         attraction = expected_shares(*shown, size=seen.documents)
@@ -100,14 +100,14 @@ class UserBrowsingFit:
         return np.asarray(rates[at])
 
     def _of(self, pairs: Ints) -> Floats:
-        """The examination of pairs (position, last click) in the last axis; deeper ones than known take the deepest."""
+        """The examination of pairs (position, last click) in the last axis; deeper ones use the deepest known."""
         deepest = len(self.examination)
         k = np.minimum(pairs[..., 0], deepest)
         return np.asarray(self.examination[k - 1, np.minimum(pairs[..., 1], k - 1)])
 
 
 def _filled(of_pair: Floats, pairs: Ints) -> Floats:
-    """The examination of all pairs; those not known take the mean of their position, or of the one above."""
+    """The examination of all pairs; unknown ones take the mean of their position, or of the one above."""
     deepest = int(pairs[:, 0].max())
     examination = np.full((deepest, deepest), np.nan)
     examination[pairs[:, 0] - 1, np.minimum(pairs[:, 1], pairs[:, 0] - 1)] = of_pair

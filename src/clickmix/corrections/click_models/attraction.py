@@ -2,10 +2,10 @@
 
 P(click) = attraction of the document * examination of the place it is shown in. A place is whatever examination depends
 on: the position, or the position and the nearest click above it. The log-likelihood is concave in the logarithms of
-both factors, so it has one top. EM creeps towards it. Here every document's attraction is solved for, and only the
-examination is searched, by Newton's steps: the same top in seconds.
+both factors, so it has one top. EM creeps towards it. This module solves for every document's attraction, and searches
+only the examination, by Newton's method: it reaches the same top in seconds.
 
-Clicks fix only products, so examination is 1 where it is highest.
+Clicks fix only products, so examination is set to 1 where it is highest.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from clickmix.corrections.affine_em import CodedCells
 from clickmix.corrections.parameters import LEAST_ALPHA
 from clickmix.types import Floats, Ints
 
-MOST_CERTAIN = 1 - 1e-12  # no click probability is nearer to 1, where the likelihood of a skip ends
+MOST_CERTAIN = 1 - 1e-12  # the highest click probability: at 1, a skip would have no likelihood
 PRECISION, MOST_STEPS = 1e-8, 60  # of attraction: Newton's next step would be its square; halvings get anywhere
 FLAT, NEARLY_FLAT, TINY = 1e-11, 1e-6, 1e-4  # slopes per impression, and steps, that are nearly 0
 MOST_LOOKS, LEAST_DAMPING, LONGEST, ROUNDING = 200, 1e-9, 2.0, 1e-13  # of Newton's steps
 MANY_CELLS = 500_000
-FEW_PLACES, BLOCK = 100, 4_096  # a table of documents and places is mostly empty where there are more
+FEW_PLACES, BLOCK = 100, 4_096  # with more places, a table of documents and places is mostly empty
 LIKELY, HALVINGS = 1.9207294, 14  # half of chi-squared's 95 % quantile; ends of intervals are right to 1e-4
-NODES, PRIOR_STEPS = 32, 30  # of the attraction that documents may have, and EM steps for how many have it
+NODES, PRIOR_STEPS = 32, 30  # a grid of attractions, and EM steps for how common each is
 
 
 @dataclass(frozen=True, eq=False)
 class Examination:
-    """The most likely examination of every place, after how many steps, and whether at the top.
+    """The most likely examination of every place, the number of steps, and whether they reached the top.
 
-    It is NaN of places that showed no document that was ever clicked: they say nothing.
+    It is NaN for places that showed no document that was ever clicked: they say nothing.
     """
 
     of_place: Floats
@@ -43,11 +43,13 @@ class Examination:
 
 
 def fit_examination(cells: CodedCells) -> Examination:
-    """Where the likelihood is highest, with the best attraction for every examination; `position` codes the place.
+    """Find the most likely examination, with the best attraction for each; `position` codes the place.
 
-    A log with many cells is climbed from where the likelihood of a part of its documents is highest.
+    With many cells, the climb starts from the top of a part of the documents.
     """
-    places, cells = cells.positions, _clicked(cells)
+    places = cells.positions
+    # Documents without clicks have attraction 0 and say nothing about examination.
+    cells = _of_documents(cells, cells.by_document(cells.clicks) > 0)
     if not len(cells.clicks):
         return Examination(np.ones(places), 0, True)
     clicks, impressions = (np.bincount(cells.position, column, places) for column in (cells.clicks, cells.impressions))
@@ -63,10 +65,10 @@ def fit_examination(cells: CodedCells) -> Examination:
 
 
 def _climb(cells: CodedCells, start: Floats) -> tuple[Floats, int, bool]:
-    """Newton's steps in the logarithm of examination, attraction solved for; after one that led down, shorter ones.
+    """Newton's method in the logarithm of examination, with attraction solved for; a step that leads down is shortened.
 
-    Examination is at most 1. A place stays where it is while its slope leads out of these bounds. A step that is tiny
-    squares what is wrong, so its end is not looked at again.
+    Examination is at most 1. A place stays where it is while its slope leads out of these bounds. A tiny step squares
+    the error, so the search ends after it without another look.
     """
     shown, lowest = cells.impressions.sum(), np.log(LEAST_ALPHA)
     point, damping = start, LEAST_DAMPING
@@ -76,7 +78,7 @@ def _climb(cells: CodedCells, start: Floats) -> tuple[Floats, int, bool]:
         steepest = np.abs(here.slopes[free]).max(initial=0)
         if steepest <= FLAT * shown:
             return point, step, True
-        # Products alone are fixed, so one direction is flat; and so is all where documents stay at one place.
+        # Clicks fix only products, so one direction is flat; if documents stay at one place, all are.
         damped = here.curvature[np.ix_(free, free)] + np.diag(damping * here.weights[free] + LEAST_DAMPING * steepest)
         leap = np.zeros_like(point)
         leap[free] = np.linalg.solve(damped, here.slopes[free])
@@ -96,7 +98,7 @@ def _climb(cells: CodedCells, start: Floats) -> tuple[Floats, int, bool]:
 
 
 class _Look(NamedTuple):
-    """The log-likelihood, its slopes, minus its second derivatives, those without attraction, and that attraction."""
+    """The log-likelihood, its slopes, minus its second derivatives, `weights` with attraction fixed, the attraction."""
 
     value: float
     slopes: Floats
@@ -106,8 +108,8 @@ class _Look(NamedTuple):
 
 
 def _look(cells: CodedCells, log_examination: Floats, start: Floats) -> _Look:
-    """Solve for attraction, and see how the likelihood changes if it follows examination."""
-    from scipy.sparse import csr_array  # late: the family is loaded to list its names
+    """Solve for attraction, and see how the likelihood changes with examination if attraction follows."""
+    from scipy.sparse import csr_array  # here, because --help loads this module
 
     places = len(log_examination)
     examination = np.exp(log_examination)
@@ -126,20 +128,14 @@ def _look(cells: CodedCells, log_examination: Floats, start: Floats) -> _Look:
 
 
 def _products(scaled: Any) -> Floats:
-    """The matrix's transpose times itself; dense blocks of documents are seven times as fast where places are few."""
+    """The matrix's transpose times itself; with few places, dense blocks of documents are seven times as fast."""
     if scaled.shape[1] > FEW_PLACES:
         return np.asarray((scaled.T @ scaled).toarray())
     blocks = (scaled[first : first + BLOCK] for first in range(0, scaled.shape[0], BLOCK))
     return np.asarray(np.sum([block.T @ block.toarray() for block in blocks], axis=0))
 
 
-def _clicked(cells: CodedCells) -> CodedCells:
-    """The cells of documents that were clicked: others have attraction 0 and say nothing about examination."""
-    return _of_documents(cells, cells.by_document(cells.clicks) > 0)
-
-
 def _of_documents(cells: CodedCells, kept: NDArray[np.bool_]) -> CodedCells:
-    """The cells of some documents."""
     rows, codes = kept[cells.document], np.cumsum(kept) - 1
     return replace(
         cells,
@@ -155,9 +151,9 @@ def _of_documents(cells: CodedCells, kept: NDArray[np.bool_]) -> CodedCells:
 def most_likely_attraction(cells: CodedCells, examination: Floats, *, start: Floats | None = None) -> Floats:
     """The most likely attraction a of every document: where sum of c - (n - c) p / (1 - p) is 0, p = a examination.
 
-    Newton in log a, halving the interval that holds the answer where a step would leave it. The sum falls with a; where
-    it is above 0 at a = 1, the answer is 1. A document that nobody clicked has attraction 0. Most documents are done
-    after two or three steps, and from then on only the cells of the others are looked at.
+    Newton's method in log a; a step that would leave the interval with the answer halves that interval instead. The sum
+    falls with a; if it is above 0 at a = 1, the answer is 1. A document that nobody clicked has attraction 0. Most
+    documents are done after two or three steps; further steps look only at the cells of the others.
     """
     shown = _Shown.of(cells, examination)
     clicks, always = shown.clicks, shown.slopes(np.ones(cells.documents))[0] >= 0
@@ -176,15 +172,15 @@ def most_likely_attraction(cells: CodedCells, examination: Floats, *, start: Flo
         left = np.abs(a[searched] - now) > PRECISION * now
         if not left.any():
             break
-        if 2 * left.sum() < len(left):  # to copy cells costs as much as to look at them
+        if 2 * left.sum() < len(left):  # copying cells costs as much as looking at them
             searched, shown = searched[left], shown.part(left)
     return np.where(clicks == 0, 0.0, np.where(always, 1.0, a))
 
 
 def attraction_interval(cells: CodedCells, examination: Floats, attraction: Floats) -> dict[str, Floats]:
-    """`low` and `high`: attractions that the clicks of a document make less likely than the best by at most e^-1.92.
+    """`low` and `high`: the attractions whose likelihood is within a factor e^-1.92 of the best.
 
-    By the likelihood ratio this is a 95 % interval, given the examination. Found by halving.
+    By the likelihood ratio this is a 95 % interval, given the examination. The ends are found by halving.
     """
     shown = _Shown.of(cells, examination)
     least = shown.log_likelihood(attraction) - LIKELY
@@ -201,7 +197,7 @@ def attraction_interval(cells: CodedCells, examination: Floats, attraction: Floa
 
 @dataclass(frozen=True, eq=False)
 class _Shown:
-    """The document of each cell, its examination g and skips; clicks and the sum of n g by document."""
+    """Per cell, its document, examination g and skips; per document, its clicks and the sum of n g."""
 
     document: Ints
     examination: Floats
@@ -211,7 +207,6 @@ class _Shown:
 
     @classmethod
     def of(cls, cells: CodedCells, examination: Floats) -> _Shown:
-        """All cells."""
         g = examination[cells.position]
         clicks, examined = cells.by_document(cells.clicks), cells.by_document(cells.impressions * g)
         return cls(cells.document, g, cells.impressions - cells.clicks, clicks, examined)
@@ -256,10 +251,10 @@ class _Shown:
 def expected_shares(row: NDArray[np.int64], factor: Floats, happened: Floats, possible: Floats, *, size: int) -> Floats:
     """The expected share of each of `size` things, given how shares are spread over all of them.
 
-    A row of a thing saw `happened` of `possible`, each with probability share * factor. The most likely share is 0 for
-    most things, which would rule out what happens next. So the spread of shares is fitted, on a grid.
+    In each row, `happened` of `possible` events happened to a thing, each with probability share * factor. The most
+    likely share of most things is 0, which would rule out later events. So the spread of shares is fitted, on a grid.
     """
-    nodes = np.linspace(0.5, NODES - 0.5, NODES) ** 2 / NODES**2  # denser where most are
+    nodes = np.linspace(0.5, NODES - 0.5, NODES) ** 2 / NODES**2  # denser near 0, where most shares are
     logs = np.empty((NODES, size))
     for node, share in enumerate(nodes):
         p = np.clip(share * factor, LEAST_ALPHA**2, MOST_CERTAIN)

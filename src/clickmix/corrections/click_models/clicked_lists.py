@@ -1,8 +1,8 @@
 """Result lists and how people went from click to click in them.   counts by list -> ClickedLists
 
-A session is a chain: from the top to its first click, from there to the next, and from the last click to the end. How
-often each step of a chain was taken in each list is all that UBM, DCM, DBN and SDBN need of the sessions. Steps are
-few: sessions of the same list are counted together, whatever else they clicked.
+A session is a chain: from the top to its first click, from there to the next, and from the last click to the end. UBM,
+DCM, DBN and SDBN need only how often each step of a chain was taken in each list. There are few steps: sessions of the
+same list are counted together, whatever else they clicked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class ClickedLists:
 
     `query_id` and `doc_id` name the documents. One row per result, list by list from the top: codes from 0 of its
     `list` and `document`, and its `position`. One row per kind of step: the code of its list (`step_list`), the results
-    it went from and to, counted from 1 (`start` 0: the top; `stop` END: no further click), and by how many `sessions`.
+    it goes from and to, counted from 1 (`start` 0: the top; `stop` END: no further click), and how many `sessions` took
+    it.
     """
 
     query_id: NDArray[Any]
@@ -63,9 +64,9 @@ class ClickedLists:
         return found
 
     def reading_counts(self, *, cells: Ints, number_of_cells: int) -> ReadingCounts:
-        """For people who read from the top; `cells` has a code per result, on which wanting more after a click depends.
+        """For people who read from the top; `cells` codes what wanting more after a click depends on, per result.
 
-        Counts are sums of sessions, and so exact.
+        Counts are sums of whole sessions, so they are exact.
         """
         K, L = self.shape
         ends = self.stop == END
@@ -83,9 +84,9 @@ class ClickedLists:
     def browsing_cells(self) -> tuple[CodedCells, Ints]:
         """Impressions and clicks by document, position and position of the nearest click above (0: none).
 
-        The cells of a `Cells` are then not positions but pairs of both; these come second, one row each.
+        The places of these cells are pairs of both positions, which come second, one row each.
         """
-        from scipy.sparse import coo_array  # late: the family is loaded to list its names
+        from scipy.sparse import coo_array  # here, because --help loads this module
 
         first = self.first[self.step_list]
         size = np.diff(self.first)[self.step_list]
@@ -99,7 +100,7 @@ class ClickedLists:
         code = self.position[row] * span + above[step]
         pairs = np.flatnonzero(np.bincount(code))
         pair = np.searchsorted(pairs, np.arange(pairs[-1] + 1))[code]
-        # One pass adds up both, impressions as real parts and clicks as imaginary ones; sums of sessions are exact.
+        # One pass adds up both, impressions as real and clicks as imaginary parts; sums of sessions are exact.
         shape = (len(self.doc_id), len(pairs))
         both = coo_array((self.sessions[step] * (1 + 1j * clicked), (self.document[row], pair)), shape=shape).tocsr()
         both.sort_indices()
@@ -110,7 +111,7 @@ class ClickedLists:
 
 
 def read_clicked_lists(counts: Counts, *, correction: str) -> ClickedLists:
-    """Read the lists of a log and the steps taken in them; everything is added up in SQL first."""
+    """Read the lists of a log and the steps taken in them, added up in SQL."""
     engine = embedded(counts.engine, of=correction)
     _check_by_clicks(counts, correction=correction)
     tables: list[str] = []
@@ -123,7 +124,7 @@ def read_clicked_lists(counts: Counts, *, correction: str) -> ClickedLists:
         "SELECT query_id, doc_id, row_number() OVER (ORDER BY query_id, doc_id) - 1 AS document "
         f"FROM (SELECT DISTINCT query_id, doc_id FROM {counts.table})"
     )
-    # What some sessions saw and clicked. Two sums of hashes identify what they saw, whatever they clicked.
+    # A page is what sessions saw and clicked. Two sums of hashes identify what they saw, whatever they clicked.
     pages = keep(
         "SELECT query_id, list, max(impressions) AS sessions, sum(hash(position, doc_id)) AS sum_0, "
         f"sum(hash(doc_id, position)) AS sum_1 FROM {counts.by_list} GROUP BY query_id, list"
@@ -159,7 +160,7 @@ def read_clicked_lists(counts: Counts, *, correction: str) -> ClickedLists:
 
 def _steps(list: Ints, sessions: Ints, page: Ints, place: Ints) -> tuple[Ints, Ints, Ints, Floats]:
     """The columns of steps, in order, from the list and sessions of pages, and the page and place of clicks."""
-    from scipy.sparse import coo_array  # late: the family is loaded to list its names
+    from scipy.sparse import coo_array  # here, because --help loads this module
 
     span = int(place.max(initial=0)) + 1
     page, place = np.divmod(np.sort(page * span + place), span)
@@ -167,7 +168,7 @@ def _steps(list: Ints, sessions: Ints, page: Ints, place: Ints) -> tuple[Ints, I
     first[1:] = page[1:] != page[:-1]
     start = np.where(first, 0, np.concatenate(([0], place))[:-1])
     last = np.zeros(len(list), dtype=np.int64)
-    last[page] = place  # of several, the lowest stays
+    last[page] = place  # of several clicks, the lowest on the page stays
     of_list = np.concatenate([list[page], list])
     step = np.concatenate([start * (span + 1) + place + 1, last * (span + 1)])  # stops from END
     # Sums of sessions are exact.
@@ -179,7 +180,7 @@ def _steps(list: Ints, sessions: Ints, page: Ints, place: Ints) -> tuple[Ints, I
 
 
 def _check_by_clicks(counts: Counts, *, correction: str) -> None:
-    """Refuse counts that do not show which clicks belong together."""
+    """Refuse counts that do not show which clicks belong to one session."""
     how = f"Count the raw log with clickmix counts {counting_lists('clicks')}; that needs its session_id."
     if counts.by_list is None:
         raise InputError(
@@ -195,14 +196,14 @@ def _check_by_clicks(counts: Counts, *, correction: str) -> None:
 
 
 def seen_lists(cells: PlacedCells) -> ClickedLists:
-    """The lists of one part of a log, each as it was clicked; documents have codes and no names."""
+    """The lists of one part of a log, each as it was clicked; documents have codes instead of names."""
     code, first, place = _places(cells)
     clicked = np.flatnonzero(cells.clicks > 0)
     again = np.zeros(len(clicked), dtype=np.bool_)
     again[1:] = code[clicked[1:]] == code[clicked[:-1]]
     start = np.where(again, np.concatenate(([0], place[clicked][:-1])), 0)
     last = np.zeros(len(first), dtype=np.int64)
-    last[code[clicked]] = place[clicked]  # of several, the lowest stays
+    last[code[clicked]] = place[clicked]  # of several clicks, the lowest on the page stays
     sessions = np.maximum.reduceat(cells.impressions, first)
     unnamed = np.arange(cells.documents)
     return ClickedLists(
@@ -219,13 +220,13 @@ def seen_lists(cells: PlacedCells) -> ClickedLists:
 
 
 def asked_table(cells: PlacedCells) -> tuple[tuple[Ints, Ints], tuple[int, int]]:
-    """Where each cell is in a table (results, lists) of the lists that are asked for, and the shape of that table."""
+    """Where each cell is in a table (results, lists) of the asked lists, and the shape of that table."""
     code, first, place = _places(cells)
     return (place - 1, code), (int(place.max()), len(first))
 
 
 def read_down(asked: PlacedCells, clicked: Floats, leaves: Floats, *, continuation: float = 1.0) -> Floats:
-    """P(click) of each cell, of people who examine it if nothing above made them leave.
+    """P(click) of each cell, if people examine it unless something above made them leave.
 
     `clicked` is P(click | examined) of each cell, `leaves` P(satisfied | examined). Others go on with `continuation`.
     """

@@ -1,4 +1,4 @@
-"""Numbers of documents that were computed here, as labels.   columns -> Labels"""
+"""Labels from columns that were computed in Python.   columns -> Labels"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _table_numbers = itertools.count(1)
 def document_labels(
     counts: Counts, query_id: NDArray[Any], doc_id: NDArray[Any], *, correction: str, **columns: Floats
 ) -> Labels:
-    """Labels with these columns, one value per document: `relevance`, and `low` and `high` if there are any."""
+    """Labels with these columns, one value per document: `relevance`, and perhaps `low` and `high`."""
     table = f"computed_{next(_table_numbers)}"
     embedded(counts.engine, of=correction).register(table, {"query_id": query_id, "doc_id": doc_id, **columns})
     more = "".join(f", max({column}) AS {column}" for column in columns if column != "relevance")

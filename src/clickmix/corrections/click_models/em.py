@@ -1,4 +1,4 @@
-"""EM over probabilities in one row, for the fits of click models.   start, step -> Ascent"""
+"""EM over an array of probabilities, for the fits of click models.   start, step -> Ascent"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FARTHEST = 15.0  # log-odds
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Probabilities; one call of `em` gives both their log-likelihood and where an EM step leads from them."""
+    """Probabilities; one call of `em` gives both their log-likelihood and those after an EM step."""
 
     probabilities: Floats
     em: Step
@@ -32,11 +32,11 @@ class Point:
         return Point(self._after[0], self.em)
 
     def log_likelihood(self) -> float:
-        """Of the sessions, given these probabilities."""
+        """The log-likelihood of the sessions."""
         return self._after[1]
 
     def leap(self, first: Point, second: Point, longest: float) -> tuple[Point, float]:
-        """Leap from here, and how far; a probability that has reached 0 or 1 takes its ordinary step."""
+        """Leap from here, and say how far; a probability that has reached 0 or 1 takes its ordinary step."""
         points = [point.probabilities for point in (self, first, second)]
         lowest = 1 / (1 + np.exp(FARTHEST))
         inside = np.all([(p > lowest) & (p < 1 - lowest) for p in points], axis=0)

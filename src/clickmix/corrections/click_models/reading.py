@@ -1,17 +1,17 @@
 r"""Reading from the top: EM for people who examine results one after the other.   lists, clicks -> parameters
 
-They examine the first result. An examined result is clicked with its attraction a. After a click they are satisfied,
-and stop, or want more with probability g, which depends on a cell: the position, or the document. Whoever is not
-satisfied examines the next result with the continuation c.
+People examine the first result. They click an examined result with its attraction a. After a click they are satisfied
+and stop, or want more with probability g, which depends on a cell: the position, or the document. People who are not
+satisfied examine the next result with the continuation c.
 
-Down to the last click everything was examined. Below it, with T_k the probability of no click from k on if k is
+People examined everything down to their last click. Below it, with T_k the probability of no click from k on if k is
 examined, and k the first result below the last click:
 
     T_k = (1 - a_k) (1 - c + c T_k+1), and 1 past the end of the list
     P(no click below) = 1 - g + g F_k, F_k = 1 - c + c T_k;  before the first click it is T_1
 
-Whoever examines k without a click to come went on to it from above with probability c T_k / F_k, wherever the last
-click was. So one walk down a list serves the sessions of all its last clicks.
+Given no further click, people who examined the result above k went on to k with probability c T_k / F_k, wherever the
+last click was. So one walk down a list serves the sessions of all its last clicks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ START_CONTINUATION = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """What the E-step expects: examined impressions by document, wanting more by cell, and steps to the next result."""
+    """The E-step: expected examined impressions by document, wanting more by cell, and steps to the next result."""
 
     examined: Floats
     wanted_more: Floats
@@ -48,10 +48,10 @@ class Expectation:
 
 @dataclass(frozen=True, eq=False)
 class ReadingCounts:
-    """All that a fit needs of the sessions, list by list.
+    """All that a fit needs from the sessions, list by list.
 
-    (results, lists) from the top: the codes of `documents`, -1 past the end of a list, of `cells`, on which wanting
-    more depends, and `clicks`. `last` (1 + results, lists) counts the sessions by their last click, 0: none.
+    Tables (results, lists) from the top: codes of `documents`, -1 past the end of a list; codes of `cells`, on which
+    wanting more depends; and `clicks`. `last` (1 + results, lists) counts sessions by their last click, 0: none.
     """
 
     documents: Ints
@@ -97,7 +97,7 @@ class ReadingCounts:
 
     @cached_property
     def certain(self) -> Floats:
-        """Impressions by document that were surely examined: a click at or below them."""
+        """Impressions by document that were surely examined: those with a click at or below them."""
         return self.by_document(np.cumsum(self.last[:0:-1], axis=0)[::-1])
 
     @cached_property
@@ -107,7 +107,7 @@ class ReadingCounts:
 
     @cached_property
     def passed(self) -> Floats:
-        """Clicks by cell with another one below."""
+        """Clicks by cell with another click below."""
         return self.by_cell(self.clicks - self.last[1:])
 
     @cached_property
@@ -117,7 +117,7 @@ class ReadingCounts:
 
     @cached_property
     def certain_steps(self) -> float:
-        """Steps to the next result that were surely taken: those above the last click."""
+        """Steps to the next result that people surely took: those above the last click."""
         return float(np.arange(len(self.documents)) @ self.last[1:].sum(axis=1))
 
     def fit(
@@ -128,7 +128,7 @@ class ReadingCounts:
         tolerance: float,
         max_steps: int,
     ) -> Reading:
-        """The most likely parameters; the continuation, and wanting more, too, if they are not given."""
+        """The most likely parameters; the continuation and wanting more are fitted unless they are given."""
         D = self.number_of_documents
         clicks, decided = self.document_clicks, self.passed + self.ended
 
@@ -142,9 +142,9 @@ class ReadingCounts:
             if wanting_more is not None:
                 possible[D:-1] = 0.0
             after = np.divide(happened, possible, out=parameters.copy(), where=possible > 0)
-            return np.minimum(after, 1.0), expected.log_likelihood  # ratios of sums are above 1 by rounding only
+            return np.minimum(after, 1.0), expected.log_likelihood  # only rounding puts ratios above 1
 
-        # From shares, as if half of what is below the last click was examined: nearer than 1/2 for all.
+        # Start as if people examined half of what is below their last click: that is nearer than 1/2 for all.
         attraction = (clicks + 0.5) / ((self.certain + self.shown) / 2 + 1)
         wanted = (self.passed + 0.5) / (decided + 1) if wanting_more is None else wanting_more
         start = np.r_[attraction, wanted, START_CONTINUATION if continuation is None else continuation]
@@ -154,7 +154,7 @@ class ReadingCounts:
 
     def expected(self, a: Floats, g: Floats, c: float) -> Expectation:
         """The E-step: P(examined), P(wanted more) and steps taken, given the clicks."""
-        from scipy.special import xlog1py, xlogy  # late: the family is loaded to list its names
+        from scipy.special import xlog1py, xlogy  # here, because --help loads this module
 
         with np.errstate(divide="ignore", invalid="ignore"):
             log_likelihood = (
@@ -163,14 +163,14 @@ class ReadingCounts:
                 + xlogy(self.certain_steps, c)
             )
         examined, wanted = np.empty(self.documents.shape), np.empty(self.documents.shape)
-        attraction = np.append(a, 0.0)  # of code -1: nothing attracts past the end
+        attraction = np.append(a, 0.0)  # for code -1: nothing attracts past the end
 
         def walk(lists: slice) -> float:
             examined[:, lists], wanted[:, lists], part = self._walk(attraction, g, c, lists)
             return part
 
         with ThreadPoolExecutor(CORES) as threads:  # numpy lets other threads run
-            log_likelihood += sum(threads.map(walk, self.blocks()))  # in the order of blocks: always the same bytes
+            log_likelihood += sum(threads.map(walk, self.blocks()))  # map keeps the order: always the same bytes
         below = float(examined.sum())
         return Expectation(
             examined=self.certain + self.by_document(examined),
@@ -185,7 +185,7 @@ class ReadingCounts:
         return (slice(first, first + BLOCK) for first in range(0, self.documents.shape[1], BLOCK))
 
     def _walk(self, attraction: Floats, g: Floats, c: float, lists: slice) -> tuple[Floats, Floats, float]:
-        """Up and down some lists: examined below the last click, wanted more after it, and the log-likelihood below."""
+        """Walk some lists up and down: examined below the last click, wanted more after it, log-likelihood below it."""
         from scipy.special import xlogy
 
         documents, last, followed = self.documents[:, lists], self.last[:, lists], self.followed[:, lists]
@@ -232,7 +232,7 @@ class Reading:
 
     @property
     def known_cells(self) -> Booleans:
-        """Where wanting more shows: a click followed by another, or a last click with something attractive below."""
+        """Cells that show wanting more: a click before another, or a last click with something attractive below."""
         counts = self.counts
         below = np.zeros_like(self._attractive)
         below[:-1] = np.logical_or.accumulate(self._attractive[:0:-1], axis=0)[::-1]
@@ -241,6 +241,6 @@ class Reading:
 
     @property
     def continuation_known(self) -> bool:
-        """Whether the continuation shows: a step surely taken, or something attractive that it leads to."""
+        """Whether the log shows the continuation: a step surely taken, or one that leads to something attractive."""
         below = np.cumsum(self.counts.last, axis=0)[1:-1] > 0  # some last click is above the second result, ...
         return bool(self.counts.certain_steps > 0 or (self._attractive[1:] & below).any())

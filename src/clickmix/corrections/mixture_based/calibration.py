@@ -1,12 +1,12 @@
-"""Calibration: what clicks, skips, exposure and the prior weigh, and what grades mean.   judged -> Calibration
+"""Calibration: how much clicks, skips, exposure and the prior weigh, and what grades mean.   judged -> Calibration
 
-Judges give a document a step j of their scale. Two models of that, from what clicks say:
+Judges give a document a step j of their scale. Two models predict it from clicks:
     meaning    P(j) = sum over the model's grades g of P(g | clicks) P(j | g)
     weights    logit P(step >= j) = w_prior P + w_click C + w_skip S + w_exposure log n + w_attention S (A - 1) + cut_j
-P, C and S are the log odds of the highest against the lowest grade that the prior, clicks and skips give, n are
-impressions. A is how much more the query's other documents are clicked than in a usual query: where people look less,
-a skip says less. The model without judgments has the weights (1, 1, 1, 0, 0), and a ridge pulls there. Judged queries
-that are held out choose how strongly, and whether either model is used at all.
+P, C and S are the log odds of the highest against the lowest grade from the prior, clicks and skips; n are impressions.
+A is how much more people click the query's other documents than in a typical query: if they look less, a skip says
+less. The model without judgments has the weights (1, 1, 1, 0, 0), and a ridge pulls towards them. Held-out judged
+queries choose how strongly, and whether either model is used at all.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ EM_STEPS = 50
 FEWEST_QUERIES = 5
 CLEARLY = 1.64  # standard errors by which held-out judged queries must gain: one-sided, 5 %
 MOST_DOCUMENTS = 50_000  # to learn from; of more, whole queries drawn at random
-COMMON = 0.1  # share of the judged documents from which on a grade can be the lowest
+COMMON = 0.1  # the lowest grade needs at least this share of the judged documents
 MOST_STEPS = 8
-ONE_OFF = 0.05  # how much rarer a judgment one step off is than a right one
-SURE = 0.95  # how often the interval of a label holds the document's grade
-PRIOR_DOCUMENTS = 4.0  # of every grade of the model, judged as documents are on the whole
+ONE_OFF = 0.05  # how likely a judgment one step off is, relative to the right one
+SURE = 0.95  # how often the interval of a label contains the document's grade
+PRIOR_DOCUMENTS = 4.0  # pseudo-documents of every grade of the model, judged like documents overall
 
 Used = Literal["nothing", "meaning", "weights"]
 
 
 @dataclass(frozen=True)
 class DocumentEvidence:
-    """What clicks say of documents: log odds of the prior, of clicks and of skips; log impressions; the label.
+    """What clicks say about documents: log odds of the prior, of clicks and of skips; log impressions; the label.
 
-    `attention` is how much more the query's other documents are clicked than in a usual query; 1 is as much.
-    `grades` (document x grade) has the probability of each grade of the model.
+    `attention` compares clicks on the query's other documents with a typical query; 1 means as many. `grades`
+    (document x grade) has the probability of each grade of the model.
     """
 
     prior: Floats
@@ -70,9 +70,9 @@ class DocumentEvidence:
 
 @dataclass(frozen=True)
 class Scale:
-    """The judges' grades as steps: `steps` are the relevance of each, `lowest` and `highest` the grades 0 and 1 mean.
+    """The judges' grades as steps. `steps` has the relevance of each; `lowest` and `highest` are the grades of 0 and 1.
 
-    What lies below the lowest common grade counts as that. Of many different grades, eight steps are made.
+    Grades below the lowest common grade count as that. Many different grades become eight steps.
     """
 
     lowest: float
@@ -87,7 +87,7 @@ class Scale:
 
     @classmethod
     def of(cls, grades: Floats) -> Scale | None:
-        """The scale of these grades; None where all are the same."""
+        """The scale of these grades; None if all are the same."""
         values, counts = np.unique(grades, return_counts=True)
         common = values[counts >= COMMON * counts.sum()]
         lowest, highest = float(common[0] if len(common) else values[0]), float(values[-1])
@@ -109,7 +109,7 @@ class Scale:
 class Gain:
     """By how much squared errors per document fall in held-out judged queries, and its standard error over queries.
 
-    Squares, not logs: evidence that is counted too often is sure of itself, and one such document would outweigh all.
+    Squares, not logs: evidence that is counted too often is overconfident, and one such document would outweigh all.
     """
 
     value: float
@@ -134,16 +134,16 @@ class Meaning:
     shares: tuple[tuple[Annotated[float, Range(0, 1)], ...], ...]
 
     def above(self, documents: DocumentEvidence) -> Floats:
-        """Document x cut: how likely a judge puts it above."""
+        """Document x cut: the probability that a judge puts it above."""
         shares = np.array(self.shares)
         return np.asarray(documents.grades @ np.cumsum(shares[:, ::-1], axis=1)[:, ::-1][:, 1:])
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What the prior, clicks, skips and log impressions count for; the cuts between steps, descending.
+    """How much the prior, clicks, skips and log impressions count; the cuts between steps, descending.
 
-    `attention` is how far a skip's weight follows the clicks on the query's other documents: 0 not at all, 1 in full.
+    `attention` is how far a skip's weight follows the clicks on the query's other documents: 0 not at all, 1 fully.
     """
 
     prior: float
@@ -154,19 +154,19 @@ class Weights:
     cuts: tuple[float, ...]
 
     def above(self, documents: DocumentEvidence) -> Floats:
-        """Document x cut: how likely a judge puts it above."""
+        """Document x cut: the probability that a judge puts it above."""
         odds = documents.columns @ np.array([self.prior, self.click, self.skip, self.exposure, self.attention])
         return _expit(odds[:, None] + np.array(self.cuts))
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What judgments say of clicks, and what of it is `used` for documents that were not judged.
+    """What judgments say about clicks, and what of it is `used` for documents that were not judged.
 
-    used      nothing: other labels stay as the model gives them. meaning: labels mean the judges' scale, in the same
+    used      nothing: other labels stay as the model gives them. meaning: labels are on the judges' scale, in the same
               order. weights: the evidence is weighed, too
-    related   what held-out judged queries gain by what clicks say, against knowing only how common each step is
-    gained    what they gain by the weights, against the meaning alone
+    related   what held-out judged queries gain from clicks, compared with knowing only how common each step is
+    gained    what they gain from the weights, compared with the meaning alone
     """
 
     scale: Scale
@@ -195,9 +195,9 @@ class Calibration:
         return np.asarray(np.maximum(edges[:, :-1] - edges[:, 1:], 0))
 
     def labels(self, documents: DocumentEvidence, judged: Ints) -> tuple[Floats, Floats, Floats]:
-        """Relevance, low and high; `judged` is the step that a document was judged to have, or -1.
+        """Relevance, low and high; `judged` is the step that a judge gave a document, or -1.
 
-        A judgment is strong evidence, not law: one that is a step off is a twentieth as likely as the right one.
+        A judgment is strong evidence, but not certain: one a step off is a twentieth as likely as the right one.
         """
         steps = np.array(self.scale.steps)
         probable = self.probabilities(documents)
@@ -247,7 +247,7 @@ def calibrate(documents: DocumentEvidence, judged: Ints, query: Ints, scale: Sca
 
 
 class _Sample:
-    """Judged documents: what is known of them, their steps and queries."""
+    """Judged documents: the evidence about them, their steps and queries."""
 
     def __init__(self, documents: DocumentEvidence, judged: Ints, query: Ints, scale: Scale) -> None:
         self.documents, self.judged, self.query = documents, judged, query
@@ -255,7 +255,7 @@ class _Sample:
         self.beyond = (judged[:, None] >= np.arange(1, len(self.steps))).astype(np.float64)
         self.queries = int(query.max()) + 1
         spread = documents.columns.var(axis=0)
-        self.spread = np.where(spread > 0, spread, 1.0)  # what never differs has no weight to learn
+        self.spread = np.where(spread > 0, spread, 1.0)  # a constant column has no weight to learn
 
     def shares(self, rows: Ints) -> Meaning:
         """Only how common each step is, whatever clicks say."""
@@ -264,9 +264,9 @@ class _Sample:
         return Meaning((shares,) * self.documents.grades.shape[1])
 
     def meaning(self, rows: Ints) -> Meaning:
-        """How common each step is among documents of each grade, by EM: which grade a document has is hidden.
+        """How common each step is among documents of each grade, by EM: a document's grade is hidden.
 
-        Grades of the model that judges put in another order are one. So the order of labels stays.
+        Grades of the model that judges put in another order are joined, so that the order of labels stays.
         """
         known, judged = self.documents.grades[rows], self.judged[rows]
         pseudo = PRIOR_DOCUMENTS * np.array(self.shares(rows).shares)
@@ -279,7 +279,7 @@ class _Sample:
         return Meaning(tuple(tuple(each.tolist()) for each in _in_order(counts, self.steps)))
 
     def weights(self, rows: Ints, *, strength: float) -> Weights:
-        """Weights of the evidence, pulled to those of the model."""
+        """Weights of the evidence, pulled towards those of the model."""
         found, cuts = _climb(self.documents.columns[rows], self.beyond[rows], AS_IT_IS, strength * self.spread)
         prior, click, skip, exposure, attention = found.tolist()
         return Weights(prior, click, skip, exposure, attention, tuple(cuts.tolist()))
@@ -289,7 +289,7 @@ class _Sample:
         return self._of_query(((self.beyond - self._predicted(fold, fit)) ** 2).sum(axis=1))
 
     def gain_of_labels(self, fold: Ints) -> Gain:
-        """What labels on the judges' scale gain over those of the model: errors against the judged relevance."""
+        """What labels on the judges' scale gain over those of the model, in squared error to judged relevance."""
         meant = self._predicted(fold, self.meaning) @ np.diff(self.steps)
         before, after = ((self.steps[self.judged] - label) ** 2 for label in (self.documents.relevance, meant))
         return Gain.between(self._of_query(before), self._of_query(after))
@@ -306,7 +306,7 @@ class _Sample:
 
 
 def _in_order(counts: Floats, steps: Floats) -> list[Floats]:
-    """Shares from counts (grade x step); neighbouring grades whose mean step falls are joined."""
+    """Shares from counts (grade x step); neighbouring grades are joined if the higher has the lower mean step."""
     joined: list[tuple[Floats, int]] = []
     for row in counts:
         joined.append((row, 1))
@@ -320,14 +320,8 @@ def _mean(row: Floats, steps: Floats) -> float:
     return float(row @ steps / row.sum())
 
 
-def _losses(odds: Floats, cuts: Floats, above: Floats) -> Floats:
-    """Of each document: minus the log-likelihood of being above or below every cut."""
-    at = odds[:, None] + cuts
-    return np.asarray((np.logaddexp(0, at) - above * at).sum(axis=1))
-
-
 def _climb(columns: Floats, above: Floats, target: Floats, pull: Floats) -> tuple[Floats, Floats]:
-    """Newton's way to the weights and cuts that fit best, weights pulled to `target`; the problem is convex."""
+    """Find the best weights and cuts by Newton's method, with weights pulled to `target`; the problem is convex."""
     share = (above.sum(axis=0) + 0.5) / (len(above) + 1)
     start = np.log(share) - np.log1p(-share) - float((columns @ target).mean())
     first = np.concatenate([target, start])
@@ -335,8 +329,9 @@ def _climb(columns: Floats, above: Floats, target: Floats, pull: Floats) -> tupl
     w, now = len(target), first.copy()
 
     def loss(at: Floats) -> float:
-        off = at - first
-        return float(_losses(columns @ at[:w], at[w:], above).sum() + (ridge * off * off).sum() / 2)
+        off, odds = at - first, (columns @ at[:w])[:, None] + at[w:]
+        of_document = (np.logaddexp(0, odds) - above * odds).sum(axis=1)
+        return float(of_document.sum() + (ridge * off * off).sum() / 2)
 
     value = loss(now)
     for _ in range(100):

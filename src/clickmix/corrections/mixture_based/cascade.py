@@ -1,8 +1,8 @@
 """Cascades: groups by the pattern of relevant documents above, found while walking down.   Counts -> MixtureFit
 
-In the dependent click model people go on after a click or stop, in the user browsing model it matters where they last
-clicked. Clicks follow relevance, so in both all documents at one position with the same pattern of relevant documents
-above them have one chance of being examined. How that chance depends on the pattern differs, and is left to the clicks.
+In the dependent click model people go on or stop after a click; in the user browsing model it matters where they last
+clicked. Clicks follow relevance, so in both models all documents at one position with the same pattern of relevant
+documents above them have the same chance of being examined. Clicks decide how that chance depends on the pattern.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from clickmix.counts.counts import Counts
 from clickmix.groups.places import read_histogram
 from clickmix.groups.sample import MOVING_FROM, read_moving
 
-MOST_TOGETHER = 400  # groups that are fitted again together
+MOST_TOGETHER = 400  # fit all groups together again if there are no more
 
 
 class FitGroups(Protocol):
-    """How groups are fitted: with a number of grades, once it is known."""
+    """Fits groups, with a number of grades once it is known."""
 
     def __call__(self, counts: Counts, grades: int | None) -> MixtureFit: ...
 
 
 def fit_cascade(counts: Counts, fit: FitGroups, *, examination: Examination) -> MixtureFit:
-    """Walk down, each position fitted with what was found above it; then all positions again together.
+    """Walk down and fit each position, given the fits above it; then fit all positions together again.
 
-    The first position decides how many grades there are: nothing is above it, so all its documents are examined alike.
+    The first position decides the number of grades: nothing is above it, so people examine all its documents alike.
     """
     check_lists(counts, examination)
     found: list[MixtureFit] = []
@@ -52,7 +52,7 @@ def fit_cascade(counts: Counts, fit: FitGroups, *, examination: Examination) -> 
 
 
 def _together(found: Sequence[MixtureFit]) -> MixtureFit:
-    """The groups of all positions so far, as documents need them that were seen at several."""
+    """The groups of all positions so far, to label documents that were seen at several."""
     groups = tuple(group for part in found for group in part.groups)
     return replace(found[0], groups=groups, moving=1.0, model=None, joint_error=None, jointly=False)
 
@@ -66,5 +66,5 @@ def _with_mean_prior(fitted: MixtureFit) -> MixtureFit:
 
 
 def _with_prior_of(above: MixtureFit, fitted: MixtureFit) -> MixtureFit:
-    """A position whose clicks say nothing has found no grades of its own: it takes the prior of the one above."""
+    """A fit of a position whose clicks say nothing, with the prior of the position above: it has no grades itself."""
     return replace(fitted, groups=tuple(replace(group, prior=above.groups[0].prior) for group in fitted.groups))

@@ -1,8 +1,8 @@
-"""The walk down result lists: at each position what is above is known, and decides which documents share a group.
+"""The walk down result lists: at each position, what is above decides which documents share a group.
 
     counts by list -> counts with the group as a context column
-All of it is SQL over the table by list, a handful of statements per position; only sums, the frequent patterns and a
-histogram of scores leave the engine, and all three are bounded whatever the log.
+All of it is SQL over the table by list, a handful of statements per position. Only sums, the frequent patterns and a
+histogram of scores leave the engine; the size of all three is bounded, however long the log.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from clickmix.groups.sample import SAMPLE_CELLS
 from clickmix.types import Floats
 
 SMALLEST_PATTERN = 30  # documents
-SAMPLED_PATTERN = 100  # in a sample of cells, so that it hardly ever has fewer than the smallest
-DEEPEST = 50  # positions walked one by one; deeper ones are read as the last of them
+SAMPLED_PATTERN = 100  # documents in a sample of cells: rarely fewer than the smallest in the whole
+DEEPEST = 50  # positions walked one by one; deeper ones count as the last of them
 ABOVE = "above"
 
 Rule = Callable[["Ground", int], Step]
@@ -42,7 +42,7 @@ class Ground:
 
     @classmethod
     def of(cls, counts: Counts, positions: Sequence[int]) -> Ground:
-        """The ground before the first step: no cell yet, and nothing above anything."""
+        """The ground before the first step: no cells yet, and empty patterns."""
         engine = _engine(counts)
         run = engine.run
         ground = cls(counts, engine.new_name("pages"), engine.new_name("walked"), tuple(positions))
@@ -67,7 +67,7 @@ class Ground:
         return " AND ".join(filter(None, (low, high))) or "TRUE"
 
     def enter(self, step: Step) -> Counts:
-        """Put the cells of a position into their groups; gives all cells so far of the documents shown there."""
+        """Put the cells of a position into their groups; return all cells so far of the documents shown there."""
         run, recent = _engine(self.counts).run, f"{self.cells}_recent"
         run(
             f"INSERT INTO {self.cells} SELECT query_id, doc_id, {step.position}, {ABOVE}, "
@@ -82,7 +82,7 @@ class Ground:
         return Counts(self.counts.engine, recent, (ABOVE,))
 
     def leave(self, position: int, labels: str) -> None:
-        """Write the digit of a position to the patterns; where two documents share it, that of the better one."""
+        """Add the digit of a position to the patterns; if two documents share the position, the better one's."""
         run, following = _engine(self.counts).run, f"{self.pages}_next"
         digit = f"CAST(round({LEVELS} * relevance) AS INTEGER)"
         run(
@@ -96,9 +96,9 @@ class Ground:
 
 
 def walk(counts: Counts, positions: Sequence[int], *, rule: Rule, relevance: Relevance) -> tuple[Counts, list[Step]]:
-    """Walk down: `rule` says how a position is grouped, `relevance` gives the labels of what was shown there, as SQL.
+    """Walk down: `rule` says how to group a position, `relevance` gives SQL for the labels of documents shown there.
 
-    What comes back are the counts with the group in the context column `above`, and the rules of all positions.
+    Returns the counts with the group in the context column `above`, and the rules of all positions.
     """
     ground, steps = Ground.of(counts, positions), []
     for position in positions:
@@ -112,18 +112,13 @@ def walk(counts: Counts, positions: Sequence[int], *, rule: Rule, relevance: Rel
 
 
 def walk_again(counts: Counts, steps: Sequence[Step], labels: Callable[[Counts], str]) -> Counts:
-    """The counts of any log in the groups of rules that are known, `labels` being the SQL of the labels of counts."""
+    """The counts of any log in the groups of known rules; `labels` gives SQL for the labels of counts."""
     known = {step.position: step for step in steps}
-    return walk(
-        counts,
-        tuple(known),
-        rule=lambda _, position: known[position],
-        relevance=lambda recent, _: labels(recent),
-    )[0]
+    return walk(counts, tuple(known), rule=lambda _, at: known[at], relevance=lambda recent, _: labels(recent))[0]
 
 
 def _engine(counts: Counts) -> DuckDB:
-    """Lists are kept apart by DuckDB only."""
+    """The engine, which must be DuckDB: only DuckDB counts lists separately."""
     return embedded(counts.engine, of="walking down result lists (dcm, ubm)")
 
 
@@ -137,7 +132,7 @@ def check_lists(counts: Counts, examination: str) -> None:
 
 
 def walked_positions(counts: Counts) -> tuple[int, ...]:
-    """The positions to walk: one with too few documents is read together with its neighbour, as in `join_small`."""
+    """The positions to walk: one with too few documents is joined to its neighbour, by `join_small`."""
     rows = counts.engine.rows(f"SELECT position, count(*) FROM {counts.table} GROUP BY position ORDER BY position")
     places, documents = [Place(position) for position, _ in rows], [count for _, count in rows]
     group = join_small(places, documents, smallest=smallest_group(counts))
@@ -146,13 +141,13 @@ def walked_positions(counts: Counts) -> tuple[int, ...]:
 
 
 def smallest_group(counts: Counts) -> int:
-    """How many documents a frequent pattern has: enough to be met in a sample of cells as well."""
+    """How many documents a frequent pattern needs: enough to be found in a sample of cells as well."""
     ((cells,),) = counts.engine.rows(f"SELECT count(*) FROM {counts.by_list}")
     return SMALLEST_PATTERN if cells <= SAMPLE_CELLS else SAMPLED_PATTERN * int(cells) // SAMPLE_CELLS
 
 
 def rule_from(ground: Ground, position: int) -> Step:
-    """The rule of a position as the log suggests it."""
+    """The rule of a position, from the log."""
     engine, smallest = ground.counts.engine, smallest_group(ground.counts)
     shown = ground.shown(position)
     score = expected_clicks(*_moments(ground, position))
@@ -171,7 +166,7 @@ def rule_from(ground: Ground, position: int) -> Step:
 
 
 def _moments(ground: Ground, position: int) -> tuple[Floats, Floats]:
-    """Sums of n x x' and of c x over what was shown at a position, x = (1, digits); exact, for all are integers."""
+    """Sums of n x x' and of c x over the impressions at a position, x = (1, digits). Integers, so they are exact."""
     size = ground.positions.index(position) + 1
     x = ["1", *(f"CAST(substr(pattern, {i}, 1) AS BIGINT)" for i in range(1, size))]
     pairs = [(i, j) for i in range(size) for j in range(i, size)]

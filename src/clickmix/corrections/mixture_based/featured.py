@@ -1,9 +1,9 @@
-"""What features say of relevance: a score for each document, learned from the clicks of other queries.   -> Featured
+"""What features say about relevance: a score for each document, learned from clicks of other queries.   -> Featured
 
     fit the model -> scores that make its clicks likelier -> fit the model with the scores
 Scores are one more covariate of the prior (mixtures/hierarchical/tilt.py). Queries are dealt into folds by a checksum
-of their ids, and what scores the queries of a fold never saw their clicks. A later stage, rankers/prior_trees.py, reads
-features and grows trees; it is handed in.
+of their ids, and trees score only queries whose clicks they never saw. A later stage, rankers/prior_trees.py, reads
+features and grows trees; it is passed in.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from clickmix.storage.records import MismatchError, Range
 from clickmix.types import Floats, Ints
 
 FOLDS = 5
-LEARN_FROM = 300_000  # documents, of whole queries: more teach trees little that is new
+LEARN_FROM = 300_000  # documents, of whole queries: trees learn little from more
 CLEARLY = 2.0  # standard errors by which held-out clicks must be likelier with features
-FEWEST_QUERIES = 50  # with clicks and features: fewer teach nothing that could be checked
-ROUNDED = 10  # scores to tenths, while the model is fitted again: documents that look alike are one row
+FEWEST_QUERIES = 50  # with clicks and features: with fewer, nothing could be checked
+ROUNDED = 10  # round scores to tenths while fitting the model again, so that similar documents share a row
 SCALES = np.linspace(0.5, 2, 31)
 
 
 @dataclass(frozen=True)
 class FoldTrees:
-    """What scores the queries of a fold: two rankers, and trees on what they say and on the features. LightGBM's texts.
+    """The scorers of a fold, as LightGBM's texts: two rankers, and trees on their scores and on the features.
 
-    There are no rankers where clicks were too few to train one.
+    There are no rankers if there were too few clicks to train one.
     """
 
     rankers: tuple[str, ...]
@@ -45,10 +45,10 @@ class FoldTrees:
 class Featured:
     """What features say: the model fitted with the documents' scores, and the trees that give scores.
 
-    A score is `scale` times the sum of the trees, less `centre`. Held-out clicks of `documents` in `queries` are
-    likelier by `gained` in log-likelihood per document, known up to `gained_error`. Of the log's documents, `without`
-    had no features; `unshown` documents with features were not in the log. There are no `folds` where features do not
-    help.
+    A score is `scale` times the sum of the trees, minus `centre`. Held-out clicks of `documents` in `queries` are
+    likelier by `gained` in log-likelihood per document, with standard error `gained_error`. Of the log's documents,
+    `without` had no features; `unshown` documents with features were not in the log. If features do not help, there are
+    no `folds`.
     """
 
     model: LogModel
@@ -76,9 +76,9 @@ class Featured:
 
 @dataclass(frozen=True)
 class JoinedDocuments:
-    """All documents of a log and of a features file, in order of query.
+    """All documents of a log and of a features file, sorted by query.
 
-    `query`, numbered from 0, and `row` among the features, or -1, are per document; `document` is per cell of the log.
+    Per document: the number of its `query`, from 0, and its `row` in the features, or -1. Per cell: its `document`.
     """
 
     query_id: Any
@@ -90,7 +90,7 @@ class JoinedDocuments:
 
 @dataclass(frozen=True)
 class LearnedTrees:
-    """The trees of every fold, and the sum that each document gets of those that have not seen its query."""
+    """The trees of every fold, and each document's sum of the trees that have not seen its query."""
 
     folds: tuple[FoldTrees, ...]
     sums: Floats
@@ -107,14 +107,14 @@ class FeatureFile(Protocol):
         """All documents of a log, whose cells have these ids, and of the features."""
 
     def learn(self, row: Ints, query: Ints, fold: Ints, before: Floats, after: Floats) -> LearnedTrees:
-        """Trees that make the clicks of documents likelier; grade x document probabilities before and after clicks."""
+        """Grow trees that make clicks likelier; `before` and `after` clicks are probabilities, grade x document."""
 
     def sums(self, folds: tuple[FoldTrees, ...], names: tuple[str, ...], row: Ints, fold: Ints) -> Floats:
-        """What trees say of some rows, each by those of its fold; `names` are the features they were grown on."""
+        """The sums of trees for some rows, each by its fold's trees; `names` are the features of the trees."""
 
 
 def open_feature_file(features: Any) -> FeatureFile:
-    """Features of documents. What reads them is loaded by name, because it belongs to a later stage."""
+    """Features of documents. The reader is imported by name, because it belongs to a later stage."""
     opened: FeatureFile = importlib.import_module("clickmix.rankers.prior_trees").FeatureTable.open(features)
     return opened
 
@@ -122,11 +122,11 @@ def open_feature_file(features: Any) -> FeatureFile:
 def learn_features(
     model: LogModel, counts: Counts, place_of: Callable[[Place], int], file: FeatureFile
 ) -> tuple[Featured, float | None]:
-    """Learn scores from features, and fit the model again with them; and the expected error of labels with them.
+    """Learn scores from features and fit the model again with them; also return the expected error of labels.
 
-    Without trees, and without an error, if held-out clicks are not clearly likelier.
+    If held-out clicks are not clearly likelier, there are no trees and no error.
     """
-    from clickmix.corrections.mixture_based.label_featured import FoundDocuments, score_documents  # late: scipy is slow
+    from clickmix.corrections.mixture_based.label_featured import FoundDocuments, score_documents  # scipy loads slowly
     from clickmix.mixtures.hierarchical.climb import climb
     from clickmix.mixtures.hierarchical.tilt import before_and_after, gained
     from clickmix.mixtures.mixture import left_over
@@ -160,7 +160,7 @@ def learn_features(
 def _by_document(
     documents: Any, some: Ints, look: Callable[[Any], tuple[Floats, Floats]], score: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Two tables, grade x document, from looking at the cells of some documents."""
+    """Two tables, grade x document, that `look` gives for the cells of some documents."""
     parts = []
     for block in documents.blocks(some):
         cells, entry = documents.cells(block, None if score is None else score[block])

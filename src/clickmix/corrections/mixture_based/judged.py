@@ -1,6 +1,6 @@
-"""Judged documents of a log, and what they say of its clicks.   judgments, MixtureFit -> Judged
+"""Judged documents of a log, and what they say about its clicks.   judgments, MixtureFit -> Judged
 
-Judgments are looked up by the ids of query and document as text; the calibration they give serves any log.
+Judgments are matched by the ids of query and document as text; their calibration can serve any log.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from clickmix.types import Floats, Ints
 if TYPE_CHECKING:
     from clickmix.corrections.mixture_based.label_judged import Block
 
-MOST_ROWS = 2_000  # of one statement
+MOST_ROWS = 2_000  # per statement
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What judgments say of all documents, and those that were judged: ids as text, and the step of the scale.
+    """What judgments say about all documents, and the judged ones: ids as text, and the step of the scale.
 
     `missing` judged documents were not in the log that was fitted.
     """
@@ -57,16 +57,16 @@ class Judged:
 
 
 def judge_log(model: LogModel | None, counts: Counts, place_of: Callable[[Place], int], grades: Grades) -> Judged:
-    """Look the judged documents up in a log, and learn from them what its clicks mean."""
+    """Find the judged documents in a log, and learn from them what its clicks mean."""
     if model is None:
         raise SettingError(
-            f"{grades.where}: clicks of this log say nothing of relevance, so judgments cannot weigh them."
+            f"{grades.where}: clicks of this log say nothing about relevance, so judgments cannot weigh them."
         )
     scale = Scale.of(grades.grade)
     if scale is None:
         raise InputError(
             f"{grades.where}: all {len(grades.grade):,} judged documents have the grade {grades.grade[0]:g}. Judgments "
-            "say something only if grades differ: keep those of documents that are not relevant, too."
+            "say something only if grades differ: also keep judgments of documents that are not relevant."
         )
     queries, documents = (tuple(map(str, ids.tolist())) for ids in (grades.query_id, grades.doc_id))
     table = _table(counts, queries, documents, tuple(scale.step(grades.grade).tolist()))
@@ -90,8 +90,8 @@ def judge_log(model: LogModel | None, counts: Counts, place_of: Callable[[Place]
 def read_documents(
     model: LogModel, counts: Counts, place_of: Callable[[Place], int], judged: str | None = None
 ) -> tuple[Floats, Floats, Ints, DocumentEvidence]:
-    """All documents of a log in the order of their ids as text: query, document, judged step or -1, what clicks say."""
-    from clickmix.corrections.mixture_based.label_judged import number_documents, read_blocks  # late: scipy is slow
+    """All documents of a log, sorted by their ids as text: query, document, judged step or -1, what clicks say."""
+    from clickmix.corrections.mixture_based.label_judged import number_documents, read_blocks  # scipy loads slowly
 
     numbered = number_documents(counts, judged)
     ids = counts.engine.fetch(
@@ -120,7 +120,7 @@ def _documents(model: LogModel, block: Block) -> DocumentEvidence:
 
 
 def _table(counts: Counts, queries: tuple[str, ...], documents: tuple[str, ...], steps: tuple[int, ...]) -> str:
-    """Rows as text of SQL: every engine takes them."""
+    """A table of judged documents, written into the SQL: every engine takes that."""
     rows = [f"({literal(q)}, {literal(d)}, {step})" for q, d, step in zip(queries, documents, steps, strict=True)]
     parts = [
         counts.engine.keep(

@@ -1,7 +1,7 @@
 """Labels with features: documents of a log and of a features file, with their scores.   Counts, Featured -> Labels
 
-Documents that were never shown are labelled, too. They count as seen at the last place, without an impression: their
-features and their query say all there is to know.
+Documents that were never shown get labels, too. They count as seen at the last place, without an impression: only their
+features and their query say something about them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.label import label
 from clickmix.types import Columns, Floats, Ints
 
-AT_A_TIME = 50_000  # documents: where queries differ, each is looked at in dozens of nodes
+AT_A_TIME = 50_000  # documents: if queries differ, each document takes dozens of nodes
 
 
 @dataclass(frozen=True)
 class FoundDocuments:
-    """Documents of a log and of its features, and their cells in order of document.
+    """Documents of a log and of its features, and their cells sorted by document.
 
-    `code` is a checksum of the id of each query, which decides its fold wherever it is met.
+    `code` is a checksum of each query's id, so that a query is in the same fold in every log.
     """
 
     places: Places
@@ -47,7 +47,7 @@ class FoundDocuments:
     def read(
         cls, counts: Counts, place_of: Callable[[Place], int], file: FeatureFile, places: Places
     ) -> FoundDocuments:
-        """Fetch every cell of the log, and look its document up among the features."""
+        """Fetch every cell of the log, and find its document in the features."""
         keys = listed(aliases(counts.keys))
         columns = embedded(counts.engine, of="features").fetch(
             f"SELECT query_id, doc_id, {keys}, impressions, clicks FROM {cells_query(counts)}"
@@ -74,7 +74,7 @@ class FoundDocuments:
         return np.asarray(np.add.reduceat(cells, np.flatnonzero(np.diff(self.document, prepend=-1))))
 
     def some_queries(self, documents: Any, most: int) -> Ints:
-        """Those of these documents (a mask) that belong to some queries, always the same ones; most of them at most."""
+        """At most `most` of these documents (a mask): those of some whole queries, always the same ones."""
         query = self.joined.query[documents]
         sizes = np.bincount(query, minlength=len(self.code))
         order = np.argsort(self.code // FOLDS, kind="stable")
@@ -83,7 +83,7 @@ class FoundDocuments:
         return np.flatnonzero(documents & kept[self.joined.query])
 
     def cells(self, some: Ints, score: Floats | None = None) -> tuple[Cells, Ints]:
-        """The cells of some documents, in order; and the entry of each document."""
+        """The cells of some documents, in order, and the entry of each document."""
         number = np.full(len(self.joined.query), -1)
         number[some] = np.arange(len(some))
         kept = number[self.document] >= 0
@@ -100,7 +100,7 @@ class FoundDocuments:
         )
 
     def blocks(self, some: Ints) -> Iterator[Ints]:
-        """Some documents, those of whole queries at a time."""
+        """Some documents, a number of whole queries at a time."""
         starts = np.flatnonzero(np.diff(self.joined.query[some], prepend=-1))
         wanted = np.arange(AT_A_TIME, len(some), AT_A_TIME)
         yield from np.split(some, np.unique(starts[np.searchsorted(starts, wanted, side="right") - 1]))
@@ -122,7 +122,7 @@ def label_featured(
     """Labels of all documents; `place_of` gives the number of the model's place for a place of the log."""
     if file is None:
         raise SettingError(
-            "this model was fitted with features, and a model file cannot carry those of another log's documents. "
+            "this model was fitted with features, and its file does not have the features of this log's documents. "
             "Give them: clickmix label --features FILE, or in Python fit.using_features(FILE)."
         )
     model = featured.model.model

@@ -1,6 +1,6 @@
 """Labels with judgments: evidence is weighed, and judged documents are found by id.   Counts, Judged -> Labels
 
-Cells of some queries at a time come from the engine, as numbers without ids, and labels go back.
+The engine sends the cells of some queries at a time, as numbers without ids, and gets their labels back.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MOST_CELLS = 4_000_000  # at a time: about half a gigabyte
 
 @dataclass(frozen=True)
 class Block:
-    """Whole queries: the number and the judged step (or -1) of each document; their cells, and once more by pattern.
+    """Whole queries: the number and the judged step (or -1) of each document; their cells, as they are and by pattern.
 
-    `entry` says which entry of the cells a document is.
+    `entry` has the entry of each document in `cells`.
     """
 
     document: Ints
@@ -45,10 +45,11 @@ class Block:
 def label_judged(model: LogModel, counts: Counts, place_of: Callable[[Place], int], judged: Judged) -> Labels:
     """Labels of all documents; `place_of` gives the number of the model's place for a place of the log."""
     documents = number_documents(counts, judged.table(counts))
-    parts = [
-        counts.engine.take(_labelled(model, block, judged))
-        for block in read_blocks(model.model.places, counts, documents, place_of)
-    ]
+    parts = []
+    for block in read_blocks(model.model.places, counts, documents, place_of):
+        relevance, low, high = judged.labels(model, block)
+        labels = {"document": block.document, "relevance": relevance, "low": low, "high": high}
+        parts.append(counts.engine.take(labels))
     labelled = " UNION ALL ".join(f"SELECT document, relevance, low, high FROM {part}" for part in parts)
     return Labels(
         counts,
@@ -58,7 +59,7 @@ def label_judged(model: LogModel, counts: Counts, place_of: Callable[[Place], in
 
 
 def number_documents(counts: Counts, judged: str | None = None) -> str:
-    """A table of all documents, with numbers of theirs and of their queries, and the step that `judged` has of them."""
+    """A table of all documents, with numbers for them and for their queries, and their step in `judged`, or -1."""
     step = "coalesce(step, -1)" if judged else "-1"
     join = (
         f"LEFT JOIN {judged} AS judged ON CAST(documents.query_id AS VARCHAR) = judged.q "
@@ -97,7 +98,7 @@ def read_blocks(places: Places, counts: Counts, documents: str, place_of: Callab
 
 
 def _ranges(counts: Counts, documents: str) -> Iterator[tuple[int, int]]:
-    """Numbers of queries, from and to, that have about as many cells as are looked at in one go."""
+    """Ranges of query numbers, each with about `MOST_CELLS` cells."""
     ((cells, queries),) = counts.engine.rows(
         f"SELECT CAST(sum(cells) AS BIGINT), CAST(max(query) AS BIGINT) + 1 FROM {documents}"
     )
@@ -107,15 +108,10 @@ def _ranges(counts: Counts, documents: str) -> Iterator[tuple[int, int]]:
 
 
 def _cells(counts: Counts, documents: str, low: int, high: int) -> Columns:
-    """Cells of queries from number `low` up to but not including `high`, in order of document."""
+    """Cells of queries from number `low` up to but not including `high`, sorted by document."""
     keys = listed(aliases(counts.keys))
     return counts.engine.fetch(
         f"SELECT query, document, step, {keys}, cells.impressions AS impressions, cells.clicks AS clicks "
         f"FROM {cells_query(counts)} JOIN (SELECT query_id, doc_id, document, query, step FROM {documents} "
         f"WHERE query >= {low} AND query < {high}) AS numbered USING (query_id, doc_id) ORDER BY document, {keys}"
     )
-
-
-def _labelled(model: LogModel, block: Block, judged: Judged) -> Columns:
-    relevance, low, high = judged.labels(model, block)
-    return {"document": block.document, "relevance": relevance, "low": low, "high": high}

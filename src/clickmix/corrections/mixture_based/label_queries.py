@@ -1,6 +1,6 @@
-"""Labels where queries differ: what is known of a query's attention comes from all its documents.   Counts -> Labels
+"""Labels if queries differ: all documents of a query show its attention.   Counts -> Labels
 
-Cells of some queries at a time come from the engine, as numbers, and labels go back.
+The engine sends the cells of some queries at a time, as numbers, and gets their labels back.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def label_queries(model: LogModel, counts: Counts, place_of: Callable[[Place], i
 
 
 def _ids_are_numbers(counts: Counts) -> bool:
-    """Whether ids can come and go as they are; on other engines numbers would come back in a wider type."""
+    """Whether ids can be fetched and sent back unchanged; other engines would return numbers in a wider type."""
     types = counts.engine.types(counts.table)
     return counts.engine.embedded is not None and {types["query_id"], types["doc_id"]} <= NUMPY_HAS
 
 
 def _numbered(counts: Counts) -> str:
-    """A table with numbers of queries and documents."""
+    """A table with a number for each query and document."""
     return counts.engine.keep(
         "SELECT *, row_number() OVER (ORDER BY query_id, doc_id) - 1 AS document, "
         "dense_rank() OVER (ORDER BY query_id) - 1 AS query FROM "

@@ -1,9 +1,9 @@
-"""The labels of a mixture as SQL, run where the counts live, the few numbers of the fit as a small inline table.
+"""The labels of a mixture as SQL that runs where the counts are, with the numbers of the fit as an inline table.
 
     l_k = log P(grade k) / P(grade 0) + sum over a document's cells of log P(clicks | grade k) / P(clicks | grade 0)
     relevance = sum_k k/(G-1) e^(l_k) / sum_k e^(l_k)
-The prior's part is the mean over the document's cells, weighted by impressions, and what all impressions add to it:
-a line with kinks in their logarithm.
+The prior's part is the mean over the document's cells, weighted by impressions, plus a piecewise linear function of the
+logarithm of all its impressions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from clickmix.engines.sql import aliased, aliases, listed, literal
 from clickmix.groups.places import Place
 from clickmix.mixtures.mixture import EVIDENCE_SQL, NOTHING, Evidence
 
-SURE = 0.95  # how often the interval of a label holds the document's grade
+SURE = 0.95  # how often the interval of a label contains the document's grade
 # Why labels are not one statement: lists, judgments, features, queries that differ.
 NOT_ONE_STATEMENT = (
     "a model of dcm or ubm cannot be written as one SQL statement. Label the log with clickmix label.",
@@ -33,7 +33,7 @@ Pieces = Sequence[tuple[float, float, float]]  # from, to, slope
 
 @dataclass(frozen=True)
 class Numbers:
-    """What labels need of a fit: prior logits and evidence of each place, what log impressions add to each grade."""
+    """What labels need from a fit: prior logits and evidence of each place, what log impressions add to each grade."""
 
     places: Mapping[Place, tuple[Sequence[float], Evidence]]
     exposure: Sequence[Pieces] = ()
@@ -50,10 +50,7 @@ class Numbers:
 
 
 def labels_query(numbers: Numbers, table: str, keys: Sequence[str]) -> str:
-    """One row per query and document.
-
-    Sums of decimals, because sums of floats depend on the order rows happen to come in.
-    """
+    """One row per query and document. Sums of decimals, because sums of floats depend on the order of rows."""
     cells = f"(SELECT query_id, doc_id, {aliased(keys)}, impressions, clicks FROM {table})"
     return _labels(numbers, cells, keys, of=["query_id", "doc_id"], total="sum")
 
@@ -73,7 +70,7 @@ def one_cell_query(table: str, labelled: str, keys: Sequence[str]) -> str:
 
 
 def _labels(numbers: Numbers, cells: str, keys: Sequence[str], *, of: Sequence[str], total: str) -> str:
-    """Labels of cells, added up by `total` where they are `of` the same.
+    """Labels of cells, added up with `total` over those with the same `of`.
 
     Log odds of each grade, their exponentials, then relevance and its interval.
     """
@@ -92,14 +89,14 @@ def _labels(numbers: Numbers, cells: str, keys: Sequence[str], *, of: Sequence[s
         f"powers AS (SELECT {listed(of)}, impressions, clicks, {listed(powers)} FROM logs), "
         f"labelled AS (SELECT {listed(of)}, ({relevance}) / ({sum_of_powers}) AS relevance, "
         f"impressions, clicks, {low} AS low, {high} AS high FROM powers) "
-        # A mean can lie a hair beyond a quantile: where a grade has 98 % of the probability, both quantiles are there.
+        # A mean can lie just beyond a quantile: if a grade has 98 % of the probability, both quantiles are there.
         f"SELECT {listed(of)}, relevance, impressions, clicks, least(low, relevance) AS low, "
         "greatest(high, relevance) AS high FROM labelled"
     )
 
 
 def last_start(starts: Sequence[int]) -> str:
-    """SQL for the last of some positions that a position has reached; the first of them is 1.
+    """SQL for the last of `starts` up to `position`; the first start is 1.
 
     >>> last_start([1, 2, 3])
     'least(position, 3)'
@@ -113,7 +110,7 @@ def last_start(starts: Sequence[int]) -> str:
 
 
 def _quantile(share: float, total: str, grades: int) -> str:
-    """The lowest grade up to which more than this share of the probability lies."""
+    """The lowest grade at or below which more than this share of the probability lies."""
     sums = [" + ".join(f"e_{j}" for j in range(k + 1)) for k in range(grades - 1)]
     whens = [f"WHEN {upto} > {share!r} * ({total}) THEN {k / (grades - 1)!r}" for k, upto in enumerate(sums)]
     return f"CAST(CASE {' '.join(whens)} ELSE 1 END AS DOUBLE)"

@@ -1,8 +1,8 @@
-"""The model file: records with the shape of its JSON, and the checks that one field cannot make alone.
+"""The model file: records with the shape of its JSON, and the checks that involve several fields.
 
     MixtureFit <-> ModelRecord <-> model.json
-The names of fields are those of the file. Versions fix them: 2 has groups alone, 3 one model of the whole log, 4 the
-same with judgments, 5 with features.
+The names of fields are those of the file. Each version fixes them: 2 has only groups, 3 one model of the whole log, 4
+the same with judgments, 5 with features.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from clickmix.storage.records import MismatchError, Range, decode
 MODEL_KIND = "clickmix model"
 GROUPS_VERSION, MODEL_VERSION, JUDGED_VERSION, FEATURED_VERSION = 2, 3, 4, 5
 Fitted = Literal["group by group", "all groups jointly"]
-FITTED: Mapping[bool, Fitted] = {False: "group by group", True: "all groups jointly"}  # by whether it was jointly
+FITTED: Mapping[bool, Fitted] = {False: "group by group", True: "all groups jointly"}  # by `MixtureFit.jointly`
 Share = Annotated[float, Range(0, 1)]
 NotNegative = Annotated[float, Range(0)]
 FromOne = Annotated[int, Range(1)]
@@ -38,7 +38,7 @@ FromOne = Annotated[int, Range(1)]
 
 @dataclass(frozen=True)
 class PlaceRecord:
-    """A place, and what was seen there."""
+    """A place, and its counts."""
 
     position: FromOne
     context: tuple[str, ...]
@@ -123,7 +123,7 @@ class GroupRecord:
 
 @dataclass(frozen=True)
 class CheckRecord:
-    """A check of release 0.1, which did not say what a violation does to labels."""
+    """A check of release 0.1, without the effect of a violation on labels."""
 
     violation: Violation
     statistic: float
@@ -214,10 +214,10 @@ class LogModelRecord(ModelRecord):
     """The model of a whole log: a group for each of its places."""
 
     model: LogModel
-    checks: tuple[Check, ...]  # type: ignore[assignment]  # with what a violation does to labels
+    checks: tuple[Check, ...]  # type: ignore[assignment]  # with the effect of a violation on labels
 
     def fitted_groups(self) -> tuple[Group, ...]:
-        """The groups; how much documents differ in appeal follows from the model."""
+        """The groups; the model says how much documents differ in appeal."""
         alike = self.model.alike
         if alike is None:
             return super().fitted_groups()
@@ -235,7 +235,7 @@ class LogModelRecord(ModelRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedModelRecord(LogModelRecord):
-    """The same, with what judgments say of the clicks, and the judged documents."""
+    """The same, with what judgments say about the clicks, and the judged documents."""
 
     judged: Judged
 
@@ -256,7 +256,7 @@ class FeaturedModelRecord(LogModelRecord):
             raise MismatchError("expected the grades of the model without features", at="featured.model")
 
 
-# What a MixtureFit calls by the same name.
+# Fields with the same name in a MixtureFit.
 SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted", "checks"))
 
 
@@ -269,7 +269,7 @@ RECORDS: Mapping[int, type[ModelRecord]] = {
 
 
 def read_model(path: str | Path) -> ModelRecord:
-    """Read a model file; a damaged one is refused."""
+    """Read a model file; refuse a damaged one."""
     version, payload = read_versions(path, kind=MODEL_KIND, versions=tuple(RECORDS))
     try:
         return decode(RECORDS[version], payload)
