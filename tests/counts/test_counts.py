@@ -132,7 +132,7 @@ def test_more_impressions_than_can_be_counted_are_refused(tmp_path: Path, docume
         cm.count(file, bad_rows=bad_rows)
     assert str(caught.value) == (
         f"{file}: the impressions add up to 9223372036854775808, more than 9223372036854775807. "
-        "Check the impressions column, or take a part of the log."
+        "Check the impressions column, or use a part of the log."
     )
 
 
@@ -155,7 +155,7 @@ def test_counts_from_columns_at_hand() -> None:
 def test_a_context_of_columns_at_hand_that_means_something_else_is_refused(name: str) -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.Counts.from_arrays(["q"], [1], [1], [5], [0], **{name: [7]})
-    assert str(caught.value) == (f"context {name!r}: given twice, or means something else in a log. Take another name.")
+    assert str(caught.value) == (f"context {name!r}: given twice, or means something else in a log. Use another name.")
 
 
 @pytest.mark.parametrize("statistics", [True, False], ids=["with statistics", "without"])
@@ -195,13 +195,13 @@ def test_too_many_contexts_are_refused_by_name(tmp_path: Path) -> None:
         cm.debias(file, context=["session_id"])
     assert str(caught.value) == (
         "context: session_id has 1,200 values, more than 1,000. A context is something like device: each of its values "
-        "is fitted by itself. Leave it out, or allow this many with --max-contexts 1200 (in Python max_contexts=1200)."
+        "is fitted separately. Leave it out, or allow this many with --max-contexts 1200 (in Python max_contexts=1200)."
     )
     with pytest.raises(cm.InputError) as caught:
         cm.count(file, context=["device", "session_id"], max_contexts=1_100)
     assert str(caught.value) == (
         "context: device,session_id has 1,200 combinations, more than 1,100; device has 2 values, session_id has 1,200 "
-        "values. A context is something like device: each of its values is fitted by itself. Leave it out, or allow "
+        "values. A context is something like device: each of its values is fitted separately. Leave it out, or allow "
         "this many with --max-contexts 1200 (in Python max_contexts=1200)."
     )
     assert cm.count(file, context=["session_id"], max_contexts=1_200).contexts == 1_200
@@ -219,7 +219,7 @@ def test_a_bound_of_contexts_below_1_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "log.parquet", LOG)
     with pytest.raises(cm.SettingError) as caught:
         cm.count(file, context=["device"], max_contexts=0)
-    assert str(caught.value) == "max_contexts 0: expected a whole number from 1 on."
+    assert str(caught.value) == "max_contexts 0: expected a whole number of at least 1."
 
 
 RAW_ROWS = {**{key: LOG[key] for key in ("query_id", "doc_id", "position")}, "clicked": LOG["clicked"]}
@@ -228,9 +228,9 @@ COUNTED_ROWS["impressions"] = [impressions + 100 for impressions in COUNTED_ROWS
 LIES = [
     ("clicked", 2, RAW_ROWS, "'2': clicked is neither 0 nor 1"),
     ("clicked", -1, RAW_ROWS, "'-1': clicked is neither 0 nor 1"),
-    ("position", 0, RAW_ROWS, "'0': position is not a whole number from 1 on"),
-    ("position", -7, COUNTED_ROWS, "'-7': position is not a whole number from 1 on"),
-    ("impressions", -5, COUNTED_ROWS, "'-5': impressions is not a whole number from 0 on"),
+    ("position", 0, RAW_ROWS, "'0': position is not a positive whole number"),
+    ("position", -7, COUNTED_ROWS, "'-7': position is not a positive whole number"),
+    ("impressions", -5, COUNTED_ROWS, "'-5': impressions is not a whole number of 0 or more"),
     ("clicks", 2**40, COUNTED_ROWS, "'1099511627776': clicks are more than impressions"),
 ]
 

@@ -198,7 +198,7 @@ def test_a_copy_is_no_further_log(folder: Path) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.debias(["1.parquet", "copy.parquet"])
     assert str(caught.value) == (
-        "copy.parquet: 'copy.parquet' was counted already, in 1.parquet. Its clicks would be counted twice; leave it "
+        "copy.parquet: 'copy.parquet' was already counted, in 1.parquet. Its clicks would be counted twice; leave it "
         "out."
     )
 
@@ -214,7 +214,7 @@ def test_a_file_is_not_counted_twice(
     before = Path("counts.parquet").read_bytes()
     known = Path(again).name if again != "counts-2.parquet" else "2.parquet"
     assert failure(capsys, monkeypatch, "counts", "--merge", "counts.parquet", "3.parquet", again) == (
-        f"clickmix: {again}: {known!r} was counted already, in counts.parquet. Its clicks would be counted twice; "
+        f"clickmix: {again}: {known!r} was already counted, in counts.parquet. Its clicks would be counted twice; "
         "leave it out.\n"
     )
     assert Path("counts.parquet").read_bytes() == before
@@ -223,7 +223,7 @@ def test_a_file_is_not_counted_twice(
 def test_overlapping_counts_are_no_log(folder: Path) -> None:
     cm.count(["1.parquet", "2.parquet"]).write("a.parquet")
     cm.count(["2.parquet", "3.parquet"]).write("b.parquet")
-    with pytest.raises(cm.InputError, match=r"^b\.parquet: '2\.parquet' was counted already, in a\.parquet\."):
+    with pytest.raises(cm.InputError, match=r"^b\.parquet: '2\.parquet' was already counted, in a\.parquet\."):
         cm.debias(["a.parquet", "b.parquet"])
 
 
@@ -261,7 +261,7 @@ SETTINGS = [
     ),
     (
         ["counts", "1.parquet", "--merge", "b.csv"],
-        "--merge b.csv: only Parquet has room for the record of counted files.",
+        "--merge b.csv: only a Parquet file can record which files were counted.",
     ),
     (
         ["counts", "1.parquet", "--merge", "[23].parquet"],

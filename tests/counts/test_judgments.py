@@ -32,7 +32,7 @@ def test_judgments_in_every_format(tmp_path: Path, counts: Counts, name: str) ->
     assert (found.documents, found.missing, found.strange_queries) == (3, 1, 0)
     assert found.sentences() == [
         "2 of 3 judged documents are in the log.",
-        "Not in the log: 1, for instance query '2', document 'x'; of them 0 belong to queries that the log does not "
+        "Not in the log: 1, for instance query '2', document 'x'; 0 of them belong to queries that the log does not "
         "have.",
     ]
 
@@ -81,8 +81,8 @@ def test_a_missing_column_is_named(tmp_path: Path, counts: Counts) -> None:
 def test_judgments_of_another_log_are_a_failed_join(counts: Counts) -> None:
     other = pa.table({"query_id": ["q1", "q2"], "doc_id": ["a", "b"], "grade": [1, 2]})
     message = (
-        "the frame: none of the 2 judged documents is in the log. Judged is for instance query 'q1', document 'a'; the "
-        "log has for instance query '1', document 'a'. Check that both use the same ids."
+        "the frame: none of the 2 judged documents is in the log. For instance, query 'q1', document 'a' is judged; "
+        "the log has query '1', document 'a'. Check that both use the same ids."
     )
     with pytest.raises(InputError, match=re.escape(message)):
         read_judgments(other, counts)

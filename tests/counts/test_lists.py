@@ -90,7 +90,7 @@ def message(log: Any, **settings: Any) -> str:
 def test_plain_counts_are_refused(tmp_path: Path) -> None:
     cm.count(write(tmp_path / "log.csv", LOG)).write(tmp_path / "counts.csv")
     assert message(tmp_path / "counts.csv") == (
-        f"{tmp_path / 'counts.csv'}: these counts have no result lists, so nobody can say what was above a document. "
+        f"{tmp_path / 'counts.csv'}: these counts have no result lists, so it is unknown what was above a document. "
         "Count the raw log with clickmix counts --lists (in Python count(log, lists=True)); that needs its session_id."
     )
 
@@ -109,7 +109,7 @@ def test_a_log_without_sessions_is_refused(tmp_path: Path) -> None:
 def test_lists_and_context_do_not_go_together(tmp_path: Path) -> None:
     file = write(tmp_path / "log.csv", LOG | {"device": ["m"] * len(LOG["doc_id"])})
     assert message(file, context=["device"]) == (
-        "context 'device': result lists are kept without context columns. Leave one out."
+        "context 'device': result lists cannot have context columns. Leave one of them out."
     )
 
 

@@ -49,7 +49,7 @@ FROM (
       WHEN "order" IS NULL
       THEN 'doc_id is missing'
       WHEN COALESCE(position, 0) < 1
-      THEN 'position is not a whole number from 1 on'
+      THEN 'position is not a positive whole number'
       WHEN NOT COALESCE(CAST(clicked AS Nullable(Int32)) BETWEEN 0 AND 1, FALSE)
       THEN 'clicked is neither 0 nor 1'
     END AS reason

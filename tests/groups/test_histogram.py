@@ -16,8 +16,8 @@ from logs import Table, cells, csv_text, small_log, write
 
 HEADER = "position,impressions,clicks,documents,moving,again"
 EXPECTED = (
-    "Expected position from 1 on, impressions from 1 on, clicks up to impressions, documents from 1 on, moving and "
-    "again together up to documents, as whole numbers."
+    "Expected whole numbers: position, impressions and documents of at least 1, clicks up to impressions, moving and "
+    "again together up to documents."
 )
 
 
@@ -79,8 +79,8 @@ def test_columns_that_differ_from_file_to_file_are_told(folder: Path) -> None:
 HISTOGRAMS = [
     (
         "position,impressions,clicks,documents\n1,5,2,10\n",
-        "no column 'moving'. Found position, impressions, clicks, documents. Expected what the statement of "
-        "`clickmix sql histogram` gives.",
+        "no column 'moving'. Found position, impressions, clicks, documents. Expected the result of the "
+        "statement that `clickmix sql histogram` prints.",
     ),
     (f"{HEADER}\n1,5,6,10,0,0\n1,5,2,10,0,0\n", f"1 of 2 rows do not belong in a histogram. {EXPECTED}"),
     (f"{HEADER}\n", f"0 of 0 rows do not belong in a histogram. {EXPECTED}"),
@@ -94,12 +94,12 @@ HISTOGRAMS = [
     (
         f"{HEADER}\n1,1,0,9223372036854775807,0,0\n1,1,0,1,0,0\n",
         "the impressions of all documents add up to more than 9223372036854775807. Check the columns impressions and "
-        "documents, or take a part of the log.",
+        "documents, or use a part of the log.",
     ),
     (
         f"{HEADER}\n1,9223372036854775807,0,9223372036854775807,0,0\n",
         "the impressions of all documents add up to more than 9223372036854775807. Check the columns impressions and "
-        "documents, or take a part of the log.",
+        "documents, or use a part of the log.",
     ),
 ]
 
@@ -162,8 +162,8 @@ def test_a_context_that_a_histogram_has_already(column: str) -> None:
 @pytest.mark.parametrize(
     ("context", "message"),
     [
-        ((), "the log has 50,001 places (50,001 positions), more than 50,000. Check the position column, or take"),
-        (("dev",), "the log has 50,001 places (1 positions in dev), more than 50,000. Leave the context out, or take"),
+        ((), "the log has 50,001 places (50,001 positions), more than 50,000. Check the position column, or use"),
+        (("dev",), "the log has 50,001 places (1 positions in dev), more than 50,000. Leave the context out, or use"),
     ],
 )
 def test_more_places_than_memory_is_meant_for(context: tuple[str, ...], message: str) -> None:

@@ -67,7 +67,7 @@ def test_in_words() -> None:
     assert (quiet.found, loud.found, tiny.found) == (False, True, False)
     assert quiet.describe() == "Clicks within a session look independent: the position-based model fits."
     assert loud.describe() == (
-        "Clicks within a session depend on each other: positions 2 apart were clicked together 1,200 times, and 2,000 "
+        "Clicks within a session depend on each other: positions 2 apart were clicked together 1,200 times; 2,000 "
         "times were expected. Try --examination dcm or ubm."
     )
 

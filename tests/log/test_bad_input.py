@@ -129,7 +129,7 @@ def test_a_quotation_mark_that_swallows_rows(folder: Path, line: str, end: str, 
     (folder / "log.csv").write_text(RAW + f"q,d,1,1\n{line}\n" + "query,document,1,0\n" * after + end)
     # Where several threads read, the reader may not know the line's text.
     assert message("log.csv", bad_rows=mode).replace(f"row 2: {line!r}: a", "row 2: a") == (
-        "log.csv, row 2: a quotation mark opens here and is not closed on the line, so nobody can say how many of the "
+        "log.csv, row 2: a quotation mark opens here and is not closed on the line, so it is unknown how many of the "
         "rows below are lost. Close it, or double quotation marks inside a value; such a row cannot be skipped."
     )
 
@@ -160,13 +160,13 @@ HEADERS = [
         "no clicks",
         b"query_id,doc_id,position\nq,d,1\n",
         "log.csv: missing 'clicked' (or 'impressions' and 'clicks', if it is counted already). Found query_id, doc_id, "
-        "position. Say which columns are meant: --columns clicked=YOUR_COLUMN (in Python columns={'clicked': "
+        "position. Say which columns you mean: --columns clicked=YOUR_COLUMN (in Python columns={'clicked': "
         "'YOUR_COLUMN'}).",
     ),
     (
         "clicks alone",
         b"query_id,doc_id,position,clicks\nq,d,1,1\n",
-        "log.csv: missing 'impressions'. Found query_id, doc_id, position, clicks. Say which columns are meant: "
+        "log.csv: missing 'impressions'. Found query_id, doc_id, position, clicks. Say which columns you mean: "
         "--columns impressions=YOUR_COLUMN (in Python columns={'impressions': 'YOUR_COLUMN'}).",
     ),
     (
@@ -182,21 +182,21 @@ HEADERS = [
         "clicked pairs",
         b"qid,query,did,url\n1,q,D1,https://example.org\n",
         "log.csv: missing 'query_id', 'doc_id', 'position' and 'clicked' (or 'impressions' and 'clicks', if it is "
-        "counted already). Found qid, query, did, url. If these are pairs that were clicked (as in ORCAS or MS "
+        "counted already). Found qid, query, did, url. If these are clicked pairs (as in ORCAS or MS "
         "MARCO), clickmix cannot use them: they do not say what was shown and not clicked. Give a log of impressions.",
     ),
     (
         "judgments",
         b"query_id,doc_id,grade\nq,d,1\n",
         "log.csv: missing 'position' and 'clicked' (or 'impressions' and 'clicks', if it is counted already). Found "
-        "query_id, doc_id, grade. If these are pairs that were clicked (as in ORCAS or MS MARCO), clickmix cannot use "
+        "query_id, doc_id, grade. If these are clicked pairs (as in ORCAS or MS MARCO), clickmix cannot use "
         "them: they do not say what was shown and not clicked. Give a log of impressions.",
     ),
     (
         "pairs without a header",
         b"10103699,red shoes,D1265,http://a\n10103699,red shoes,D1266,http://b\n",
         "log.csv: missing 'query_id', 'doc_id', 'position' and 'clicked' (or 'impressions' and 'clicks', if it is "
-        "counted already). Found 10103699, red shoes, D1265, http://a. If these are pairs that were clicked (as in "
+        "counted already). Found 10103699, red shoes, D1265, http://a. If these are clicked pairs (as in "
         "ORCAS or MS MARCO), clickmix cannot use them: they do not say what was shown and not clicked. Give a log of "
         "impressions.",
     ),
@@ -290,7 +290,7 @@ def test_clicked_as_spreadsheets_write_it_gets_a_hint(folder: Path, text: str) -
 def test_a_position_that_is_none(folder: Path, text: str) -> None:
     (folder / "log.csv").write_text(RAW + f"q,d,1,1\nq,d,{text},1\n")
     assert message("log.csv") == (
-        f"log.csv, row 2, column 'position': {shown(text)}: position is not a whole number from 1 on."
+        f"log.csv, row 2, column 'position': {shown(text)}: position is not a positive whole number."
         f"{hint('position', text)}"
     )
 
@@ -301,7 +301,7 @@ def test_counts_that_are_none(folder: Path, text: str, column: str) -> None:
     row = f"q,d,1,{text},0" if column == "impressions" else f"q,d,1,5,{text}"
     (folder / "log.csv").write_text(COUNTED + f"q,d,1,5,5\n{row}\n")
     assert message("log.csv") == (
-        f"log.csv, row 2, column {column!r}: {shown(text)}: {column} is not a whole number from 0 on.{HINT}"
+        f"log.csv, row 2, column {column!r}: {shown(text)}: {column} is not a whole number of 0 or more.{HINT}"
     )
 
 
@@ -313,11 +313,11 @@ def test_counts_that_are_none(folder: Path, text: str, column: str) -> None:
     [
         ("query_id", None, "nothing", "query_id is missing"),
         ("doc_id", None, "nothing", "doc_id is missing"),
-        ("position", 0, "'0'", "position is not a whole number from 1 on"),
-        ("position", -3, "'-3'", "position is not a whole number from 1 on"),
-        ("position", None, "nothing", "position is not a whole number from 1 on"),
-        ("impressions", -1, "'-1'", "impressions is not a whole number from 0 on"),
-        ("clicks", None, "nothing", "clicks is not a whole number from 0 on"),
+        ("position", 0, "'0'", "position is not a positive whole number"),
+        ("position", -3, "'-3'", "position is not a positive whole number"),
+        ("position", None, "nothing", "position is not a positive whole number"),
+        ("impressions", -1, "'-1'", "impressions is not a whole number of 0 or more"),
+        ("clicks", None, "nothing", "clicks is not a whole number of 0 or more"),
         ("clicks", 6, "'6'", "clicks are more than impressions"),
     ],
 )
@@ -352,18 +352,18 @@ def test_a_bad_value_in_every_format(
         (
             "position",
             pa.array([2**63], pa.uint64()),
-            "log.parquet, row 1, column 'position': '9223372036854775808': position is not a whole number from 1 on."
+            "log.parquet, row 1, column 'position': '9223372036854775808': position is not a positive whole number."
             + HINT,
         ),
         (
             "position",
             pa.array([float("nan")]),
-            "log.parquet, row 1, column 'position': 'nan': position is not a whole number from 1 on." + HINT,
+            "log.parquet, row 1, column 'position': 'nan': position is not a positive whole number." + HINT,
         ),
         (
             "position",
             pa.array([float("inf")]),
-            "log.parquet, row 1, column 'position': 'inf': position is not a whole number from 1 on." + HINT,
+            "log.parquet, row 1, column 'position': 'inf': position is not a positive whole number." + HINT,
         ),
         (
             "clicked",
@@ -390,10 +390,8 @@ def test_a_number_of_parquet_that_is_not_a_number(folder: Path, column: str, oth
     table |= {"clicks": [1.0] * 3}
     table[column] = [other, float("nan"), other]
     write(folder / "log.parquet", table)
-    from_what = 1 if column == "position" else 0
-    assert message("log.parquet") == (
-        f"log.parquet, row 2, column {column!r}: 'nan': {column} is not a whole number from {from_what} on.{HINT}"
-    )
+    reason = "is not a positive whole number" if column == "position" else "is not a whole number of 0 or more"
+    assert message("log.parquet") == f"log.parquet, row 2, column {column!r}: 'nan': {column} {reason}.{HINT}"
     counts = cm.count("log.parquet", bad_rows="skip")
     assert [(r.rows, r.examples[0].row) for r in counts.refused] == [(1, 2)]
     assert [cell[:2] for cell in cells(counts)] == [("q", "d")]
@@ -585,9 +583,9 @@ def test_archives_one_after_the_other_in_a_file_are_one(folder: Path) -> None:
         ),
         (
             {"context": ["clicks"]},
-            "context 'clicks': given twice, or means something else in a log. Take another name.",
+            "context 'clicks': given twice, or means something else in a log. Use another name.",
         ),
-        ({"context": ["a", "a"]}, "context 'a': given twice, or means something else in a log. Take another name."),
+        ({"context": ["a", "a"]}, "context 'a': given twice, or means something else in a log. Use another name."),
         ({"columns": {"query": "q"}}, "columns: a click log has no 'query'. Expected query_id."),
         ({"bad_rows": "drop"}, "bad_rows 'drop': expected 'fail' or 'skip'."),
         ({"memory": "lots"}, "memory 'lots' is not an amount of memory. Write for instance 4GB or 800MB."),
@@ -624,7 +622,7 @@ def test_skipped_rows_are_counted_and_named(folder: Path) -> None:
         ("query_id is missing", 1, [("log.csv", 4, "query_id", None)]),
         ("doc_id is missing", 1, [("log.csv", 11, "doc_id", None)]),
         (
-            "position is not a whole number from 1 on",
+            "position is not a positive whole number",
             2,
             [("log.csv", 2, "position", "0"), ("log.csv", 9, "position", "x")],
         ),
@@ -666,7 +664,7 @@ def test_bad_rows_of_several_files(folder: Path) -> None:
 def test_a_log_of_bad_rows_only(folder: Path) -> None:
     (folder / "log.csv").write_text(RAW + "q,d,0,1\nq,d,0,1\n")
     assert message("log.csv", bad_rows="skip") == (
-        "log.csv: the log is empty. All 2 rows were refused: position is not a whole number from 1 on. "
+        "log.csv: the log is empty. All 2 rows were refused: position is not a positive whole number. "
         "Expected one row per impression."
     )
 

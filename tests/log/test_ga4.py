@@ -253,7 +253,7 @@ def test_events_without_views(tmp_path: Path) -> None:
     log = ndjson(tmp_path / "e.ndjson", [SEARCH])
     with pytest.raises(cm.InputError) as caught:
         cm.count(log)
-    assert str(caught.value) == f"{log}: no view_item_list event with items, so nobody can say what was shown."
+    assert str(caught.value) == f"{log}: no view_item_list event with items, so it is unknown what was shown."
 
 
 def test_options_that_the_statement_has_no_use_for() -> None:

@@ -85,7 +85,7 @@ def test_a_format_that_the_log_is_not_in(tmp_path: Path) -> None:
         cm.count(log, format="counted")
     assert str(caught.value) == (
         f"{log}: missing 'impressions' and 'clicks'. Found query_id, doc_id, position, clicked, device. Say which "
-        "columns are meant: --columns impressions=YOUR_COLUMN,clicks=YOUR_COLUMN (in Python columns={'impressions': "
+        "columns you mean: --columns impressions=YOUR_COLUMN,clicks=YOUR_COLUMN (in Python columns={'impressions': "
         "'YOUR_COLUMN', 'clicks': 'YOUR_COLUMN'})."
     )
 

@@ -58,7 +58,7 @@ def test_a_folder_is_a_log_and_what_tools_leave_there_is_not(tmp_path: Path) -> 
     counts = cm.count(tmp_path / "log")
     assert cells(counts) == CELLS
     named = ", ".join(str(tmp_path / "log" / name) for name in (".git", ".hidden.csv", "_temporary", "notes.txt"))
-    assert [str(note) for note in counts.notes] == [f"4 files or folders were passed over: {named}."]
+    assert [str(note) for note in counts.notes] == [f"4 files or folders were skipped: {named}."]
 
 
 def test_many_files_that_are_no_log_are_counted(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_folder_that_cannot_be_opened_is_an_error(tmp_path: Path, monkeypatch:
     with pytest.raises(cm.InputError) as caught:
         cm.count(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'locked'}: cannot be read: Permission denied. It may hold a part of the log; make it readable, "
+        f"{tmp_path / 'locked'}: cannot be read: Permission denied. It may hold part of the log; make it readable, "
         "or name the files of the log."
     )
 
@@ -122,7 +122,7 @@ def test_a_folder_that_a_glob_cannot_open_is_an_error(
     with pytest.raises(cm.InputError) as caught:
         find_files(pattern)
     assert str(caught.value) == (
-        "locked: cannot be read: Permission denied. It may hold a part of the log; make it readable, or name the files "
+        "locked: cannot be read: Permission denied. It may hold part of the log; make it readable, or name the files "
         "of the log."
     )
     assert find_files("logs/*.csv") == [Path("logs/1.csv")]
@@ -136,7 +136,7 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path, name: str, given:
     with pytest.raises(cm.InputError) as caught:
         cm.count(str(tmp_path / given))
     assert str(caught.value) == (
-        f"{tmp_path / name}: a link that leads nowhere. It may have been a part of the log; remove it, or restore "
+        f"{tmp_path / name}: a link that leads nowhere. It may have been part of the log; remove it, or restore "
         f"{tmp_path / 'gone'}."
     )
 
@@ -212,7 +212,7 @@ def test_columns_that_are_not_needed_may_have_any_name(tmp_path: Path) -> None:
     file = write(tmp_path / "log.parquet", LOG | {name: list(range(400)) for name in others})
     assert cells(cm.count(file)) == CELLS
     bad = write(tmp_path / "bad.parquet", LOG | {name: list(range(400)) for name in others} | {"position": [0] * 400})
-    with pytest.raises(cm.InputError, match="row 1, column 'position': '0': position is not a whole number from 1 on"):
+    with pytest.raises(cm.InputError, match="row 1, column 'position': '0': position is not a positive whole number"):
         cm.count(bad)
 
 

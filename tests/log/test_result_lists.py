@@ -294,5 +294,5 @@ def test_arrays_of_text_in_a_frame_are_told_of() -> None:
         cm.count(frame)
     assert str(caught.value) == (
         "the frame: cannot be read: Data type '<U1' not recognized. Give columns of numbers or text, or of lists of "
-        "them; for arrays of text, lists."
+        "them; give arrays of text as lists."
     )

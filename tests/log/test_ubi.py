@@ -184,7 +184,7 @@ ODD = [
             *[event("impression", "2", "b", 1), query("2", "q")],
         ],
         [("q", "b", 1, 1, 0)],
-        "1 query ids have several user queries and no result list that tells which: skipped.",
+        "1 query ids have several user queries and no result list that shows which is right: skipped.",
     ),
     (
         "two user queries that nothing tells apart",
@@ -193,7 +193,7 @@ ODD = [
             *[event("impression", "2", "b", 1), query("2", "q")],
         ],
         [("q", "b", 1, 1, 0)],
-        "1 query ids have several user queries and no result list that tells which: skipped.",
+        "1 query ids have several user queries and no result list that shows which is right: skipped.",
     ),
     (
         "another text in the event",
@@ -236,7 +236,7 @@ ODD = [
         "no position anywhere",
         [event("impression", "1", "a"), event("impression", "1", "b", 1), query("1", "q")],
         [("q", "b", 1, 1, 0)],
-        "1 impressions have no position from 1 on: skipped.",
+        "1 impressions have no valid position: skipped.",
     ),
     (
         "no query id",
@@ -284,7 +284,7 @@ def test_neither_impressions_nor_result_lists(tmp_path: Path) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(log)
     assert str(caught.value) == (
-        f"{log}: neither impression events nor query_response_hit_ids, so nobody can say what was shown. Give the "
+        f"{log}: neither impression events nor query_response_hit_ids, so it is unknown what was shown. Give the "
         "files of ubi_events and ubi_queries together."
     )
 
@@ -336,7 +336,7 @@ def test_a_list_belongs_to_the_time_it_began(tmp_path: Path) -> None:
     first, second = cm.count(log, end="2026-11-02"), cm.count(log, start="2026-11-02")
     assert cells(first) == [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)]
     assert cells(second) == [("r", "a", 1, 1, 0)]
-    assert "1 lists have no time that can be read: left out." in notes(second)
+    assert "1 lists have no readable time: left out." in notes(second)
 
 
 def test_query_rows_of_no_application_serve_every_application(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_options_of_ubi_need_its_format(tmp_path: Path) -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.count(tmp_path, position_base="0")
     assert str(caught.value) == (
-        "position_base is for ga4, ubi, and the format is auto. Say which it is with --format ga4 or ubi."
+        "position_base is for ga4, ubi, and the format is auto. Say which with --format ga4 or ubi."
     )
 
 

@@ -285,7 +285,7 @@ def test_click_through_rates_are_drawn_once_on_an_axis_that_shows_them(counts: c
 
 
 def test_a_minimum_of_no_sessions_is_refused(counts: cm.Counts, fit: cm.MixtureFit) -> None:
-    with pytest.raises(cm.SettingError, match=r"^report_min_sessions 0: expected a whole number from 1 on\.$"):
+    with pytest.raises(cm.SettingError, match=r"^report_min_sessions 0: expected a whole number of at least 1\.$"):
         log_page(counts, fit, sources=[], correction="mixture", min_sessions=0)
 
 
@@ -386,7 +386,7 @@ def test_refused_rows_are_in_the_report(tmp_path: Path) -> None:
     counts = cm.count(log, bad_rows="skip")
     shown = text(report(counts, cm.MixtureCorrection().fit(counts)))
     assert "rows refused 1" in shown
-    assert "position is not a whole number from 1 on 1 log.csv, row 4, column 'position': '0'" in shown
+    assert "position is not a positive whole number 1 log.csv, row 4, column 'position': '0'" in shown
 
 
 @pytest.mark.parametrize("threads", [1, 3])

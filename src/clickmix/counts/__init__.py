@@ -1,7 +1,7 @@
 """Counts: impressions and clicks per query, document, position and context.   log -> counts -> groups
 
-The command's help states these defaults and choices before any engine is loaded.
+These defaults and choices are here so that the command's help needs no engine.
 """
 
-MOST_CONTEXTS = 1_000  # that a log may have by default
+MOST_CONTEXTS = 1_000  # default limit
 BAD_ROWS = ("fail", "skip")

@@ -1,7 +1,7 @@
-"""Count a log: one scan in the engine; bad rows are named or skipped, spellings of a query joined.   log -> counts
+"""Count a log in one scan of the engine; report or skip bad rows, join spellings of a query.   log -> counts
 
-Every context is fitted by itself, in Python. A session id taken for a context would fetch a million of them, so the
-engine counts them first. One query in several spellings becomes one query, under its most frequent spelling.
+Every context is fitted separately, in Python. A session id given as a context would make a million of them, so the
+engine counts contexts first. A query in several spellings becomes one query, under its most frequent spelling.
 """
 
 from __future__ import annotations
@@ -22,14 +22,7 @@ from clickmix.errors import InputError, SettingError
 from clickmix.log.bad_rows import find_refused
 from clickmix.log.files import unreadable
 from clickmix.log.json_lines import odd_ids_query
-from clickmix.log.layout import (
-    Layout,
-    Lists,
-    could_be_whole,
-    counting_query,
-    line_by_line,
-    without_broken_lines,
-)
+from clickmix.log.layout import Layout, Lists, could_be_whole, counting_query, line_by_line, without_broken_lines
 from clickmix.log.open import OpenedLog, choose_layout, open_log
 from clickmix.log.refused import Note, refusal
 from clickmix.log.source import disagree
@@ -40,7 +33,7 @@ LARGEST_TOTAL = 2**63 - 1
 CANONICAL_INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
 GOOD_KEY = "query_id IS NOT NULL AND doc_id IS NOT NULL AND position >= 1"  # NULL is not 1 or more
 MANY_CONTEXTS = 300
-# Every blank that Unicode has: what \\s means differs between engines.
+# Every blank in Unicode, because \\s differs between engines.
 BLANKS = "\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 # What may be ignored, and how SQL does it.
 IGNORED = {
@@ -67,10 +60,10 @@ def count(
 ) -> Counts:
     """Count a click log: files, globs, folders, or a frame of pandas, polars, arrow, DuckDB or Spark.
 
-    `format` names the layout, which has `options` of its own; it is recognised by default. With `lists`, result lists
-    are kept apart, which needs session_id, or counts made that way; with `lists="clicks"` also by what was clicked in
-    them, as click models need. `normalise` joins spellings of a query that differ only in case, space or unicode.
-    `engine` says who counts: DuckDB by default, "spark", a SparkSession, or "postgresql://...", whose tables are logs.
+    `format` names the layout, which has its own `options`; by default it is recognised. `lists` counts result lists
+    separately, which needs session_id, or counts made that way; `lists="clicks"` also separates them by what was
+    clicked, as click models need. `normalise` joins spellings of a query that differ only in case, space or unicode.
+    `engine` runs the SQL: DuckDB by default, "spark", a SparkSession, or "postgresql://...", whose tables are logs.
 
     >>> from clickmix import count
     >>> count("clicks.parquet", context="device").totals()  # doctest: +SKIP
@@ -82,7 +75,7 @@ def count(
     layout = choose_layout(format, **options)
     chosen = choose_engine(engine, log=log, memory=memory)
     if lists:
-        embedded(chosen, of="keeping result lists apart")
+        embedded(chosen, of="counting result lists separately")
     opened = open_log(log, engine=chosen, layout=layout, columns=columns, context=context, lists=lists)
     if chosen.embedded is not None:  # raises on copies and overlaps
         record_of([source for source in opened.sources if source.files], chosen.embedded)
@@ -103,7 +96,7 @@ def count_opened(
     try:
         log, table, broken = _counted(log, engine, skip=skip, progress=progress)
         seen = _look(log, engine, table)
-        # If rows were refused or decided on, the log is read again to name them.
+        # If rows were refused or decided on, read the log again to name them.
         found = find_refused(log.parts, engine) if seen.bad or broken else []
     except duckdb.Error as error:
         raise _unscannable(log, engine, error) from None
@@ -118,7 +111,7 @@ def count_opened(
     if seen.impressions > LARGEST_TOTAL:  # no later sum can overflow: clicks are never more
         raise InputError(
             f"{log}: the impressions add up to {seen.impressions}, more than "
-            f"{LARGEST_TOTAL}. Check the impressions column, or take a part of the log."
+            f"{LARGEST_TOTAL}. Check the impressions column, or use a part of the log."
         )
     cleaned = _cleaned(log, engine, table, seen)
     if normalise and engine.types(cleaned)["query_id"] == "VARCHAR":
@@ -126,16 +119,19 @@ def count_opened(
         cleaned = engine.keep(joined_query(cleaned, normalise, keys))
     parts = () if normalise else log.parts
     if log.roles.lists:
-        table = _added_up(engine, cleaned)
+        table = engine.keep(
+            "SELECT query_id, doc_id, position, CAST(sum(impressions) AS BIGINT) AS impressions, "
+            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {cleaned} GROUP BY query_id, doc_id, position"
+        )
         return Counts(engine, table, (), refused, notes, cleaned, log.sources, parts=parts)
     contexts = count_contexts(engine, cleaned, {column: name(column) for column in log.roles.context}, most=most)
     return Counts(engine, cleaned, log.roles.context, refused, notes, None, log.sources, contexts, parts)
 
 
 def _counted(log: OpenedLog, engine: Engine, *, skip: bool, progress: Progress | None) -> tuple[OpenedLog, str, bool]:
-    """Count all parts: the log as it was read, the counts, and whether lines were left out.
+    """Count all parts. Return the log as it was read, the counts, and whether lines were left out.
 
-    Lines are read one by one if the fast reader stopped, or may have taken something else for an id.
+    Lines are read one by one if the fast reader stopped, or may have accepted something that is not an id.
     """
     if engine.embedded is None:
         return log, engine.keep(_scan(log), progress=progress), False
@@ -157,23 +153,15 @@ def _counted(log: OpenedLog, engine: Engine, *, skip: bool, progress: Progress |
 
 
 def _kept(log: OpenedLog, engine: DuckDB, *, progress: Progress | None) -> str:
-    """Count all parts the fast way, with positions of 16 bits, or with wider ones if one does not fit."""
+    """Count all parts with positions of 16 bits, which is fast, or with wider ones if a position does not fit."""
     try:
         return engine.keep(_scan(log, narrow=True), progress=progress)
     except duckdb.ConversionException:
         return engine.keep(_scan(log), progress=progress)
 
 
-def _added_up(engine: Engine, by_list: str) -> str:
-    """The counts of a table by list, summed over lists."""
-    return engine.keep(
-        "SELECT query_id, doc_id, position, CAST(sum(impressions) AS BIGINT) AS impressions, "
-        f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {by_list} GROUP BY query_id, doc_id, position"
-    )
-
-
 def _unscannable(log: OpenedLog, engine: Engine, error: duckdb.Error) -> InputError:
-    """Why a log could not be read: lines that cannot be split into columns, or the reader's own words."""
+    """Why a log could not be read: lines that cannot be split into columns, or the reader's message."""
     try:
         parts = tuple(map(without_broken_lines, log.parts))
         found = find_refused(parts, engine) if isinstance(error, duckdb.InvalidInputException) else []
@@ -185,7 +173,7 @@ def _unscannable(log: OpenedLog, engine: Engine, error: duckdb.Error) -> InputEr
 
 @dataclass(frozen=True)
 class _Seen:
-    """What one look at the counted table shows: impressions in all, and whether there are empty or bad cells."""
+    """The counted table at a glance: all impressions, and whether there are empty or bad cells."""
 
     impressions: int
     empty: bool
@@ -205,7 +193,7 @@ def _good_key(log: OpenedLog) -> str:
 
 
 def _cleaned(log: OpenedLog, engine: Engine, table: str, seen: _Seen) -> str:
-    """The table as later stages want it: no bad or empty cells, plain integers. Most logs already are."""
+    """The table as later stages need it: no bad or empty cells, plain integers. Most logs already are like that."""
     types = engine.types(table)
     whole = [role for role in ("query_id", "doc_id") if _was_whole(log, engine, table, role, types[role])]
     whole += [column for column in ("impressions", "clicks") if types[column] != "BIGINT"]  # sums are wider
@@ -220,7 +208,7 @@ def _cleaned(log: OpenedLog, engine: Engine, table: str, seen: _Seen) -> str:
 
 
 def _scan(log: OpenedLog, *, narrow: bool = False) -> str:
-    """The query that counts all parts together; ids become text where parts disagree."""
+    """The query that counts all parts together; ids become text if the parts' types disagree."""
     text_ids = {
         role: disagree({part.source.types[part.column(role)] for part in log.parts}) for role in ("query_id", "doc_id")
     }
@@ -231,7 +219,7 @@ def _scan(log: OpenedLog, *, narrow: bool = False) -> str:
     more = ["list"] if log.roles.lists else [name(column) for column in log.roles.context]
     keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))
-    alone = len(queries) == 1 and not log.roles.lists  # one list can come out twice, if a row of it is repeated
+    alone = len(queries) == 1 and not log.roles.lists  # a list with a repeated row comes out twice
     union = " UNION ALL ".join(f"({query})" for query in queries)
     united = queries[0] if alone else f"SELECT {keys}, {sums} FROM ({union}) GROUP BY {keys}"
     values = listed(["query_id", "doc_id", "CAST(position AS BIGINT) AS position", *more])
@@ -239,9 +227,9 @@ def _scan(log: OpenedLog, *, narrow: bool = False) -> str:
 
 
 def _was_whole(log: OpenedLog, engine: Engine, table: str, role: str, stored: str) -> bool:
-    """Whether ids from text formats become integers again: if every one is written as a plain integer.
+    """Whether ids from text formats become integers again: only if every one is written as a plain integer.
 
-    Otherwise something would be lost: 007 and +7 would not come back as they were.
+    As integers, 007 and +7 would be written back differently.
     """
     if stored != "VARCHAR" or not all(could_be_whole(part, role) for part in log.parts):
         return False
@@ -252,7 +240,7 @@ def _was_whole(log: OpenedLog, engine: Engine, table: str, role: str, stored: st
 def checked_bound(max_contexts: int) -> int:
     """The bound as given; raises if it is below 1."""
     if max_contexts < 1:
-        raise SettingError(f"max_contexts {max_contexts}: expected a whole number from 1 on.")
+        raise SettingError(f"max_contexts {max_contexts}: expected a whole number of at least 1.")
     return max_contexts
 
 
@@ -268,8 +256,8 @@ def count_contexts(engine: Engine, table: str, columns: Mapping[str, str], *, mo
     several = f"{','.join(columns)} has {found:,} combinations, more than {most:,}; {each}"
     raise InputError(
         f"context: {several if len(columns) > 1 else f'{each}, more than {most:,}'}. A context is something like "
-        f"device: each of its values is fitted by itself. Leave it out, or allow this many with --max-contexts {found} "
-        f"(in Python max_contexts={found})."
+        f"device: each of its values is fitted separately. Leave it out, or allow this many with --max-contexts "
+        f"{found} (in Python max_contexts={found})."
     )
 
 
@@ -279,13 +267,13 @@ def many_contexts(context: str, number: int) -> str:
         return ""
     what = "combinations" if "," in context else "values"
     return (
-        f"{context} has {number:,} {what}, and each is fitted by itself; a context is something like device. That "
-        "takes time, and few documents are left for each."
+        f"{context} has {number:,} {what}, and each is fitted separately; a context is something like device. That "
+        "takes time, and leaves few documents for each."
     )
 
 
 def checked_normalise(normalise: str | Sequence[str]) -> tuple[str, ...]:
-    """What is ignored in queries, in the order in which it is done; `case,space` may be given as one text."""
+    """What to ignore in queries, in the order of applying it; `case,space` can be given as one text."""
     given = [word.strip() for word in normalise.split(",")] if isinstance(normalise, str) else list(normalise)
     for word in filter(None, given):
         if word not in IGNORED:
@@ -294,7 +282,7 @@ def checked_normalise(normalise: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def joined_query(table: str, normalise: Sequence[str], keys: Sequence[str]) -> str:
-    """SQL for a table of counts in which spellings that only differ in what is ignored are one query."""
+    """SQL for a table of counts that joins spellings of a query if they differ only in what is ignored."""
     by_query = f"SELECT query_id, sum(impressions) AS shown FROM {table} GROUP BY query_id"
     spellings = (
         f"SELECT query_id, first_value(query_id) OVER (PARTITION BY {_form(normalise)} ORDER BY shown DESC, query_id) "
@@ -309,7 +297,7 @@ def joined_query(table: str, normalise: Sequence[str], keys: Sequence[str]) -> s
 
 
 def spelled_alike(engine: Engine, table: str) -> str:
-    """How many queries would remain if everything was ignored, in a sentence; nothing if all would."""
+    """A sentence on how many queries would remain if all differences were ignored; empty if all would remain."""
     if engine.types(table)["query_id"] != "VARCHAR":
         return ""
     ((queries, forms),) = engine.rows(
@@ -325,7 +313,7 @@ def spelled_alike(engine: Engine, table: str) -> str:
 
 
 def _form(normalise: Sequence[str]) -> str:
-    """SQL for a query without what is ignored."""
+    """SQL for a query without the ignored differences."""
     form = "query_id"
     for word in normalise:
         form = IGNORED[word].format(form)

@@ -1,11 +1,11 @@
 """Counts: how often each document of each query was shown, and clicked, at each position.   log -> counts -> groups
 
-The cells (query, document, position, context) live in a table of the engine and need not fit in memory. Later stages
-take little from them: a histogram of (impressions, clicks), or the documents of a sample of queries.
+The cells (query, document, position, context) are in a table of the engine and need not fit in memory. Later stages
+fetch little of them: a histogram of (impressions, clicks), or the documents of a sample of queries.
 
-A counts file in Parquet carries the names and fingerprints of the files it was counted from, and of those that were
-merged into it, so that nothing is counted twice. A fingerprint hashes the size and a few blocks of a file: it is cheap
-and moves with the file.
+A counts file in Parquet records the names and fingerprints of all files that were counted into it, so that none is
+counted twice. A fingerprint hashes the size and a few blocks of a file: it is cheap, and stays the same if the file
+moves.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 14
 BLOCKS = 4
-SMALL = 4_096  # bytes: smaller files can be equal by chance, so folder and name count too
+SMALL = 4_096  # bytes: smaller files can be equal by chance, so their folder and name count, too
 
 
 @dataclass(frozen=True, repr=False)
 class Counts:
     """Impressions and clicks per query, document, position and context, exact, in a table of the engine.
 
-    If result lists were kept apart, `by_list` is a second table with the same per query, list, document and position.
+    If result lists were counted separately, `by_list` is a second table, per query, list, document and position.
     `contexts` counts the combinations of the context columns. `refused` are the bad rows, `notes` what else was odd.
-    `parts` are the tables that were counted, if what they call a query is called so here.
+    `parts` are the tables that were counted, unless spellings of queries were joined.
 
     >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
     >>> counts.totals()
@@ -67,7 +67,7 @@ class Counts:
     parts: tuple[Part, ...] = ()
 
     def __repr__(self) -> str:
-        """What is counted, and what to ask for; the engine is not asked."""
+        """What is counted, and what to call; runs no SQL."""
         lists = ["list"] if self.by_list else []
         return f"Counts(by {', '.join(['query', *lists, 'document', *self.keys])}; totals(), cells(), write(path))"
 
@@ -82,9 +82,9 @@ class Counts:
         **context: Sequence[Any] | np.ndarray[Any, Any],
     ) -> Counts:
         """Build counts from columns; context columns by name."""
-        import numpy as np  # late: reading a log does not need it
+        import numpy as np  # here, because reading a log does not need it
 
-        from clickmix.counts.count import count_opened  # late: it makes Counts
+        from clickmix.counts.count import count_opened  # here, because it imports Counts
 
         checked_context(tuple(context))
         engine = DuckDB()
@@ -102,7 +102,7 @@ class Counts:
 
     @cached_property
     def histogram(self) -> str:
-        """A small table: how many `documents` had how many impressions and clicks at each place (k0, k1, ...)."""
+        """A small table: how many `documents` have how many impressions and clicks at each place (k0, k1, ...)."""
         ordinals = listed(str(i + 1) for i in range(len(self.keys) + 2))
         columns = f"{aliased(self.keys)}, impressions, clicks, count(*) AS documents"
         return self.engine.keep(f"SELECT {columns} FROM {self.table} GROUP BY {ordinals}")
@@ -138,9 +138,9 @@ class Counts:
         return impressions, clicks
 
     def write(self, path: str | Path) -> int:
-        """Write a counts file, which is itself a log, list by list if lists are kept; returns the number of cells.
+        """Write a counts file, which is itself a log, list by list if lists were counted; return the number of cells.
 
-        A Parquet file carries the record of the files that were counted, so that none is counted twice.
+        A Parquet file records the files that were counted, so that none is counted twice.
         """
         files = [source for source in self.sources if source.files]
         note = record_text(record_of(files, self.engine.embedded)) if files and self.engine.embedded else ""
@@ -171,13 +171,13 @@ def fingerprint(path: str | Path) -> str:
 
 
 def record_of(sources: Sequence[Source], engine: DuckDB) -> tuple[CountedFile, ...]:
-    """Every file that these sources were counted from; raises if one is in there twice."""
+    """Every file that these sources were counted from; raises if one appears twice."""
     seen: dict[str, str] = {}
     record = []
     for where, counted in _files(sources, engine):
         if counted.fingerprint in seen:
             raise InputError(
-                f"{where}: {counted.name!r} was counted already, in {seen[counted.fingerprint]}. Its clicks would be "
+                f"{where}: {counted.name!r} was already counted, in {seen[counted.fingerprint]}. Its clicks would be "
                 "counted twice; leave it out."
             )
         seen[counted.fingerprint] = where
@@ -186,7 +186,7 @@ def record_of(sources: Sequence[Source], engine: DuckDB) -> tuple[CountedFile, .
 
 
 def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, CountedFile]]:
-    """Each file, or those it was counted from, with the file of the log that holds it."""
+    """Each file, or the files that were counted into it, with the file of the log that holds it."""
     for source in sources:
         notes = source.notes(engine)
         for file in source.files:
@@ -199,9 +199,9 @@ def _files(sources: Iterable[Source], engine: DuckDB) -> Iterable[tuple[str, Cou
 
 @contextlib.contextmanager
 def merging(path: Path, *, lists: Lists, context: Sequence[str]) -> Iterator[None]:
-    """Lock a counts file while a log is added to it; raises unless it was counted the way the log will be."""
+    """Lock a counts file while adding a log to it; raises unless both are counted the same way."""
     if path.suffix != ".parquet":
-        raise SettingError(f"--merge {path}: only Parquet has room for the record of counted files.")
+        raise SettingError(f"--merge {path}: only a Parquet file can record which files were counted.")
     if not path.exists() and glob.has_magic(str(path)):
         raise InputError(f"--merge {path}: no such file. Name one counts file.")
     if not path.exists():  # the first day: there is nothing to add to yet
@@ -224,8 +224,9 @@ def merging(path: Path, *, lists: Lists, context: Sequence[str]) -> Iterator[Non
             )
         if kept != _settings(lists, context):
             raise InputError(
-                f"--merge {path}: was counted {_told(kept)}, but would now be merged "
-                f"{_told(_settings(lists, context))}. Run it {_told(kept)}, or write the counts to a new file with -o."
+                f"--merge {path}: was counted {_in_words(kept)}, but would now be merged "
+                f"{_in_words(_settings(lists, context))}. Run it {_in_words(kept)}, or write the counts to a new file "
+                "with -o."
             )
         yield
 
@@ -240,17 +241,17 @@ def _kept_apart(columns: Sequence[str]) -> str | None:
 
 
 def mixed_clicks_query(by_list: str) -> str:
-    """SQL for a cell of a list that some sessions clicked and others did not: lists are not kept apart by clicks."""
+    """SQL for a cell that some sessions of a list clicked and others did not: lists are not separated by clicks."""
     return f"SELECT query_id, position FROM {by_list} WHERE clicks > 0 AND clicks < impressions LIMIT 1"
 
 
 def _settings(lists: Lists, context: Sequence[str]) -> str:
-    """How counts are kept apart, as options of the command."""
+    """What counts are separated by, as options of the command."""
     kept = {False: [], True: ["--lists"], "clicks": ["--lists-by-clicks"]}[lists]
     return " ".join(kept + [f"--context {','.join(context)}"] * bool(context))
 
 
-def _told(settings: str) -> str:
+def _in_words(settings: str) -> str:
     return f"with {settings}" if settings else "without --context and --lists"
 
 

@@ -1,4 +1,4 @@
-"""Judgments: what people said of documents, as query_id, doc_id and grade, on any scale.   file -> grades"""
+"""Judgments: the grades that people gave documents, as query_id, doc_id and grade.   file -> grades"""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class JudgedTable:
     examples: tuple[tuple[str, str], ...]
 
     def sentences(self) -> list[str]:
-        """What was judged, and what of it the log does not have."""
+        """What was judged, and which judged documents the log does not have."""
         found = self.documents - self.missing
         said = [f"{found:,} of {self.documents:,} judged documents are in the log."]
         if self.missing:
             query, document = self.examples[0]
             said.append(
-                f"Not in the log: {self.missing:,}, for instance query {query!r}, document {document!r}; of them "
-                f"{self.strange_queries:,} belong to queries that the log does not have."
+                f"Not in the log: {self.missing:,}, for instance query {query!r}, document {document!r}; "
+                f"{self.strange_queries:,} of them belong to queries that the log does not have."
             )
         return said
 
 
 @dataclass(frozen=True, eq=False)
 class Grades:
-    """Judgments of a file or frame, by themselves: ids as text, and grades; `where` names their source in messages."""
+    """Judgments of a file or frame: ids as text, and grades; `where` names their source in messages."""
 
     where: str
     query_id: Floats
@@ -59,7 +59,7 @@ class Grades:
 
 
 def read_grades(given: Any) -> Grades:
-    """Read judgments, in the order of their ids; refuse bad rows."""
+    """Read judgments, sorted by their ids; refuse bad rows."""
     with closing(DuckDB()) as engine:
         source, table = _opened(given, engine, "grade")
         columns = engine.fetch(f"SELECT q, d, any_value(grade) AS grade FROM {table} GROUP BY q, d")
@@ -69,7 +69,7 @@ def read_grades(given: Any) -> Grades:
 
 
 def read_judgments(given: Any, counts: Counts, *, column: str = "grade") -> JudgedTable:
-    """Read judgments next to a log; refuse bad rows, and judgments of which the log has none.
+    """Read judgments of a log's documents; refuse bad rows, and judgments of other documents only.
 
     `column` holds the grade: any finite number. A document judged twice must have the same grade both times.
     """
@@ -78,7 +78,7 @@ def read_judgments(given: Any, counts: Counts, *, column: str = "grade") -> Judg
 
 
 def _opened(given: Any, engine: Engine, column: str) -> tuple[Source, str]:
-    """The source, and a table of its rows that were found to be good."""
+    """The source, and a table of its checked rows."""
     source = _source(given, engine, column)
     try:
         table = engine.keep(_rows(source, column))
@@ -89,11 +89,11 @@ def _opened(given: Any, engine: Engine, column: str) -> tuple[Source, str]:
 
 
 def none_in_the_log(where: str, documents: int, judged: Sequence[str], logged: Sequence[str]) -> InputError:
-    """The error for judgments of which the log has none, with an example of either."""
+    """The error if no judged document is in the log, with an example of either."""
     return InputError(
-        f"{where}: none of the {documents:,} judged documents is in the log. Judged is for instance query "
-        f"{judged[0]!r}, document {judged[1]!r}; the log has for instance query {logged[0]!r}, document "
-        f"{logged[1]!r}. Check that both use the same ids."
+        f"{where}: none of the {documents:,} judged documents is in the log. For instance, query {judged[0]!r}, "
+        f"document {judged[1]!r} is judged; the log has query {logged[0]!r}, document {logged[1]!r}. Check that both "
+        "use the same ids."
     )
 
 
@@ -114,7 +114,7 @@ def _rows(source: Source, column: str) -> str:
     """SQL for ids as text, the grade (NULL if it is not a number), and the text that was found there."""
     text = f'CAST("{column}" AS VARCHAR)'
     ids = "nullif(CAST(query_id AS VARCHAR), '') AS q, nullif(CAST(doc_id AS VARCHAR), '') AS d"
-    # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
+    # concat hides the column: the CSV reader would run a bare cast itself, and fail where TRY_CAST gives NULL.
     value = f"concat({text}, '')" if source.untyped or source.is_text else f'"{column}"'
     return f"SELECT {ids}, TRY_CAST({value} AS DOUBLE) AS grade, {text} AS found FROM {source.table()}"
 
@@ -144,7 +144,7 @@ def _check(source: Source, table: str, engine: Engine, column: str) -> None:
 
 
 def _joined(source: Source, table: str, counts: Counts, engine: Engine) -> JudgedTable:
-    """How many of the judged documents are in the log; none of them is a failed join."""
+    """Find the judged documents in the log; raise if none is there."""
     pairs = f"(SELECT DISTINCT CAST(query_id AS VARCHAR) AS q, CAST(doc_id AS VARCHAR) AS d FROM {counts.table})"
     kept = engine.keep(
         "SELECT q, d, grade, shown, known FROM (SELECT q, d, any_value(grade) AS grade "

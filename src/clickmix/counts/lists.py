@@ -1,12 +1,12 @@
 """Result lists: which documents each session saw together, counted list by list.   log -> lists -> counts
 
 A list is what one session saw for one query: its set of (position, document). Sessions that saw the same list are
-counted together. A list is named by a 128-bit hash of its contents, so that the counts of two days add up; two lists of
-one query share a name with probability 2^-128.
+counted together. The name of a list is a 128-bit hash of its contents, so that the counts of two days add up; two lists
+of one query share a name with probability 2^-128.
 
-Kept apart by clicks too, a list is what one session saw and clicked, and only sessions that clicked the same are
-counted together. Every cell of such a list has no clicks, or as many as impressions; click models need to know which
-clicks belong together.
+If lists are also separated by clicks, a list is what one session saw and clicked, and only sessions that clicked the
+same are counted together. Every cell of such a list has no clicks, or as many as impressions. Click models need this,
+to know which clicks belong together.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def list_counting_query(part: Part, *, text_ids: dict[str, bool]) -> str:
     if not part.layout.row_is_impression:
         kept = f"nullif(CAST({name(part.column(part.layout.list_role))} AS VARCHAR), '')"
         return counting_query(part, text_ids=text_ids, lists={"list": kept})
-    # The scan identifies a list by two sums of fast hashes; its final name is made from the few cells that remain.
+    # The scan identifies a list by two sums of fast hashes; the few cells that remain give its final name.
     sums = {"sum_0": '"sum 0"', "sum_1": '"sum 1"'}
     by_clicks = part.roles.lists == "clicks"
     table = _with_sums(part, by_clicks=by_clicks)

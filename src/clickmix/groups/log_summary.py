@@ -1,4 +1,4 @@
-"""What a log holds, at a glance: layout, first impressions, click rate by position, sessions.   log -> summary"""
+"""A log at a glance: layout, first impressions, click rate by position, sessions.   log -> summary"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST_ROWS = 5
 
 @dataclass(frozen=True)
 class AtPosition:
-    """What was seen at a position, in all contexts."""
+    """Impressions and clicks at a position, in all contexts."""
 
     position: int
     impressions: int
@@ -41,7 +41,7 @@ class AtPosition:
 class LogSummary:
     """A log at a glance; `first` has query, document, position and clicked of its first impressions, if it has any.
 
-    `twice` counts the documents that are in their list more than once, if the log says what a list is.
+    `twice` counts documents that are in their list again, if the log has sessions or lists.
     """
 
     formats: tuple[str, ...]
@@ -75,21 +75,12 @@ def summarise(log: Paths | Frame, *, layout: Layout, columns: Mapping[str, str] 
         raise unreadable(str(opened), error) from None
     names = {member.make: member.name for member in LAYOUTS}
     formats = tuple(dict.fromkeys(names[type(part.layout)] for part in opened.parts))
-    return LogSummary(
-        formats,
-        counts,
-        queries,
-        documents,
-        read_moving(counts, histogram),
-        sessions,
-        twice,
-        tuple(seen),
-        first,
-    )
+    moving = read_moving(counts, histogram)
+    return LogSummary(formats, counts, queries, documents, moving, sessions, twice, tuple(seen), first)
 
 
 def _sessions(opened: OpenedLog, engine: DuckDB) -> int | None:
-    """How many sessions or lists there are, if the log tells them apart."""
+    """How many sessions or lists there are, if the log names them."""
     parts = [part for part in opened.parts if part.layout.row_is_impression and part.has("session_id")]
     if not parts:
         return None

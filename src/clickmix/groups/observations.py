@@ -1,4 +1,4 @@
-"""Observations: what was seen of the documents of a group, each with a relevance nobody sees.   groups -> mixtures"""
+"""Observations: impressions and clicks of a group's documents, whose relevance is hidden.   groups -> mixtures"""
 
 from __future__ import annotations
 
@@ -46,9 +46,11 @@ class Observations:
     @cached_property
     def log_choose(self) -> Floats:
         """log C(n, c) of each cell: the part of a binomial likelihood that no parameter changes."""
-        n, c = self.impressions, self.clicks
-        from scipy.special import betaln  # late: scipy is slow to load, and who lists corrections needs none
+        from scipy.special import (
+            betaln,
+        )  # here, because scipy is slow to load, and listing corrections does not need it
 
+        n, c = self.impressions, self.clicks
         return np.asarray(-np.log1p(n) - betaln(n - c + 1, c + 1))  # C(n, c) itself overflows beyond n = 1030
 
     def per_group(self, cells: Floats) -> Floats:
@@ -56,7 +58,7 @@ class Observations:
         return np.asarray(group_sums((cells * self.multiplicity)[None])[0])
 
     def shared_out(self, weights: Floats, cells: Floats) -> Floats:
-        """Component x 1: the sums over documents, a cell counting for component k with `weights[k]` of it."""
+        """Component x 1: the sums over documents, with each cell weighted by `weights[k]` for component k."""
         return group_sums(weights * (self.multiplicity * cells))
 
 

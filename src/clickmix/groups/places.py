@@ -1,12 +1,12 @@
-"""Places: a position, crossed with the context columns; and their histogram.   counts -> groups -> mixtures
+"""Places, which are positions in a context, and their histogram.   counts -> groups -> mixtures
 
 Under the position-based model each place is its own group. A place with too few documents to fit joins a neighbour.
 
-The histogram says how many documents had how many impressions and clicks at each place. It is all that separate fits
-need: a few thousand rows, however long the log. `read_histogram` computes it from counts. `read_downloaded` reads one
+The histogram says how many documents have how many impressions and clicks at each place. Separate fits need nothing
+else: a few thousand rows, however long the log. `read_histogram` computes it from counts. `read_downloaded` reads one
 that a warehouse computed with the statement of `clickmix sql histogram`. Its columns are position, the context columns,
-impressions, clicks, documents, moving and again. `documents` counts every document seen at the place. `again` counts
-those already seen at an earlier place, `moving` those seen again at a later one.
+impressions, clicks, documents, moving and again. `documents` counts every document seen at the place, `again` those
+already seen at an earlier place, `moving` those seen here first and again at a later one.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _readable_contexts(
 
 
 def _blocks(sizes: Sequence[int], smallest: int) -> list[int]:
-    """The block of each position: from the last one up, positions collect until they have enough documents."""
+    """The block of each position: from the last one up, positions are joined until they have enough documents."""
     merged: list[list[int]] = []
     waiting: list[int] = []
     for i in reversed(range(len(sizes))):
@@ -114,7 +114,7 @@ def _blocks(sizes: Sequence[int], smallest: int) -> list[int]:
 
 
 def nearest(place: Place, among: Sequence[Place]) -> int:
-    """The index of the place that stands in for another: same context if possible, then the nearest position.
+    """The index of the place to use instead of another: in the same context if possible, then the nearest position.
 
     >>> nearest(Place(9), [Place(1), Place(5), Place(20)])
     1
@@ -145,7 +145,7 @@ def places_of(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[P
     """The distinct places in columns k0, k1, ..., in order, and the place of each row."""
     position, *keys = (columns[alias] for alias in aliases(["position", *context]))
     codes = np.unique(position, return_inverse=True)[1]
-    for key in keys:  # as objects: numpy's text type drops a trailing NUL
+    for key in keys:  # as objects, because numpy's text type drops a trailing NUL
         values, code = np.unique(key.astype(object), return_inverse=True)
         codes = np.unique(codes * len(values) + code, return_inverse=True)[1]
     _, first, place = np.unique(codes, return_index=True, return_inverse=True)
@@ -158,11 +158,10 @@ def places_of(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[P
 
 
 def _too_many(places: int, positions: int, context: Sequence[str]) -> str:
-    """What to do about more places than memory is meant for."""
     by_context = f" in {', '.join(context)}" if context else ""
     return (
         f"the log has {places:,} places ({positions:,} positions{by_context}), more than {MOST_PLACES:,}. "
-        f"{'Leave the context out, or' if context else 'Check the position column, or'} take only the first positions."
+        f"{'Leave the context out, or' if context else 'Check the position column, or'} use only the first positions."
     )
 
 
@@ -175,7 +174,7 @@ GOOD = (
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many documents had how many impressions and clicks at each place; one row per distinct combination."""
+    """How many documents have how many impressions and clicks at each place; one row per distinct combination."""
 
     places: tuple[Place, ...]
     place: Ints
@@ -243,7 +242,7 @@ def histogram_query(table: str, context: Sequence[str]) -> str:
 
 
 def is_histogram(log: object) -> bool:
-    """Whether files hold a histogram: they count documents instead of naming them."""
+    """Whether files hold a histogram, which counts documents instead of naming them."""
     columns = [{column.lower() for column in source.types} for source in find_sources(log, DuckDB())]
     return all("documents" in each and "query_id" not in each for each in columns)
 
@@ -287,9 +286,9 @@ def _check_rows(engine: DuckDB, table: str, where: str) -> None:
     ((bad, rows),) = engine.rows(f"SELECT count(CASE WHEN {GOOD} THEN NULL ELSE 1 END), count(*) FROM {table}")
     if bad or not rows:
         raise InputError(
-            f"{where}: {bad:,} of {rows:,} rows do not belong in a histogram. Expected position from 1 on, impressions "
-            "from 1 on, clicks up to impressions, documents from 1 on, moving and again together up to documents, as "
-            "whole numbers."
+            f"{where}: {bad:,} of {rows:,} rows do not belong in a histogram. Expected whole numbers: position, "
+            "impressions and documents of at least 1, clicks up to impressions, moving and again together up to "
+            "documents."
         )
     # Cap each row just above the limit: even a HUGEINT cannot hold the sum of all products.
     shown = f"least(CAST(impressions AS HUGEINT) * documents, {LARGEST_TOTAL + 1})"
@@ -297,7 +296,7 @@ def _check_rows(engine: DuckDB, table: str, where: str) -> None:
     if total > LARGEST_TOTAL:
         raise InputError(
             f"{where}: the impressions of all documents add up to more than {LARGEST_TOTAL}. Check the columns "
-            "impressions and documents, or take a part of the log."
+            "impressions and documents, or use a part of the log."
         )
 
 
@@ -307,8 +306,8 @@ def _part(source: Source, context: Sequence[str]) -> str:
     missing = [wanted for wanted, column in found.items() if column is None]
     if missing:
         raise InputError(
-            f"{source}: no column {missing[0]!r}. Found {', '.join(source.types)}. Expected what the statement of "
-            "`clickmix sql histogram` gives."
+            f"{source}: no column {missing[0]!r}. Found {', '.join(source.types)}. Expected the result of the "
+            "statement that `clickmix sql histogram` prints."
         )
     columns = {wanted: str(column) for wanted, column in found.items()}
     for wanted in NUMBERS:

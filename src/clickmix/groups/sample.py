@@ -1,12 +1,12 @@
-"""Some of a log: a sample of its documents or queries, the same ones on every engine; or quarters.   counts -> groups
+"""Parts of a log: a sample of its documents or queries, the same on every engine; or quarters.   counts -> groups
 
-A log is dealt into four quarters, so that what some of them teach can be tested on the others. Sessions are dealt where
-the log names them: a person's clicks go together. Otherwise impressions are dealt out of the counts. Of a large log a
-sample of queries is dealt, with all that was seen of each.
+A log is dealt into four quarters, so that what some of them teach can be tested on the others. If the log names
+sessions, these are dealt: a person's clicks stay together. Otherwise impressions are dealt out of the counts. For a
+large log, a sample of queries is dealt, with all their cells.
 
-Dealing sessions reads the log again, but only the rows of the sampled queries, and only if somebody asks: on 20 million
-rows of Parquet it takes a quarter of the time of counting. Carrying quarters along in the count would take as long, for
-every count. Text is slow to read however few rows are wanted, so of large text files impressions are dealt.
+Dealing sessions reads the log again, but only the rows of the sampled queries, and only if somebody asks: for 20
+million rows of Parquet it takes a quarter of the time of counting. Counting by quarter from the start would take as
+long, for every count. Text is slow to read even for few rows, so for large text files impressions are dealt.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from clickmix.log.open import OpenedLog
 from clickmix.log.source import Registered, kind_of
 from clickmix.types import Ints
 
-MOVING_FROM = 0.1  # share of documents at several places from which a log's documents move
+MOVING_FROM = 0.1  # documents of a log move if at least this share of them is at several places
 LOOK_CELLS = 50_000  # enough to tell whether documents move
 SAMPLE_CELLS = 400_000  # enough to fit a few hundred parameters well; labels are still computed from all cells
 
 HASHED_TO = 2**31 - 1  # a prime
-# A prime times the golden ratio, and times the root of two less one: ids that differ by one end up far apart.
+# The prime times the golden ratio less one, and times the root of two less one: neighbouring ids end up far apart.
 SPREAD = (1_327_217_885, 889_516_852)
 
 
 @dataclass(frozen=True)
 class QueryCells:
-    """All cells of some queries, in order of document; documents and queries numbered from 0, one query after another.
+    """All cells of some queries, sorted by document; documents and queries are numbered from 0, query by query.
 
     `query` has an element per document. `share` is the share of the log's queries.
     """
@@ -71,21 +71,17 @@ def cells_query(counts: Counts, where: str = "") -> str:
 
 def read_moving(counts: Counts, histogram: Histogram) -> float:
     """The share of documents seen at more than one place, measured on a sample."""
+    share = min(1.0, LOOK_CELLS / int(histogram.documents.sum()))
+    sampled = "" if share == 1.0 else f"WHERE {_chosen(counts, share, 'query_id', 'doc_id')}"
     ((moving,),) = counts.engine.rows(
         "SELECT avg(CASE WHEN cells > 1 THEN 1.0 ELSE 0.0 END) FROM (SELECT count(*) AS cells "
-        f"FROM {counts.table} {_sampled(counts, histogram, LOOK_CELLS)} GROUP BY query_id, doc_id)"
+        f"FROM {counts.table} {sampled} GROUP BY query_id, doc_id)"
     )
     return float(moving)
 
 
-def _sampled(counts: Counts, histogram: Histogram, cells: int) -> str:
-    """SQL that keeps a sample of documents with about this many cells, the same documents every time."""
-    share = min(1.0, cells / int(histogram.documents.sum()))
-    return "" if share == 1.0 else f"WHERE {_chosen(counts, share, 'query_id', 'doc_id')}"
-
-
 def part_of_queries(counts: Counts, part: int, parts: int) -> str:
-    """SQL that keeps one of that many parts of the queries, of about the same size; `part` counts from 0."""
+    """SQL that keeps one of `parts` parts of the queries, of about the same size; `part` counts from 0."""
     if parts == 1:
         return ""
     most, spread = _spread(counts, "query_id")
@@ -106,7 +102,7 @@ def _limit(most: int, value: int) -> str:
 def _spread(counts: Counts, *keys: str) -> tuple[int, str]:
     """SQL for a number or text that spreads the keys evenly, and how many values it has.
 
-    Integers are spread by multiplication, text by MD5, which every engine has.
+    Integers are spread by multiplication, and text by MD5, which every engine has.
     """
     types = counts.engine.types(counts.table)
     if all(kind_of(types[key]) == "integer" for key in keys):
@@ -117,7 +113,7 @@ def _spread(counts: Counts, *keys: str) -> tuple[int, str]:
 
 
 def _small(key: str, type: str) -> str:
-    """SQL for an integer key that is small enough to multiply; short types already are, and dividing takes time."""
+    """SQL for an integer key, made small enough to multiply. Short types already are, and dividing takes time."""
     return f"CAST({key} AS BIGINT)" if type in ("SMALLINT", "INTEGER") else f"CAST({key} % {HASHED_TO} AS BIGINT)"
 
 
@@ -132,7 +128,7 @@ def sample_queries(counts: Counts, share: float) -> Counts:
 
 
 def read_queries(counts: Counts, histogram: Histogram, *, cells: int | None = None) -> QueryCells:
-    """Fetch queries with about this many cells from the engine, all cells of each; all queries if there are no more."""
+    """Fetch all cells of a sample of queries with about `cells` cells; of all queries if there are no more."""
     share = min(1.0, (cells or SAMPLE_CELLS) / int(histogram.documents.sum()))
     where = f"WHERE {_chosen(counts, share, 'query_id')}" if share < 1 else ""
     keys = listed(aliases(counts.keys))
@@ -151,18 +147,18 @@ def read_queries(counts: Counts, histogram: Histogram, *, cells: int | None = No
 
 Dealt = Literal["sessions", "impressions"]
 QUARTERS = 4
-QUARTER = "quarter of the log"  # no context column is called so
+QUARTER = "quarter of the log"  # no context column has this name
 MOST_CELLS = 200_000
 MOST_IMPRESSIONS = 1_000_000
-FEWEST_QUERIES = 100  # of a sample; where they are too many rows to read again, impressions are dealt
+FEWEST_QUERIES = 100  # of a sample; if these have too many rows to read again, impressions are dealt
 MOST_TEXT = 100_000_000  # bytes of text files that are quick to read again
-MOST_DEALT = 10**8  # impressions of a cell that are dealt one by one; of more, as many with the same click rate
+MOST_DEALT = 10**8  # a cell with more impressions counts as this many, with the same click rate
 DEALT_BY = 2**20
 
 
 @dataclass(frozen=True)
 class Quarters:
-    """The four quarters of a log: sessions or impressions were dealt, of this `share` of its queries."""
+    """The four quarters of a log: sessions or impressions, of a `share` of its queries."""
 
     dealt: Dealt
     share: float
@@ -173,7 +169,7 @@ class Quarters:
 
     @property
     def without_lists(self) -> Quarters:
-        """The same quarters, in whose counts result lists are not kept apart."""
+        """The same quarters, counted without result lists."""
         return replace(self, roles=replace(self.roles, lists=False))
 
     def counts(self, *quarters: int) -> Counts:
@@ -197,13 +193,13 @@ class Quarters:
 
 
 def share_dealt(counts: Counts, *, most_cells: int = MOST_CELLS) -> float:
-    """The share of queries that has about that many cells, with their result lists if these are kept apart."""
+    """The share of queries with about `most_cells` cells, which are those of result lists if these were counted."""
     cells, queries, _ = _sizes(counts)
     return min(1.0, max(most_cells / cells, FEWEST_QUERIES / queries))
 
 
 def _sizes(counts: Counts) -> tuple[int, int, int]:
-    """Cells, with their result lists if these are kept apart; queries and impressions."""
+    """Cells (of result lists if these were counted), queries and impressions."""
     ((cells, queries, shown),) = counts.engine.rows(
         "SELECT count(*), count(DISTINCT query_id), CAST(sum(impressions) AS BIGINT) "
         f"FROM {counts.by_list or counts.table}"
@@ -222,8 +218,8 @@ def deal(
 ) -> Quarters:
     """Deal a log, or a sample of its queries with about that many cells and impressions, into quarters.
 
-    `share` is the largest share of queries to deal. Counts of one log with and without result lists have the same
-    sessions in each quarter if the share is the same. A log of more than `most_read` impressions is not read again.
+    `share` is the largest share of queries to deal. With the same share, counts of one log with and without result
+    lists have the same sessions in each quarter. A log of more than `most_read` impressions is not read again.
     """
     cells, queries, shown = _sizes(counts)
     share = min(share, 1.0, max(most_cells / cells, FEWEST_QUERIES / queries))

@@ -15,13 +15,13 @@ from clickmix.log.files import find_sources, unreadable
 from clickmix.log.source import Source, kind_of
 
 MOST_EXAMPLES = 20
-TOLD = 3  # in a sentence each
+MOST_SENTENCES = 3
 FAR = 0.1
 
 
 @dataclass(frozen=True, repr=False)
 class Moved(Drawn):
-    """How many documents have labels in both files, only now, or only before; how far labels moved, and which most."""
+    """How many documents have labels in both files, only now, or only before; how far labels moved; the furthest."""
 
     both: int
     new: int
@@ -34,7 +34,7 @@ class Moved(Drawn):
         return "\n".join(self.sentences())
 
     def sentences(self) -> list[str]:
-        """In words."""
+        """The summary, and the largest changes."""
         summary = [
             f"Compared with the previous labels: {several(self.both, 'document')} in both, {self.new:,} new, "
             f"{self.gone:,} gone. Labels in both changed by {self.mean_move:.3f} on average, {self.far:,} of them by "
@@ -42,12 +42,12 @@ class Moved(Drawn):
         ]
         return summary + [
             f"Largest change: query {query!r}, document {document!r} from {before:.3f} to {after:.3f}."
-            for query, document, before, after in self.furthest[:TOLD]
+            for query, document, before, after in self.furthest[:MOST_SENTENCES]
         ]
 
 
 def open_labels(before: object, engine: Engine) -> Source:
-    """Open earlier labels, in a file or table; refuse anything else now rather than after an hour of counting."""
+    """Open earlier labels, a file or table; refuse anything else now, not after an hour of counting."""
     (old, *more) = find_sources(before, engine)
     missing = [column for column in ("query_id", "doc_id", "relevance") if column not in old.types]
     if more or missing:
@@ -64,14 +64,14 @@ def open_labels(before: object, engine: Engine) -> Source:
 
 
 def find_labels(found: object, engine: Engine) -> Source | None:
-    """Labels, if that is what a file or table holds; None for a log."""
+    """The labels of a file or table; None if it is a log."""
     sources = find_sources(found, engine)
     names = {column for source in sources for column in source.types}
     return open_labels(found, engine) if "relevance" in names and "position" not in names else None
 
 
 def _check_rows(old: Source, engine: Engine) -> None:
-    """Every row has a query, a document and a relevance; no document appears twice."""
+    """Refuse rows without a query, a document or a relevance, and documents that appear twice."""
     rows = f"({_keyed(old.table(), relevance=_number(old), more=', CAST(relevance AS VARCHAR) AS found')}) AS before"
     good = "q IS NOT NULL AND d IS NOT NULL AND r BETWEEN 0 AND 1"  # NaN is more than any number
     bad = engine.rows(
@@ -92,7 +92,7 @@ def _check_rows(old: Source, engine: Engine) -> None:
 
 
 def labels_moved(labels: Labels, old: Source) -> Moved:
-    """Compare labels with those from `open_labels`, where the counts live."""
+    """Compare labels with those from `open_labels`, in the engine of the counts."""
     engine = labels.counts.engine
     try:
         table = engine.keep(_joined(labels, old))
@@ -111,7 +111,7 @@ def labels_moved(labels: Labels, old: Source) -> Moved:
 
 
 def _joined(labels: Labels, old: Source) -> str:
-    """SQL for every document of either side, with its relevance then and now."""
+    """SQL for every document of either side, with its relevance before and now."""
     return (
         f"SELECT coalesce(a.q, b.q) AS q, coalesce(a.d, b.d) AS d, b.r AS old_r, a.r AS new_r, "
         f"abs(a.r - b.r) AS move FROM ({_keyed(f'({labels.sql})')}) AS a "
@@ -120,13 +120,13 @@ def _joined(labels: Labels, old: Source) -> str:
 
 
 def _keyed(table: str, *, relevance: str = "CAST(relevance AS DOUBLE)", more: str = "") -> str:
-    """Ids as text: they can be numbers in one file and text in another."""
+    """SQL for labels with ids as text: they can be numbers in one file and text in another."""
     keys = "CAST(query_id AS VARCHAR) AS q, CAST(doc_id AS VARCHAR) AS d"
     return f"SELECT {keys}, {relevance} AS r{more} FROM {table}"
 
 
 def _number(old: Source) -> str:
-    """Relevance; NULL if a text is not a number."""
+    """SQL for relevance; NULL if a text is not a number."""
     return f"{'TRY_CAST' if _is_text(old) else 'CAST'}(relevance AS DOUBLE)"
 
 

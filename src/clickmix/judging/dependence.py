@@ -1,8 +1,8 @@
 """Do clicks of one session depend on each other?   a log with sessions -> Dependence
 
-Under the position-based model clicks at different positions are independent, given the result list. If people read on,
-or stop, because of a click, they are not. Of the n sessions that saw a list, c_i clicked position i and c_j position j.
-If clicks are independent, the number that clicked both is hypergeometric:
+Under the position-based model, clicks at different positions are independent, given the result list. If people read on
+or stop because of a click, they are not. Of the n sessions that saw a list, c_i clicked position i and c_j position j.
+If clicks are independent, the number of sessions that clicked both is hypergeometric:
     expected = c_i c_j / n,   variance = c_i c_j (n - c_i) (n - c_j) / (n^2 (n - 1)),
 and pairs are uncorrelated. So the sums over all lists, by the distance of i and j, have a known mean and variance.
 """
@@ -22,7 +22,7 @@ from clickmix.log.open import open_log
 from clickmix.types import Floats
 
 CHANCE = 0.01  # of a false alarm
-LEAST_DEPARTURE = 0.05  # share by which clicks together must be off to matter, however sure
+LEAST_DEPARTURE = 0.05  # smallest relative departure from independence that matters, however sure it is
 FARTHEST = 50  # positions apart
 
 
@@ -43,7 +43,7 @@ class Together:
 
 @dataclass(frozen=True)
 class Dependence:
-    """What was clicked together, by distance."""
+    """Positions clicked together, by distance."""
 
     together: tuple[Together, ...]
 
@@ -58,13 +58,13 @@ class Dependence:
         )
 
     def describe(self) -> str:
-        """In words."""
+        """The result in words."""
         if not self.found:
             return "Clicks within a session look independent: the position-based model fits."
         worst = max(self.together, key=lambda pair: abs(pair.z))
         return (
             f"Clicks within a session depend on each other: positions {worst.apart} apart were clicked together "
-            f"{worst.observed:,} times, and {worst.expected:,.0f} times were expected. Try --examination dcm or ubm."
+            f"{worst.observed:,} times; {worst.expected:,.0f} times were expected. Try --examination dcm or ubm."
         )
 
 

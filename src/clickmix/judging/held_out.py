@@ -1,12 +1,12 @@
-"""Evidence that no model can argue with: held-out clicks, two halves, documents that move.   fit, counts -> evidence
+"""Evidence that does not rest on a model: held-out clicks, two halves, documents that move.   fit, counts -> evidence
 
-It is evidence about clicks. Whether clicks mean relevance, only judgments can say: see `clickmix compare`. What the fit
-has chosen on the whole log stays (how many grades, what differs between queries and documents). Its parameters are
-fitted again to each part, from where they were.
+It is evidence about clicks. Only judgments can say whether clicks mean relevance: see `clickmix compare`. The choices
+that were made on the whole log stay (how many grades, what differs between queries and documents). The parameters are
+fitted to each part again, starting from those of the whole log.
 
     perplexity = 2^(-mean over held-out impressions of log2 P(what happened))
-1 is perfect, 2 is tossing a coin. Margins are half 95 % intervals over queries: those of a sum over queries that are
-alike and independent, which need no resampling.
+1 is perfect, 2 is tossing a coin. Margins are half 95 % intervals over queries: those of a sum over independent,
+identically distributed queries, which need no resampling.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ HELD_OUT = 3  # the quarter whose clicks are predicted from the other three
 TRAINING = tuple(quarter for quarter in range(4) if quarter != HELD_OUT)
 OWN = "this model"
 MOST_CELLS = 60_000  # of the sampled queries
-MOST_IMPRESSIONS = 400_000  # of theirs that are read again to deal out sessions
-MOST_READ = 50_000_000  # impressions of a log that is read again for that; of a larger one, counts are dealt
-LEAST_RATE = 1e-5  # a rate nearer to 0 or 1 counts as this one: no fit is that sure of a single click
-FEWEST_CLICKS = 10  # at two neighbouring positions together; below, a ratio says nothing
+MOST_IMPRESSIONS = 400_000  # of these queries, to read again to deal out sessions
+MOST_READ = 50_000_000  # a log with more impressions is not read again: its counts are dealt
+LEAST_RATE = 1e-5  # rates nearer to 0 or 1 count as this: no fit is that sure of a single click
+FEWEST_CLICKS = 10  # at two neighbouring positions together; with fewer, a ratio says nothing
 NORMAL = 1.959963984540054  # the 97.5 % quantile
 ABOUT_CLICKS = (
     "This is evidence about clicks. Only human judgments can show whether clicks mean relevance: "
@@ -45,22 +45,22 @@ class Learned(Protocol):
     """What was learned from a part of a log."""
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats | None:
-        """The probability of a click in each of the asked cells, given what was seen; None if it predicts none."""
+        """The probability of a click in each asked cell, given the seen ones; None if it predicts no clicks."""
 
     def usual_click_rates(self, seen: PlacedCells) -> Floats:
-        """The click rate of each seen cell that the document's grades make usual there."""
+        """The usual click rate in each seen cell, given the document's grades."""
 
     def relevance(self, seen: PlacedCells) -> Floats:
-        """The label of every document that was seen; anything for others."""
+        """The label of every seen document; any value for others."""
 
 
 @dataclass(frozen=True)
 class HeldOutEvidence:
-    """What a log says about a fit, whatever its model says.
+    """What a log says about a fit, whatever its model assumes.
 
-    `dealt` are the sessions or impressions, of this `share` of the queries, that the evidence comes from.
-    `prediction` is that of the fit, `baselines` those it is compared with. `halves` compares the labels of two halves,
-    `moving` the click rates of a document at neighbouring positions.
+    The evidence comes from sessions or impressions (`dealt`) of a `share` of the queries. `prediction` is that of the
+    fit, `baselines` are those it is compared with. `halves` compares the labels of two halves, `moving` the click rates
+    of documents at neighbouring positions.
     """
 
     dealt: Dealt
@@ -76,7 +76,7 @@ def held_out_evidence(
 ) -> HeldOutEvidence | None:
     """The evidence on a fit, from its log or a sample of the log's queries.
 
-    None if the fit does not model clicks at places: another correction, a cascade, or groups fitted by themselves.
+    None if the fit has no model of clicks at places: another correction, a cascade, or groups fitted separately.
     """
     if not isinstance(fitted, MixtureFit) or fitted.model is None or fitted.examination != "pbm":
         return None
@@ -91,9 +91,9 @@ def evidence(
     most_impressions: int = MOST_IMPRESSIONS,
     seed: int = 0,
 ) -> HeldOutEvidence | None:
-    """Deal the log, or a sample of its queries, into quarters; learn from some, and look at the others.
+    """Deal the log, or a sample of its queries, into quarters; learn from some, and test on the others.
 
-    None if a part is empty, or no clicks are predicted.
+    None if a part is empty, or nothing predicts clicks.
     """
     quarters = deal(counts, most_cells=most_cells, most_impressions=most_impressions, most_read=MOST_READ, seed=seed)
     parts = quarter_cells(quarters)
@@ -119,7 +119,7 @@ def evidence(
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Bits and impressions of every held-out query under one fit; `name` says whose."""
+    """Bits and impressions of every held-out query under one fit, which `name` names."""
 
     name: str
     bits: Floats = field(repr=False)
@@ -131,7 +131,7 @@ class Prediction:
         return float(2 ** (self.bits.sum() / self.impressions.sum()))
 
     def gain_over(self, other: Prediction) -> tuple[float, float]:
-        """How many bits per 1,000 impressions this one saves over another, and half the interval of that."""
+        """How many bits per 1,000 impressions this saves over another, and half the interval of that."""
         saved, shown = other.bits - self.bits, self.impressions.sum()
         mean = saved.sum() / shown
         spread = np.sqrt(((saved - mean * self.impressions) ** 2).sum()) / shown
@@ -163,9 +163,9 @@ class Agreement:
 def agreement(one: Floats, other: Floats, first: PlacedCells, second: PlacedCells) -> Agreement | None:
     """How far the labels of two halves agree, an element per document; None if no document is in both.
 
-    A document is weighted by its impressions in the half where it has fewer: what people see often matters most. Labels
-    of both halves follow the position, so part of the correlation says only that documents stay where they are;
-    `beyond_position` leaves the mean label of each position out.
+    The weight of a document is its impressions in the half with fewer: documents that people see often matter most.
+    Labels of both halves follow the position, so part of the correlation only says that documents stay where they are;
+    `beyond_position` removes the mean label of each position.
     """
     seen, also = (cells.by_document(cells.impressions) for cells in (first, second))
     both = np.minimum(seen, also) > 0
@@ -197,7 +197,7 @@ def _correlation(a: Floats, b: Floats, weight: Floats) -> float | None:
 class Move:
     """The ratio of click rates between a position and the next one, over the documents seen at both.
 
-    `low` and `high` hold the observed ratio with 95 %, over queries.
+    `low` to `high` is its 95 % interval over queries.
     """
 
     above: int
@@ -210,10 +210,10 @@ class Move:
 
 
 def moves(cells: PlacedCells, rates: Floats | None) -> tuple[Move, ...]:
-    """A row for every pair of neighbouring positions with enough clicks; a cell per document and place.
+    """A row for every pair of neighbouring positions with enough clicks. `cells` has one cell per document and place.
 
-    A document is as relevant at one position as at the next, so whatever labels say, the ratio of its click rates is
-    due to the position. Over the documents seen at k and at k + 1, n and m times, each weighted by n m / (n + m):
+    A document is as relevant at one position as at the next, so whatever labels say, the ratio of its click rates comes
+    from the position. Over the documents seen at k and at k + 1, n and m times, each weighted by n m / (n + m):
 
         observed = sum of weight c_(k+1) / m  /  sum of weight c_k / n,   expected = the same with `rates`
     """
@@ -253,7 +253,7 @@ def _move(cells: PlacedCells, rates: Floats | None, pair: Ints, above: int) -> M
 
 
 def baseline_rates(seen: PlacedCells, asked: PlacedCells) -> Iterator[tuple[str, Floats]]:
-    """What a search engineer would predict clicks with, by name: P(click) of each asked cell, contexts added up."""
+    """Simple predictions that a search engineer would try, by name: P(click) of each asked cell, ignoring contexts."""
     yield "the position's click rate", position_rates(seen)[asked.place]
     yield "smoothed click-through rate", posterior_rates(_priors_by_position(seen), seen, asked)
     expected = seen.by_document(seen.impressions * position_rates(seen)[seen.place])
@@ -263,7 +263,7 @@ def baseline_rates(seen: PlacedCells, asked: PlacedCells) -> Iterator[tuple[str,
 
 
 def _priors_by_position(seen: PlacedCells) -> dict[int, BetaPrior]:
-    """The Beta of every position; small positions share that of a neighbour."""
+    """The Beta of every position; small positions share a neighbour's."""
     cells = _without_context(seen)
     found, documents = np.unique(cells.place, return_counts=True)
     places = [cells.places[place] for place in found]
@@ -286,7 +286,7 @@ def _without_context(cells: PlacedCells) -> PlacedCells:
 
 
 def held_out_sentences(found: HeldOutEvidence) -> Iterator[str]:
-    """How well clicks are predicted, whether two halves agree, what documents that move say; and what none can say."""
+    """How well clicks are predicted, whether two halves agree, what moving documents say, what clicks cannot say."""
     yield _on_prediction(found)
     if found.halves is not None and found.halves.correlation is not None:
         yield _on_halves(found.halves, found.halves.correlation)
@@ -297,7 +297,7 @@ def held_out_sentences(found: HeldOutEvidence) -> Iterator[str]:
 
 
 def _on_prediction(found: HeldOutEvidence) -> str:
-    """The perplexity compared with the others', and whether the difference is significant."""
+    """The perplexity of the fit and of the baselines, and whether the difference is significant."""
     own, (position, *smoothed) = found.prediction, found.baselines
     sample = "" if found.share == 1 else f" of {found.share:.1%} of the queries"
     others = ", ".join(f"{other.name} {other.perplexity:.4f}" for other in found.baselines)

@@ -1,7 +1,7 @@
 """A verdict on a log: trustworthy, usable, needs more data, or do not use.   MixtureFit -> LogVerdict
 
-A violated assumption counts by what it does to labels. One that would move them by less than 0.02 is a note, one that
-would move them by more than the target error makes them useless, and one between is a caveat.
+A violated assumption counts by its effect on labels. If it would move them by less than 0.02, it is a note; if by the
+target error or more, labels are useless; in between, it is a caveat.
 
 mixtures/impressions_needed.py says how many times more data labels need. If relevance is so rare that the prior alone
 has a small error, clicks must also remove half of the uncertainty about it. If positions were joined because each has
@@ -27,8 +27,8 @@ from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 MOST_JOINED = 0.1  # largest share of documents at places too small to be fitted
-MOST_TIMES = 1_000.0  # more data than so many times as much is far more
-NEEDS_QUERIES = (Violation.CASCADE, Violation.OUTLIERS)  # need as many as checks.py says
+MOST_TIMES = 1_000.0  # a larger factor is written as "far more data"
+NEEDS_QUERIES = (Violation.CASCADE, Violation.OUTLIERS)  # checks.py says how many
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,7 +37,7 @@ class LogVerdict(Drawn):
 
     `times` is how many times more data the labels need: None if they need none or it is unknown, infinite if no
     realistic amount would do. `found` are the violations that matter; `looked` says whether assumptions were checked.
-    `held_out` is evidence about clicks that no model can argue with, if it was asked for.
+    `held_out` is evidence from held-out clicks, if it was asked for.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -53,7 +53,6 @@ class LogVerdict(Drawn):
     held_out: HeldOutEvidence | None = None
 
     def __repr__(self) -> str:
-        """The judgement and its evidence."""
         return "\n".join([f"LogVerdict: {self}", *self.sentences])
 
     def __str__(self) -> str:
@@ -113,7 +112,7 @@ def judge(
 
 
 def _on_violation(check: Check) -> str:
-    """What was seen, what it does to labels, and what to do about it."""
+    """What was seen, its effect on labels, and what to do about it."""
     does = ""
     if check.moved is not None and check.far is not None:
         far = "hardly any" if check.far < 0.005 else f"{check.far:.0%}"
@@ -122,7 +121,7 @@ def _on_violation(check: Check) -> str:
 
 
 def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) -> tuple[float | None, list[str]]:
-    """How many times more data labels need, if it is not enough and that can be said; and why."""
+    """How many times more data labels need, None if they need none or it is unknown; and why."""
     if not any(group.mixture.informative for group in fitted.groups):
         nothing = "Clicks say nothing about relevance at any position, so every label is just its prior."
         return math.inf, [nothing]
@@ -142,7 +141,7 @@ def _joined(fitted: MixtureFit) -> float:
 
 
 def _times_more_queries(fitted: MixtureFit) -> float:
-    """How many times as many queries, at least, places need to have enough documents, except the smallest ones."""
+    """How many times as many queries it takes, at least, until all but the smallest places have enough documents."""
     sizes = sorted(place.documents for group in fitted.groups for place in group.places)
     smaller = itertools.accumulate(sizes)
     first = next(size for size, sum_ in zip(sizes, smaller, strict=True) if sum_ > MOST_JOINED * sum(sizes))
@@ -158,7 +157,7 @@ def _on_joined(joined: float, times: float) -> str:
 
 
 def _goal(fitted: MixtureFit, target: float) -> float:
-    """The squared error that labels should have."""
+    """The squared error that labels may have."""
     return min(target**2, (1 - LEAST_REMOVED) * prior_squared_error(fitted.groups))
 
 

@@ -2,7 +2,7 @@
 
 Rows are numbered from 1 in every format: the first row after a header is row 1. Lines that cannot be split into columns
 count as rows, blank lines do not. (In a CSV file with both, a number can be off by the blank lines before it.) Rows of
-another engine's table have no number, so they are named by their key.
+another engine's table have no number, so their key names them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def find_refused(parts: Sequence[Part], engine: Engine) -> list[Refused]:
-    """Read a log again to say which rows were refused or decided on, and why: one row, one reason."""
+    """Read a log again to say which rows were refused or decided on, and why. Each row gets one reason."""
     found: list[Refused] = []
     for counted in parts:
         part = counted.judged or counted
@@ -79,7 +79,7 @@ def _query(part: Part, problems: Sequence[BadValue], file: str | None) -> str:
     source = part.source
     kind = " ".join(f"WHEN {problem.bad} THEN {i}" for i, problem in enumerate(problems))
     values = [f"CAST({name(p.column)} AS VARCHAR)" if p.column else "NULL" for p in problems]
-    # The last one is never shown: with it the reader judges the same columns as when it counted.
+    # The last value is never shown. It makes the reader judge the same columns as when it counted.
     if not source.foreign:
         values.append(f"concat({listed(['NULL', *map(name, part.roles.context)])})")
     selected = listed(f"{value} AS v{i}" for i, value in enumerate(values))
@@ -107,14 +107,14 @@ def _key(part: Part) -> str:
 
 
 class _Lines(RowLayout):
-    """The lines of a file, some of which may not be objects; what is in the objects does not matter."""
+    """The lines of a file, some of which may not be JSON objects; the contents of objects do not matter."""
 
     def problems(self, part: Part) -> list[BadValue]:
         return [BadValue("", name(flag), reason) for flag, reason in LINE_FLAGS.items() if flag == "no object"]
 
 
 def broken_lines(sources: Sequence[Source], layout: Layout, roles: Roles, engine: DuckDB) -> tuple[Part, ...]:
-    """A part for each source with lines that are not objects: as many rows without a query, which cannot be counted."""
+    """A part for each source with lines that are not objects: a bad row, without a query, for each such line."""
     parts = []
     columns = {"query_id": "VARCHAR", "doc_id": "VARCHAR", "position": "BIGINT", "clicked": "INTEGER"}
     columns |= {"session_id": "VARCHAR"} | dict.fromkeys(roles.context, "VARCHAR")

@@ -1,8 +1,8 @@
-"""Lines of CSV that cannot be rows: those that DuckDB could not split into columns, and those it would lose.
+"""Lines of CSV that cannot be rows: those that DuckDB cannot split into columns, and those it would lose.
 
-A line longer than DuckDB's buffer of 32 MB disappears, and the row after it too. A file whose end was filled with zeros
-when the power failed has such a line. In a copy of the file the line is cut. It is still too long to be a row, so the
-reader reports it.   paths -> sources -> bad_rows
+A line longer than DuckDB's buffer of 32 MB disappears, and so does the row after it. A power failure that filled the
+end of a file with zeros leaves such a line. A copy of the file has the line cut. It is still too long to be a row, so
+the reader reports it.   paths -> sources -> bad_rows
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ REASONS: Mapping[str, str] = {
 
 
 def forget_rejects(engine: DuckDB) -> None:
-    """Drop what earlier scans noted."""
+    """Drop the errors that earlier scans noted."""
     engine.run("DROP TABLE IF EXISTS reject_errors")
     engine.run("DROP TABLE IF EXISTS reject_scans")
 
 
 def count_lines(file: str, shown: str, columns: Sequence[str], delimiter: str, *, gzipped: bool) -> int:
-    """The lines below the header that are not blank; raises if so many look broken that they cannot all be noted.
+    """Count the lines below the header that are not blank; raise if more look broken than the reader can note.
 
-    The reader notes a broken line in about a kilobyte, whatever its memory limit. This is a second opinion, and does
-    not ask the reader: it loses lines after a quotation mark that is never closed.
+    The reader notes each broken line in about a kilobyte, whatever its memory limit. This count does not rely on the
+    reader, which loses lines after a quotation mark that is never closed.
     """
     path, lines, odd, delimiters = Path(file), 0, 0, len(columns) - 1
     with gzip.open(path, "rt", encoding="latin-1") if gzipped else path.open(encoding="latin-1") as data:
@@ -59,14 +59,14 @@ def count_lines(file: str, shown: str, columns: Sequence[str], delimiter: str, *
             lines += 1
     if odd > MOST_BROKEN:
         raise InputError(
-            f"{shown}: about {odd:,} lines cannot be split into the {len(columns)} columns of the header, more than "
-            "can be skipped. Check the delimiter and the quotation marks."
+            f"{shown}: about {odd:,} lines cannot be split into the {len(columns)} columns of the header, which is too "
+            "many to skip. Check the delimiter and the quotation marks."
         )
     return lines - 1 - sum(column.count("\n") for column in columns)
 
 
 def check_none_swallowed(engine: DuckDB, shown: str, lines: int, good_rows: str, columns: Sequence[str]) -> None:
-    """Raise if the good rows and the lines that the last scan noted are fewer than the lines of the file."""
+    """Raise if a file has more lines than the good rows and the lines that the last scan noted."""
     values = f"replace(concat({listed(map(name, columns))}), chr(13) || chr(10), chr(10))"
     inside = "length({0}) - length(translate({0}, chr(10) || chr(13), ''))"
     ((good, more),) = engine.rows(f"SELECT count(*), coalesce(sum({inside.format(values)}), 0) FROM {good_rows}")
@@ -114,20 +114,20 @@ def _check_closed(engine: DuckDB, shown: str, delimiter: str) -> None:
 
 def _swallowed(where: Example) -> InputError:
     return InputError(
-        f"{where}: a quotation mark opens here and is not closed on the line, so nobody can say how many of the rows "
+        f"{where}: a quotation mark opens here and is not closed on the line, so it is unknown how many of the rows "
         "below are lost. Close it, or double quotation marks inside a value; such a row cannot be skipped."
     )
 
 
-KEPT = 4 << 20  # bytes of a line: twice as many as the reader takes
+KEPT = 4 << 20  # bytes of a line: twice as many as the reader accepts
 LOOK = 1 << 16
 LINE_ENDS = re.compile(rb"[\r\n]")
 
 
 def has_long_line(file: Path) -> bool:
-    """Whether an unpacked file has a line of 2 * LONG_LINE bytes or more; some shorter ones are found too.
+    """Whether an unpacked file has a line of 2 * LONG_LINE bytes or more; also true for some shorter lines.
 
-    Such a line fills a block of LONG_LINE bytes. Usually the first bytes of each block show that it does not.
+    Such a line fills a block of LONG_LINE bytes. Usually the first bytes of a block already show a line end.
     """
     with file.open("rb") as data:
         for start in range(0, file.stat().st_size - LONG_LINE + 1, LONG_LINE):
@@ -138,14 +138,14 @@ def has_long_line(file: Path) -> bool:
 
 
 def write_cut(file: Path, target: Path, *, gzipped: bool) -> None:
-    """Write a file's lines to a new file, unpacked, none of them longer than about KEPT bytes."""
+    """Write a file's lines to a new file, unpacked, and cut to about KEPT bytes."""
     with gzip.open(file) if gzipped else file.open("rb") as data:
         write_blocks(_cut(iter(lambda: data.read(BLOCK), b"")), target)
 
 
 def _cut(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same lines; of a long one the first bytes, and a quotation mark if the rest would have closed one."""
-    kept, quotes = 0, 0  # of the line that the block before ended in: bytes written, quotation marks left out
+    """The same lines, with long ones cut; a quotation mark is added if the rest would have closed one."""
+    kept, quotes = 0, 0  # of the line that the last block ended in: bytes written, quotation marks left out
     for block in blocks:
         first = LINE_ENDS.search(block)
         end = first.start() if first else len(block)

@@ -1,8 +1,8 @@
 """Files, a frame or an engine's tables -> sources.   paths -> sources -> log
 
-A source is a SQL table with known columns, and a log is one or many: paths, globs and folders name files, and files of
-the same format and columns are one source. Text formats (CSV, NDJSON) are read as text and judged in SQL, so that a bad
-value can be shown as it is in the file.
+A source is a SQL table with known columns, and a log has one or more: paths, globs and folders name files, and files of
+the same format and columns are one source. Text formats (CSV, NDJSON) are read as text and checked in SQL, so that
+messages can show a bad value as it is in the file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from clickmix.storage.packed import check_packed, unpack
 
 DELIMITERS = (",", "\t", ";", "|")
 LONGEST_HEADER = 2_000_000
-LONGEST_OBJECT = 16_777_216  # DuckDB's bound
+LONGEST_OBJECT = 16_777_216  # DuckDB's limit
 LINE_END = re.compile(r"[\r\n]")
 FIRST_OBJECTS = 20_000
 Format = Literal["parquet", "csv", "ndjson"]
@@ -48,7 +48,7 @@ FORMATS: Mapping[str, Format] = {
 
 
 def find_sources(log: object, engine: Engine) -> tuple[Source, ...]:
-    """What a log is read from: DuckDB reads files and frames, other engines what they call tables."""
+    """The sources of a log: DuckDB reads files and frames, other engines read their tables."""
     if engine.embedded is None:
         return tuple(table_source(table) for table in engine.tables(log))
     if not are_paths(log):
@@ -59,9 +59,9 @@ def find_sources(log: object, engine: Engine) -> tuple[Source, ...]:
 
 
 def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
-    """Group files that one reader can take together: same format, same columns with the same types."""
+    """Group files that one reader can read together: same format, same columns with the same types."""
     files = list(files)
-    # First of all: what a damaged archive holds looks like bad rows, or like good ones.
+    # Check archives first: the contents of a damaged one can look like bad rows, or like good ones.
     packed = [file for file in files if is_gzipped(file) and format_of(file) != "parquet" and file.stat().st_size]
     long_lines = check_packed(packed) if packed else []
     groups: dict[str, list[Source]] = {}
@@ -88,13 +88,13 @@ def _open_csv(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> Sourc
         readable, gzipped = _unpacked(file, folder, partial(write_cut, gzipped=gzipped)), False
     added = _added(file, types)
     origin = {str(readable): str(file)} if readable != file else {}
-    return Csv(types | dict.fromkeys(added, "VARCHAR"), (str(readable),), origin, gzipped, added, delimiter)
+    return Csv(types | dict.fromkeys(added, "VARCHAR"), (str(readable),), origin, added, gzipped, delimiter)
 
 
 def _open_ndjson(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> Source:
     types = _json_columns(file, engine)
     added = _added(file, types)
-    return Ndjson(types | dict.fromkeys(added, "VARCHAR"), (str(file),), {}, is_gzipped(file), added)
+    return Ndjson(types | dict.fromkeys(added, "VARCHAR"), (str(file),), {}, added, is_gzipped(file))
 
 
 def _open_parquet(file: Path, engine: DuckDB, folder: Path, has_long: bool) -> Source:
@@ -113,12 +113,12 @@ OPENERS = {"csv": _open_csv, "ndjson": _open_ndjson, "parquet": _open_parquet}
 
 
 def _added(file: Path, types: dict[str, str]) -> tuple[str, ...]:
-    """The columns that the names of folders add to those of a file."""
+    """The columns that folder names add to those of a file."""
     return tuple(column for column in partitions(file) if column not in types)
 
 
 def _unpacked(file: Path, folder: Path, write: Callable[[Path, Path], None]) -> Path:
-    """An unpacked copy below `folder`, in folders of the same names, because they may carry columns."""
+    """An unpacked copy below `folder`, in folders of the same names, because these can carry columns."""
     kept = [part for part in file.parent.parts if "=" in part]
     target = folder.joinpath(*kept, file.name.removesuffix(file.suffix) if is_gzipped(file) else file.name)
     target.parent.mkdir(parents=True)
@@ -154,8 +154,8 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
         if column.lower() in seen and column.isdigit():
             raise InputError(
                 f"{file}: the first line ({', '.join(columns[:6])}) has no names of columns. Expected a header. Pairs "
-                "that were clicked or judged (as MS MARCO's) are not a log: they do not say what was shown and not "
-                "clicked."
+                "that were clicked or judged (such as MS MARCO's) are not a log: they do not say what was shown and "
+                "not clicked."
             )
         if column.lower() in seen:
             raise InputError(f"{file}: the header has the column {column!r} twice. Rename one of them.")
@@ -186,8 +186,8 @@ def _json_type(structure: Any) -> str:
 
 
 def unreadable(where: str, error: duckdb.Error, *, read_as: str = "") -> InputError:
-    """What DuckDB said of a file it could not read, in one line; `read_as` is the file's unpacked copy."""
-    if "Too many open files" in str(error):  # nothing is wrong with what is read
+    """What DuckDB said about a file it could not read, in one line; `read_as` is the file's unpacked copy."""
+    if "Too many open files" in str(error):  # nothing is wrong with the file
         return InputError(
             f"{where}: cannot be read: too many files are open. Allow more with ulimit -n, or count some of the files "
             "at a time and add the others with counts --merge."
@@ -210,7 +210,7 @@ def table_source(table: StoredTable) -> Source:
 
 
 class _Stream:
-    """A frame as an Arrow stream, which DuckDB reads without pyarrow; each reading starts from the beginning."""
+    """A frame as an Arrow stream, which DuckDB reads without pyarrow; each read starts from the beginning."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -224,7 +224,7 @@ def frame_source(frame: object, engine: DuckDB) -> Source:
     if isinstance(frame, duckdb.DuckDBPyRelation):
         readable: object = _Stream(frame)
     else:
-        import narwhals as nw  # late: files do not need it
+        import narwhals as nw  # here, because files do not need it
 
         try:
             known = nw.from_native(frame)  # type: ignore[call-overload]
@@ -242,8 +242,8 @@ def frame_source(frame: object, engine: DuckDB) -> Source:
     except duckdb.Error as error:
         reason = str(error).splitlines()[0].split("Error: ", 1)[-1].rstrip(".")
         raise InputError(
-            f"the frame: cannot be read: {reason}. Give columns of numbers or text, or of lists of them; for arrays of "
-            "text, lists."
+            f"the frame: cannot be read: {reason}. Give columns of numbers or text, or of lists of them; give arrays "
+            "of text as lists."
         ) from None
 
 
@@ -255,7 +255,7 @@ def are_paths(log: object) -> bool:
 
 
 def find_files(log: object) -> list[Path]:
-    """The files meant by a path, a glob, a folder, or a list of those; each must exist and be named once."""
+    """The files that a path, a glob, a folder, or a list of those names; each must exist and be named once."""
     parts = [log] if isinstance(log, (str, os.PathLike)) else list(log)  # type: ignore[call-overload]
     found = [file for part in parts for file in _expand(os.fspath(part))]
     seen: set[Path] = set()
@@ -316,9 +316,9 @@ def _expand(text: str) -> list[Path]:
 
 
 def _search(folder: Path, seen: dict[Path, Path]) -> Iterator[Path]:
-    """The data files of a folder and of those below it, linked ones too; what cannot be read is an error.
+    """The data files of a folder and of those below it, including linked ones; unreadable ones are an error.
 
-    `seen` holds the folders searched so far: where each really is, and under which path it was found.
+    `seen` maps the real path of each folder searched so far to the path under which it was found.
     """
     first = seen.setdefault(folder.resolve(), folder)
     if first is not folder:
@@ -338,7 +338,7 @@ def _search(folder: Path, seen: dict[Path, Path]) -> Iterator[Path]:
 
 
 def passed_over(log: object) -> list[Path]:
-    """What lies in the folders of a log and is not read; not what tools leave beside data, such as `_SUCCESS`."""
+    """Files in the folders of a log that are not read, except those that tools leave beside data (`_SUCCESS`)."""
     parts = [log] if isinstance(log, (str, os.PathLike)) else list(log)  # type: ignore[call-overload]
     found = []
     for folder in (part for part in parts if Path(part).is_dir()):
@@ -352,7 +352,7 @@ def passed_over(log: object) -> list[Path]:
 
 
 def _check_searched(pattern: str) -> None:
-    """Raise if a folder in which a glob looks for matches cannot be read; Python's glob passes over it silently."""
+    """Raise if a glob searches a folder that cannot be read: Python's glob skips it silently."""
     parts = Path(pattern).parts
     first = next((number for number, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     for number, part in enumerate(parts[first:], start=first):
@@ -361,7 +361,7 @@ def _check_searched(pattern: str) -> None:
         folders += glob.glob(f"{above}**/", recursive=True) if part == "**" else []
         for folder in folders:
             with _reading(Path(folder)):
-                os.stat(os.path.join(folder, "."))  # fails if what is in the folder cannot be reached
+                os.stat(os.path.join(folder, "."))  # fails if the folder cannot be entered
                 if glob.has_magic(part):
                     os.scandir(folder).close()
 
@@ -372,7 +372,7 @@ def _reading(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"{folder}: cannot be read: {error.strerror}. It may hold a part of the log; make it readable, or name the "
+            f"{folder}: cannot be read: {error.strerror}. It may hold part of the log; make it readable, or name the "
             "files of the log."
         ) from None
 
@@ -381,7 +381,7 @@ def _check_link(path: Path) -> None:
     """Raise if a link leads nowhere."""
     if path.is_symlink() and not path.exists():
         raise InputError(
-            f"{path}: a link that leads nowhere. It may have been a part of the log; remove it, or restore "
+            f"{path}: a link that leads nowhere. It may have been part of the log; remove it, or restore "
             f"{path.readlink()}."
         )
 

@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 
 from clickmix.engines.sql import listed, literal, name
 
-# Columns that are true for a bad line, and why it is one.
+# Columns that are true for a bad line, and why it is bad.
 LINE_FLAGS: Mapping[str, str] = {
     "no object": "the line is not a JSON object",
     "key twice": "the line has a key twice",
 }
 ID_FLAGS = "{} is none"
-# Ids that the fast reader may have made from something else: an object, a list, a truth value or a real number.
+# Ids that the fast reader may have made from another value: an object, a list, a truth value or a real number.
 ODD_ID = r"^(\{.*\}|\[.*\]|true|false|-?[0-9]+[.eE][-+.eE0-9]*)$"
 
 
 def json_lines(arguments: str, *, used: Sequence[str], keys: Sequence[str], ids: Mapping[str, str]) -> str:
     """SQL for the `used` columns of some files, with the flags; `keys` are in the objects, not in folder names."""
     inside = [column for column in used if column in keys]
-    paths = listed(literal(_pointer(key)) for key in inside)
+    paths = listed(literal("/" + key.replace("~", "~0").replace("/", "~1")) for key in inside)  # JSON pointers
     values = (
         f'"json texts"[{inside.index(column) + 1}] AS {name(column)}' if column in inside else name(column)
         for column in used
@@ -35,7 +35,7 @@ def json_lines(arguments: str, *, used: Sequence[str], keys: Sequence[str], ids:
 
 
 def odd_ids_query(table: str) -> str:
-    """SQL for a cell whose ids look as if they were not ids in NDJSON; only reading the lines again can tell."""
+    """SQL for a cell whose ids may not have been ids in NDJSON; only reading the lines again can tell."""
     odd = (f"regexp_matches(CAST({role} AS VARCHAR), '{ODD_ID}', 's')" for role in ("query_id", "doc_id"))
     return f"SELECT 1 FROM {table} WHERE {' OR '.join(odd)} LIMIT 1"
 
@@ -49,8 +49,3 @@ def _flag(column: str, role: str, inside: list[str]) -> str:
     kind, text = f'"json kinds"[{i}]', f'"json texts"[{i}]'
     real = f"{kind} = 'DOUBLE' AND NOT regexp_matches({text}, '^-?[0-9]+$')"
     return f"coalesce({kind} IN ('OBJECT', 'ARRAY', 'BOOLEAN') OR ({real}), FALSE) AS {flag}"
-
-
-def _pointer(column: str) -> str:
-    """Where a column is in a JSON object, as a JSON pointer."""
-    return "/" + column.replace("~", "~0").replace("/", "~1")

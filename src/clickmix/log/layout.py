@@ -1,10 +1,10 @@
 """Layouts: how a click log is written. A layout recognises its sources and turns them into parts to count.
 
 sources -> layout -> counts. To add a layout, write one file: a class with `LAYOUTS.register` that says its name, a line
-of help, how it recognises a source, and the impressions or counts in it. Most subclass `Rows` and override `open`.
+of help, how it recognises a source, and the impressions or counts in it. Most subclass `RowLayout` and override `open`.
 
-A part is counted in one scan, as SQL: values are NULL if they are bad. Types are judged once per source, so that a
-clean Parquet log costs no more than its bare GROUP BY.
+SQL counts a part in one scan; bad values are NULL. Types are judged once per source, so that a clean Parquet log costs
+no more than its bare GROUP BY.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
     from clickmix.engines.engine import Engine
 
-# Whether result lists are kept apart: not at all, by what was shown, or also by what was clicked.
+# Whether result lists are counted separately: not at all, by what was shown, or also by what was clicked.
 Lists = Literal[False, True, "clicks"]
-# The columns of a log that is counted already.
+# The columns of a log that is already counted.
 COUNTED = ("impressions", "clicks")
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column means what, which are the context, and whether result lists are kept apart."""
+    """Which column means what, which are the context, and whether result lists are counted separately."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     context: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Roles:
 class Part:
     """A table that one scan counts, the layout it is in, and what its columns mean.
 
-    `judged` is the part in which bad rows are looked for, where the table to count was made from another one.
+    If the table was made from another one, `judged` is the part in which to look for bad rows.
     """
 
     source: Source
@@ -65,7 +65,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Measures:
-    """SQL of a scan: whether a row is good, the values it needs, and the aggregates impressions and clicks of them."""
+    """SQL of a scan: whether a row is good, the values it needs, and the aggregates impressions and clicks."""
 
     good: str
     values: str
@@ -79,9 +79,9 @@ class Layout(ABC):
     roles: ClassVar[tuple[str, ...]] = ("query_id", "doc_id", "position", "clicked", "session_id")
     # What a log may have instead of clicked, for the message that it is missing.
     instead: ClassVar[str] = " (or 'impressions' and 'clicks', if it is counted already)"
-    # Whether a row is one impression, so that the clicks of one session can be told apart.
+    # Whether a row is one impression, so that rows show the clicks of one session.
     row_is_impression: ClassVar[bool] = True
-    # The column that tells which rows belong to one result list.
+    # The column that says which rows belong to one result list.
     list_role: ClassVar[str] = "session_id"
 
     def find(self, log: object, engine: Engine) -> tuple[Source, ...]:
@@ -92,13 +92,13 @@ class Layout(ABC):
 
     @abstractmethod
     def recognises(self, source: Source, roles: Roles) -> bool:
-        """Whether a source looks as if it were in this layout, by its columns and their types."""
+        """Whether a source seems to be in this layout, by its columns and their types."""
 
     @abstractmethod
     def open(
         self, sources: Sequence[Source], roles: Roles, engine: Engine
     ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
-        """The parts to count, and what was odd on the way; raises if a column is missing or cannot be right."""
+        """The parts to count, and notes on what was odd; raises if a column is missing or cannot be right."""
 
     @abstractmethod
     def measures(self, part: Part) -> Measures:
@@ -106,7 +106,7 @@ class Layout(ABC):
 
     @abstractmethod
     def problems(self, part: Part) -> list[BadValue]:
-        """What can be wrong with a row, in the order in which it is looked for: one row, one reason."""
+        """What can be wrong with a row, in the order of checking: each row gets one reason."""
 
 
 LAYOUTS: Family[Layout] = Family("format", "clickmix.log.layouts", first="auto")
@@ -122,9 +122,9 @@ def counting_query(
 ) -> str:
     """Impressions and clicks per (query, document, position, context), in one scan.
 
-    `lists` are further keys with their SQL; `table` replaces the source's own. A row that cannot be counted has no
-    position, so bad rows come out as cells of their own: noticing them takes no further aggregate. With `narrow`,
-    positions of Parquet are grouped in 16 bits, which is faster; the scan fails if one is larger.
+    `lists` are further keys with their SQL; `table` replaces the source's. A row that cannot be counted gets no
+    position, so bad rows become separate cells, and finding them takes no further aggregate. With `narrow`, positions
+    of Parquet are grouped in 16 bits, which is faster; the scan fails if one is larger.
     """
     lists = lists or {}
     source = part.source
@@ -136,7 +136,7 @@ def counting_query(
     unbroken = "".join(f" AND NOT ({problem.bad})" for problem in source.line_problems({}) if source.foreign)
     position = f"CASE WHEN {measures.good}{unbroken} THEN {position} END"
     keys = [query, document, position, *(context_value(column) for column in part.roles.context), *lists.values()]
-    # Inside, the keys are called k0, k1, ...: a context column may be called n or c.
+    # The inner query calls the keys k0, k1, ..., because a context column may be called n or c.
     selected = listed(f"{value} AS k{i}" for i, value in enumerate(keys))
     renamed = listed(f"k{i} AS {alias}" for i, alias in enumerate(names))
     ordinals = listed(str(i + 1) for i in range(len(keys)))
@@ -152,7 +152,7 @@ def key_values(part: Part, text_ids: Mapping[str, bool] | None = None) -> tuple[
 
 
 def whole(source: Source, column: str) -> str:
-    """SQL for a column as integers, NULL if it holds none.
+    """SQL for a column as integers, NULL for values that are not integers.
 
     In text, 3 and 3.0 are integers (frames write them so when a value is missing); +3, 1e3 and ' 3' are not.
     """
@@ -175,7 +175,7 @@ def _id(source: Source, column: str, as_text: bool) -> str:
 
 
 def context_value(column: str) -> str:
-    """SQL for a context value as text; a missing one is a value of its own, the same as an empty text."""
+    """SQL for a context value as text; a missing value is the same as an empty text."""
     return f"coalesce(CAST({name(column)} AS VARCHAR), '')"
 
 
@@ -196,25 +196,25 @@ def id_columns(part: Part) -> dict[str, str]:
 
 
 def without_broken_lines(part: Part) -> Part:
-    """The same part, lines left out that cannot be split into columns."""
+    """The same part without the lines that cannot be split into columns."""
     judged = without_broken_lines(part.judged) if part.judged else None
     return replace(part, source=part.source.without_broken_lines(), judged=judged)
 
 
 def line_by_line(part: Part, engine: DuckDB, view: str) -> Part:
-    """The same part with its lines read one by one, which sees all bad rows; most sources stay as they are."""
+    """The same part, read line by line, which finds all bad rows; most sources stay as they are."""
     source = part.source.line_by_line(engine, view, used=used_columns(part), ids=id_columns(part))
     return replace(part, source=source)
 
 
 def key_problems(part: Part) -> list[BadValue]:
-    """Problems of the line, the ids, the position, and of the list if lists are kept apart."""
+    """Problems of the line, the ids, the position, and the list, if lists are counted separately."""
     ids, position = id_columns(part), part.column("position")
     at = whole(part.source, position)
     problems = [
         *part.source.line_problems(ids),
         *(BadValue(column, f"{name(column)} IS NULL", f"{role} is missing") for role, column in ids.items()),
-        BadValue(position, f"coalesce({at}, 0) < 1", "position is not a whole number from 1 on"),
+        BadValue(position, f"coalesce({at}, 0) < 1", "position is not a positive whole number"),
     ]
     if part.roles.lists:
         role = part.layout.list_role

@@ -1,6 +1,6 @@
 """The list columns of a log as SQL of its engine: documents, places, clicks, and what can be wrong with them.   lists
 
-Nothing here depends on how an engine writes lists: it asks the engine's `ListSql`.
+The engine's `ListSql` knows how the engine writes lists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 CLICKS = ("clicked", "clicked_ids", "clicked_positions")
 ROLES = ("doc_ids", "positions", *CLICKS)
-# What elements may be.
 EXPECTED: Mapping[str, tuple[str, ...]] = {
     "doc_ids": ("text", "integer"),
     "positions": ("text", "integer", "real"),
@@ -102,7 +101,7 @@ class ListColumns:
 
     @property
     def places(self) -> str:
-        """SQL for the positions that lists name themselves."""
+        """SQL for the positions that lists give."""
         return self._integers("positions")
 
     @cached_property
@@ -123,22 +122,22 @@ class ListColumns:
             return sql.each(documents, lambda _, i: sql.contains(among, i))
         among = self._clicked
         hits = sql.each(documents, lambda e, _: sql.contains(among, e))
-        # A document may be in a list twice: then its first place was clicked.
+        # If a document is in a list twice, the click counts at its first place.
         first = sql.each(documents, lambda e, i: f"{sql.contains(among, e)} AND {sql.place(documents, e)} = {i}")
         return f"CASE WHEN {self._hits(hits)} > {sql.different(among)} THEN {first} ELSE {hits} END"
 
     @property
     def _clicked(self) -> str:
-        """SQL for the documents or positions that were clicked; none where the value is missing."""
+        """SQL for the documents or positions that were clicked; an empty list if the value is missing."""
         role = self.clicks
         return self.sql.or_empty(self.lists[role] if role == "clicked_ids" else self._integers(role))
 
     def _hits(self, flags: str) -> str:
-        """SQL for the number of truths in a list."""
+        """SQL for the number of true elements in a list."""
         return self.sql.known(self.sql.each(flags, lambda e, _: f"CASE WHEN {e} THEN 1 END"))
 
     def _integers(self, role: str) -> str:
-        """SQL for a list as integers; an element that is none is NULL."""
+        """SQL for a list as integers; other elements are NULL."""
         values, kind = self.lists[role], kind_of(self.elements[role])
         if kind == "integer":
             return values
@@ -165,12 +164,12 @@ class ListColumns:
 
     @property
     def odd(self) -> str:
-        """SQL for whether something in a list was decided and is to be reported."""
+        """SQL for whether a list has something decided to report."""
         found = [f"coalesce({problem.bad}, FALSE)" for problem in self.problems() if problem.decided]
         return " OR ".join(found) or "FALSE"
 
     def problems(self) -> list[BadValue]:
-        """What can be wrong with a list, in the order in which it is looked for."""
+        """What can be wrong with a list, in the order of checking."""
         sql, docs, at = self.sql, self.documents, self.columns
         problems = [BadValue(at["doc_ids"], f"{docs} IS NULL", "doc_ids is not a list; in CSV it is a list in JSON")]
         if self.parsed and self.embedded:
@@ -182,7 +181,7 @@ class ListColumns:
             differs = f"{sql.length(places)} IS DISTINCT FROM {sql.length(docs)}"
             below = f"{sql.known(places)} <> {sql.length(places)} OR coalesce({sql.least(places)}, 1) < 1"
             problems.append(BadValue(at["positions"], differs, "positions and doc_ids have different lengths"))
-            reason = "positions has a value that is not a whole number from 1 on"
+            reason = "positions has a value that is not a positive whole number"
             problems.append(BadValue(at["positions"], below, reason))
         clicked = {"clicked": self._flag_problems, "clicked_ids": self._id_problems}
         return [*problems, *clicked.get(self.clicks, self._place_problems)(), self._click_in_a_hole()]

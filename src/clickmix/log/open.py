@@ -1,8 +1,8 @@
 """Open a log: choose its layout, say which column means what, and what is missing.   sources -> the parts to count
 
-Missing columns are named with likely candidates. A list inside a column is found by its path: `doc_ids`,
-`results[].sku` or `search.items[].document.id`. It is a list of the source (Parquet, frames, tables) or JSON text (CSV,
-NDJSON). Its elements are values, or objects in which the path names a field.
+Messages about missing columns name likely candidates. A path finds a list inside a column: `doc_ids`, `results[].sku`
+or `search.items[].document.id`. It is a list of the source (Parquet, frames, tables) or JSON text (CSV, NDJSON). Its
+elements are values, or objects in which the path names a field.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MOST_NAMED = 5  # of the files in a folder that are not read
 
 @dataclass(frozen=True)
 class OpenedLog:
-    """A log that can be counted: the sources it was read from, its parts, and what was odd when it was opened."""
+    """A log that can be counted: its sources, its parts, and notes on what was odd when it was opened."""
 
     sources: tuple[Source, ...]
     parts: tuple[Part, ...]
@@ -61,13 +61,13 @@ class OpenedLog:
 
 
 def choose_layout(format: str | Layout = "auto", **options: Any) -> Layout:
-    """The layout of that name with its options; a layout is taken as it is. Options of one layout alone name it."""
+    """The layout of that name with its options, or the given layout. Options that only one layout has choose it."""
     if not isinstance(format, Layout):
         given = {key for key, value in options.items() if value is not None}
         takers = [member.name for member in LAYOUTS if given <= {option.name for option in member.options}]
         if format == "auto" and given and len(takers) > 1:
             raise SettingError(
-                f"{min(given)} is for {', '.join(takers)}, and the format is auto. Say which it is with --format "
+                f"{min(given)} is for {', '.join(takers)}, and the format is auto. Say which with --format "
                 f"{' or '.join(takers)}."
             )
         return LAYOUTS.make(takers[0] if format == "auto" and given and takers else format, **options)
@@ -95,7 +95,7 @@ def open_log(
     """Find the files, tables or the frame of a log, look at their columns, and say what is missing."""
     columns, context = checked_columns(columns or {}), checked_context(context)
     if lists and context:
-        raise SettingError(f"context {context[0]!r}: result lists are kept without context columns. Leave one out.")
+        raise SettingError(f"context {context[0]!r}: result lists cannot have context columns. Leave one of them out.")
     layout = layout or choose_layout()
     sources = tuple(_named_alike(source, columns, engine) for source in layout.find(log, engine))
     roles = Roles(columns | _in_capitals(sources, columns), context, lists)
@@ -107,12 +107,12 @@ def open_log(
     if others:
         named = ", ".join(map(str, others[:MOST_NAMED])) + (", and others" if len(others) > MOST_NAMED else "")
         what = "file or folder was" if len(others) == 1 else "files or folders were"
-        notes = (Note(f"{what} passed over: {named}", len(others)), *notes)
+        notes = (Note(f"{what} skipped: {named}", len(others)), *notes)
     return OpenedLog(sources, parts, roles, notes)
 
 
 def _named_alike(source: Source, columns: Mapping[str, str], engine: Engine) -> Source:
-    """A counts file that clickmix wrote has the standard names, whatever the raw log calls its columns."""
+    """Rename the columns of a counts file, which has the standard names, to those of the raw log."""
     duck = engine.embedded
     if not (columns and duck is not None and len(source.notes(duck)) == len(source.files) > 0):
         return source
@@ -128,7 +128,7 @@ def _named_alike(source: Source, columns: Mapping[str, str], engine: Engine) -> 
 
 
 def _in_capitals(sources: Sequence[Source], columns: Mapping[str, str]) -> dict[str, str]:
-    """Columns that all sources write in another case than expected, as Snowflake does: QUERY_ID."""
+    """Columns that all sources write in another case, as Snowflake does: QUERY_ID."""
     counted = any(columns.get(role, role) in source.types for role in COUNTED for source in sources)
     found = {}
     for role in all_roles():
@@ -145,7 +145,7 @@ def all_roles() -> tuple[str, ...]:
 
 
 def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
-    """Which column means what, as given; raises on a meaning that no log has."""
+    """Which column means what, as given; raises on an unknown meaning."""
     for role in columns:
         if role not in all_roles():
             expected = " or ".join(nearest_names(role, all_roles()) or all_roles())
@@ -154,12 +154,12 @@ def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked_context(context: str | Sequence[str]) -> tuple[str, ...]:
-    """The context columns (one may be given as text); raises on names that mean something else."""
+    """The context columns (one can be given as text); raises on names that mean something else."""
     names = (context,) if isinstance(context, str) and context else tuple(context)
     lower = [column.lower() for column in names]
     for column in names:
         if column.lower() in RESERVED or lower.count(column.lower()) > 1:
-            raise SettingError(f"context {column!r}: given twice, or means something else in a log. Take another name.")
+            raise SettingError(f"context {column!r}: given twice, or means something else in a log. Use another name.")
     return names
 
 
@@ -173,7 +173,7 @@ def check_columns(part: Part, measures: Sequence[str]) -> None:
     for role in (*KEYS, *measures):
         column = part.column(role)
         is_id = role in KEYS[:2]
-        # The first rows of NDJSON do not speak for the others: each is judged by itself.
+        # The first rows of NDJSON say nothing about the others: each row is checked separately.
         kind = "text" if source.lenient and is_id else kind_of(source.types[column])
         allowed = ("text", "integer") if is_id else ("text", "integer", "real")
         if kind not in allowed and not (role == "clicked" and kind == "boolean"):
@@ -183,14 +183,14 @@ def check_columns(part: Part, measures: Sequence[str]) -> None:
             )
     if part.roles.lists and not part.has(part.layout.list_role):
         raise InputError(
-            f"{source}: these counts have no result lists, so nobody can say what was above a document. Count the raw "
+            f"{source}: these counts have no result lists, so it is unknown what was above a document. Count the raw "
             f"log with clickmix counts {counting_lists(part.roles.lists)}; that needs its session_id."
         )
     check_context(part)
 
 
 def counting_lists(lists: Lists) -> str:
-    """How to keep result lists apart, on the command line and in Python."""
+    """How to count result lists separately, on the command line and in Python."""
     by_clicks = lists == "clicks"
     return f"--lists{'-by-clicks' * by_clicks} (in Python count(log, lists={lists!r}))"
 
@@ -227,20 +227,20 @@ def check_present(part: Part, wanted: Sequence[str]) -> None:
 def _advice(source: Source, missing: Sequence[str], likely: Mapping[str, str]) -> str:
     if {"position", "clicked"} <= set(missing) and not {"position", "clicked"} & set(likely) and _pairs(source):
         return (
-            "If these are pairs that were clicked (as in ORCAS or MS MARCO), clickmix cannot use them: they do not say "
-            "what was shown and not clicked. Give a log of impressions."
+            "If these are clicked pairs (as in ORCAS or MS MARCO), clickmix cannot use them: they do not say what was "
+            "shown and not clicked. Give a log of impressions."
         )
     pairs = {role: likely.get(role, "YOUR_COLUMN") for role in missing}
     looks = [f"`{column}` looks like {role}" for role, column in likely.items()]
-    told = f"{', '.join(looks)}. If so, use " if looks else "Say which columns are meant: "
+    start = f"{', '.join(looks)}. If so, use " if looks else "Say which columns you mean: "
     option = shlex.quote(",".join(f"{role}={column}" for role, column in pairs.items()))
     objects = any(type.startswith(("JSON", "STRUCT")) for type in source.types.values())
     paths = " Fields inside objects have paths: doc_ids=results[].id, doc_ids=search.results[].id." if objects else ""
-    return f"{told}--columns {option} (in Python columns={pairs!r}).{paths}"
+    return f"{start}--columns {option} (in Python columns={pairs!r}).{paths}"
 
 
 def _pairs(source: Source) -> bool:
-    """Whether a source may hold pairs of queries and documents: nothing much besides, or no header."""
+    """Whether a source may hold pairs of queries and documents: it has little else, or no header."""
     known = {role: {plain_name(role), *SYNONYMS[role]} for role in KEYS[:2]}
     plain = {plain_name(column) for column in source.types}
     others = plain - set().union(*known.values())
@@ -248,14 +248,14 @@ def _pairs(source: Source) -> bool:
 
 
 def looks_like_lists(source: Source, roles: Roles) -> bool:
-    """Whether there is a column of documents, and none of one document."""
+    """Whether there is a column of several documents, and none of single ones."""
     plain = {plain_name(column) for column in source.types}
     one = {plain_name(roles.column("doc_id")), *SYNONYMS["doc_id"]}
     return bool(plain & {"docids", *SYNONYMS["doc_ids"]}) and not plain & one
 
 
 def candidate(role: str, part: Part, taken: set[str]) -> str | None:
-    """The column that most likely means a role: a name that others use for it, or a very similar one."""
+    """The column that most likely has a role: one with a name that others use for it, or a very similar one."""
     known = part.layout.roles
     free = [column for column in part.source.types if column not in taken and column not in known]
     plain = {plain_name(column): column for column in reversed(free)}
@@ -271,13 +271,13 @@ def plain_name(column: str) -> str:
 
 
 def nearest_names(word: str, among: Iterable[str], *, alike: float = 0.6) -> list[str]:
-    """The names that are really similar: a bad guess would be pasted and do harm."""
+    """Only very similar names: users would paste a bad guess, and it would do harm."""
     lower = {option.lower(): option for option in among}
     return [lower[found] for found in difflib.get_close_matches(word.lower(), list(lower), n=2, cutoff=alike)]
 
 
 def same_but_case(wanted: str, among: Iterable[str]) -> str | None:
-    """The name itself if it is there; else the only one that differs in capitals.
+    """The name itself if it is there; otherwise the only one that differs in case.
 
     >>> same_but_case("clicks", ["CLICKS", "position"])
     'CLICKS'
@@ -292,7 +292,6 @@ def _enumerated(words: Sequence[str]) -> str:
 
 
 def _some(names: Iterable[str]) -> str:
-    """The first names of many."""
     listed = list(names)
     more = f" and {len(listed) - MOST_NAMES} more" if len(listed) > MOST_NAMES else ""
     return ", ".join(listed[:MOST_NAMES]) + more
@@ -303,7 +302,7 @@ PATH = re.compile(r"(?P<before>[^\[\]]+)(?P<each>\[\](?:\.(?P<after>[^\[\]]+))?)
 
 @dataclass(frozen=True)
 class ListPath:
-    """Where a list is: its column, the fields inside it that lead to the list, and those inside each element."""
+    """Where a list is: its column, the fields in it that lead to the list, and the fields in each element."""
 
     column: str
     inside: tuple[str, ...] = ()
@@ -325,6 +324,6 @@ def list_path(source: Source, path: str) -> ListPath | None:
 
 
 def list_kind(source: Source, column: str) -> str:
-    """How a column holds a list: as text (JSON), as a list, or otherwise (inside an object)."""
+    """How a column holds a list: as text (JSON), as a list, or another way (inside an object)."""
     kind = "text" if source.is_text else kind_of(source.types[column])
     return kind if kind in ("text", "list") else "other"

@@ -15,24 +15,8 @@ FOREIGN_FLAGS = frozenset(
     {
         *("yes", "no", "y", "n", "t", "f", "x", "ja", "nein", "oui", "non", "si", "sí", "sim", "não", "nee", "nej"),
         *("tak", "nie", "ano", "áno", "ne", "igen", "nem", "da", "nu", "joo", "kyllä", "ei", "jah", "evet", "hayir"),
-        *(
-            "да",
-            "нет",
-            "так",
-            "ні",
-            "はい",
-            "いいえ",
-            "是",
-            "否",
-            "예",
-            "아니요",
-            "نعم",
-            "لا",
-            "כן",
-            "לא",
-            "1,0",
-            "0,0",
-        ),
+        *("да", "нет", "так", "ні", "はい", "いいえ", "是", "否"),
+        *("예", "아니요", "نعم", "لا", "כן", "לא", "1,0", "0,0"),
         *("wahr", "falsch", "vrai", "faux", "vero", "falso", "verdadero", "verdadeiro", "waar", "onwaar", "sann"),
         *("falskt", "sand", "falsk", "tosi", "epätosi", "igaz", "hamis", "prawda", "fałsz", "pravda", "nepravda"),
         *("истина", "ложь", "doğru", "真", "假", "참", "거짓"),
@@ -44,7 +28,7 @@ FOREIGN_FLAGS = frozenset(
 class BadValue:
     """What can be wrong with one value of a row: SQL that is true for a bad row. No `column`: the whole row.
 
-    If it is `decided` what becomes of such rows, they are not refused; `reason` says what they have and what is done.
+    Rows whose problem is `decided` are not refused; `reason` says what is odd about them and what happens to them.
     """
 
     column: str
@@ -72,7 +56,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Refused:
-    """The rows refused for one reason: how many, and the first few. Rows on which it is `decided` are counted."""
+    """The rows refused for one reason: how many, and the first few. Rows that are `decided` were counted instead."""
 
     reason: str
     rows: int
@@ -92,7 +76,7 @@ class Note:
 
 
 def refusal(refused: Sequence[Refused]) -> InputError:
-    """The error to raise for refused rows: the first of them, and how many there are."""
+    """The error for refused rows: the first of them, and how many there are."""
     first, rows = refused[0], sum(r.rows for r in refused)
     others = f" {rows:,} rows are bad in all." if rows > 1 else ""
     return InputError(

@@ -1,7 +1,7 @@
 """A source: files with the same columns, a frame or an engine's table, readable as one SQL table.   sources -> layout
 
-Each kind of source is a class that answers what the log stage asks: how to read it, what its columns hold as they are
-read, how its rows are numbered, and what can be wrong with a line before any value is looked at.
+Each kind of source is a class that says how to read it, what its columns hold as they are read, how its rows are
+numbered, and what can be wrong with a line before looking at its values.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ class Source:
 
     # Whether every value is text as it is read, whatever the first rows look like.
     is_text: ClassVar[bool] = False
-    # Whether another engine than DuckDB reads it: plain SQL only, and text is cast so that it sorts as DuckDB's.
+    # Whether an engine other than DuckDB reads it: plain SQL only, with text cast so that it sorts as in DuckDB.
     foreign: ClassVar[bool] = False
     # Whether integers are stored in a narrow type that a scan can group faster.
     narrow: ClassVar[bool] = False
-    # Whether the fast reader stops at some bad lines and takes anything for an id; `line_by_line` sees them all.
+    # Whether the fast reader stops at some bad lines and accepts anything as an id; `line_by_line` finds them all.
     lenient: ClassVar[bool] = False
     files: tuple[str, ...] = ()
     # Where a file that had to be unpacked came from.
     origin: Mapping[str, str] = field(default_factory=dict)
+    # Columns that come from folders named column=value, not from the files.
+    partitions: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         first = self.shown(self.files[0])
@@ -44,17 +46,17 @@ class Source:
 
     @property
     def untyped(self) -> bool:
-        """Whether the source has no types at all (CSV), so that integers are text that looks like one."""
+        """Whether the source has no types (CSV), so that integers are text that looks like integers."""
         return False
 
     @property
     def own_columns(self) -> list[str]:
         """The columns that are in the files themselves."""
-        return list(self.types)
+        return [column for column in self.types if column not in self.partitions]
 
     @property
     def parts(self) -> Sequence[str | None]:
-        """The files whose rows are numbered by themselves; None stands for all files at once."""
+        """The files whose rows are numbered separately; None means all files together."""
         return (None,)
 
     def shown(self, file: str) -> str:
@@ -70,7 +72,7 @@ class Source:
         raise NotImplementedError
 
     def without_broken_lines(self) -> Source:
-        """The same source; lines that cannot be split into columns are left out, and no longer an error."""
+        """The same source, which leaves out lines that cannot be split into columns instead of failing."""
         return self
 
     def objects(self) -> str:
@@ -82,7 +84,7 @@ class Source:
         return self.table(), literal(str(self)), "row_number() OVER ()"
 
     def line_problems(self, ids: Mapping[str, str]) -> list[BadValue]:
-        """What can be wrong with a line, before its values; `ids` are the columns of query_id and doc_id."""
+        """What can be wrong with a whole line; `ids` are the columns of query_id and doc_id."""
         return []
 
     def rejected(self, engine: DuckDB, file: str | None, lines: int | None) -> tuple[list[Refused], list[int]]:
@@ -90,7 +92,7 @@ class Source:
         return [], []
 
     def lines(self, file: str | None) -> int | None:
-        """The lines of a file that are rows, if some may be broken; raises if these are more than can be named."""
+        """How many lines of a file are rows, if some may be broken; raises if too many are."""
         return None
 
     def notes(self, engine: DuckDB) -> dict[str, str]:
@@ -98,17 +100,17 @@ class Source:
         return {}
 
     def rename(self, renamed: Mapping[str, str], types: Mapping[str, str]) -> Source:
-        """The same source with other column names; only files with notes are ever asked."""
+        """The same source with other column names; called only for files with notes."""
         return self
 
     def line_by_line(self, engine: DuckDB, view: str, *, used: Sequence[str], ids: Mapping[str, str]) -> Source:
-        """The same source read line by line, as a view of that name: slower, but sees all bad rows."""
+        """The same source read line by line, as a view of that name: slower, but finds all bad rows."""
         return self
 
 
 @dataclass(frozen=True)
 class Registered(Source):
-    """A frame, a view or a table in DuckDB, under the name by which SQL knows it."""
+    """A frame, a view or a table in DuckDB, by its name in SQL."""
 
     registered: str = ""
     shown_as: str = "the frame"
@@ -157,15 +159,8 @@ class Parquet(Source):
     """Parquet files with the same columns."""
 
     narrow: ClassVar[bool] = True
-    # Columns that come from folders named column=value, not from the files.
-    partitions: tuple[str, ...] = ()
-    # Columns that go by other names than in the files: name in the file -> name here.
+    # Columns with other names than in the files: name in the file -> name here.
     renamed: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def own_columns(self) -> list[str]:
-        """The columns that are in the files themselves."""
-        return [column for column in self.types if column not in self.partitions]
 
     def table(self) -> str:
         """SQL that reads the files."""
@@ -197,12 +192,6 @@ class TextFiles(Source):
 
     is_text: ClassVar[bool] = True
     gzipped: bool = False
-    partitions: tuple[str, ...] = ()
-
-    @property
-    def own_columns(self) -> list[str]:
-        """The columns that are in the files themselves."""
-        return [column for column in self.types if column not in self.partitions]
 
     @property
     def parts(self) -> Sequence[str | None]:
@@ -254,14 +243,14 @@ class Csv(TextFiles):
         return refused
 
     def lines(self, file: str | None) -> int | None:
-        """The lines of a file that are rows, if some may be broken; raises if these are more than can be named."""
+        """How many lines of a file are rows, if some may be broken; raises if too many are."""
         if not (file and self.leaves_out):
             return None
         return count_lines(file, self.shown(file), self.own_columns, self.delimiter, gzipped=self.gzipped)
 
     def _read(self, file: str | None, broken_lines: str) -> str:
-        # Nothing is guessed: a reader that guesses takes the first well-formed line for the header. If lines may be
-        # broken, one thread reads: several, each beginning where the file was cut, lose good and bad rows there.
+        # Leave nothing to guess: a reader that guesses takes the first well-formed line for the header. If lines may be
+        # broken, read with one thread: several, which begin where the file was cut, lose good and bad rows there.
         broken = f", {broken_lines}, parallel = false" if broken_lines else ""
         quoting = f"""delim = {literal(self.delimiter)}, quote = '"', escape = '"', allow_quoted_nulls = false"""
         columns = f"columns = {self._columns()}"
@@ -310,7 +299,7 @@ class Ndjson(TextFiles):
 
 
 def file_list(files: Sequence[str]) -> str:
-    """A SQL list of exactly these files: nothing in their names is a glob."""
+    """A SQL list of exactly these files: their names are not globs."""
     return "[" + listed(literal("".join(f"[{c}]" if c in "*?[" else c for c in file)) for file in files) + "]"
 
 
@@ -349,9 +338,9 @@ def is_wide(type: str) -> bool:
 
 
 def disagree(types: set[str]) -> bool:
-    """Whether ids of these types have no common type that keeps them: text and integers, or uint64 and signed ones.
+    """Whether no common type keeps ids of these types: text and integers, or uint64 and signed integers.
 
-    SQL would take 128 bits for the latter, which numpy and files only have as reals.
+    SQL would use 128 bits for the latter, which numpy and files only have as reals.
     """
     signed = any(not type.startswith("U") for type in types)
     return len({kind_of(type) for type in types}) > 1 or ("UBIGINT" in types and signed)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @LAYOUTS.register("counted", help="Rows with impressions and clicks, such as the counts that clickmix writes.")
 class Counted(Layout):
-    """Rows that are counted already; several rows of one cell add up."""
+    """Rows that are already counted; several rows of one cell add up."""
 
     roles: ClassVar[tuple[str, ...]] = ("query_id", "doc_id", "position", *COUNTED, "list")
     row_is_impression: ClassVar[bool] = False
@@ -49,7 +49,7 @@ class Counted(Layout):
         impressions, clicks = (part.column(role) for role in COUNTED)
         return [
             *key_problems(part),
-            BadValue(impressions, f"coalesce({n}, -1) < 0", "impressions is not a whole number from 0 on"),
-            BadValue(clicks, f"coalesce({c}, -1) < 0", "clicks is not a whole number from 0 on"),
+            BadValue(impressions, f"coalesce({n}, -1) < 0", "impressions is not a whole number of 0 or more"),
+            BadValue(clicks, f"coalesce({c}, -1) < 0", "clicks is not a whole number of 0 or more"),
             BadValue(clicks, f"{c} > {n}", "clicks are more than impressions"),
         ]

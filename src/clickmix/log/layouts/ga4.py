@@ -1,8 +1,8 @@
 """GA4: Google Analytics' BigQuery export, as Parquet or NDJSON.   sources -> parts
 
 `view_item_list` shows items, `select_item` is a click. A click belongs to the last view of that item in that list and
-session. The query is the event's search_term; if it has none, that of the last search of the session on the same page,
-else the one in the page's address. `BIGQUERY` is the same for the warehouse, printed by `clickmix sql ga4`.
+session. The query is the event's search_term; without one, that of the session's last search on the same page, or else
+the one in the page's address. `BIGQUERY` is the same for the warehouse; `clickmix sql ga4` prints it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ MOST_LISTS = 5  # that a message names
 OPTIONS = (POSITION_BASE, Option("list_name", "GA4: read only item lists of this id or name."))
 
 # What addresses call the search term: the names that Google Analytics itself looks for.
-
 IN_ADDRESS = "[?&](?:q|s|search|query|keyword)=([^&#]*)"
-# Events of a session come in batches that share a time. Within one, a search comes first and a click last.
+# Events of a session come in batches with one time. Within a batch, a search comes first and a click last.
 KINDS = ("search", "view_search_results", "view_item_list", "select_item")
 BIGQUERY = """\
 WITH e AS (
@@ -115,7 +114,7 @@ class Ga4(RowLayout):
         events = database.keep(self._events(objects, roles.context))
         items = database.keep(self._items(events, len(roles.context)))
         if not database.rows(f"SELECT 1 FROM {items} WHERE event = 'view_item_list' LIMIT 1"):
-            raise InputError(f"{where}: no view_item_list event with items, so nobody can say what was shown.")
+            raise InputError(f"{where}: no view_item_list event with items, so it is unknown what was shown.")
         placed = database.keep(self._placed(items))
         self._check_list_name(where, placed, database)
         contexts = [f"context_{i} AS {name(column)}" for i, column in enumerate(roles.context)]
@@ -183,7 +182,7 @@ class Ga4(RowLayout):
             "AND session IS NOT NULL), "
             "clicks AS (SELECT row_number() OVER () AS click, session, item, list_key, list_title, list, number "
             f"FROM {items} WHERE event = 'select_item'), "
-            # A click that names no list, or names it otherwise than the view, may still be told.
+            # A click that names no list, or names it differently from the view, can still belong to it.
             "hits AS (SELECT number, item, list, nth, count(*) AS times FROM (SELECT v.number, v.item, "
             "v.list, v.nth FROM clicks AS c JOIN views AS v ON v.session = c.session AND v.item = c.item AND v.number "
             "< c.number AND coalesce(v.list_key = c.list_key, v.list_title = c.list_title, v.list = '' OR c.list = '') "
@@ -197,12 +196,12 @@ class Ga4(RowLayout):
         )
 
     def _check_list_name(self, where: str, placed: str, engine: DuckDB) -> None:
-        """Raise if no list is called as asked for."""
+        """Raise if no list has the given name."""
         if self.list_name and not engine.rows(f"SELECT 1 FROM {placed} WHERE wanted LIMIT 1"):
             lists = engine.rows(
                 f"SELECT list, count(*) FROM {placed} WHERE list <> '' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {MOST_LISTS}"
             )
-            found = f"Found {', '.join(str(called) for called, _ in lists)}." if lists else "Lists have no names there."
+            found = f"Found {', '.join(str(called) for called, _ in lists)}." if lists else "Its lists have no names."
             raise InputError(f"{where}: no item list has the id or name {self.list_name!r}. {found}")
 
     def _notes(self, engine: DuckDB, items: str, placed: str) -> list[Note]:
@@ -222,7 +221,7 @@ class Ga4(RowLayout):
             Note("items shown have no index: their place in the event is used", no_index - restarts),
             Note("items without index follow another event of the same list and page: skipped", restarts),
             Note("items shown have no search term: skipped", no_term),
-            Note("items shown have no position from 1 on: skipped", placeless),
+            Note("items shown have no valid position: skipped", placeless),
             Note("clicks repeat a click on the same view: counted once", again),
             Note("clicks have no view of the item in that list and session before them: left out", clicks - times),
         ]

@@ -58,7 +58,7 @@ class Unfolded(Source):
 
     @property
     def untyped(self) -> bool:
-        """As the source of the lists."""
+        """Whether the source of the lists has no types."""
         return self.base.untyped
 
     def kind(self, column: str) -> str:
@@ -70,11 +70,11 @@ class Unfolded(Source):
         return f"({self.select.replace(TABLE, self.base.table())})"
 
     def without_broken_lines(self) -> Source:
-        """The same lists, those in broken lines left out."""
+        """The same lists without those in broken lines."""
         return replace(self, base=self.base.without_broken_lines())
 
     def line_by_line(self, engine: DuckDB, view: str, *, used: Sequence[str], ids: Mapping[str, str]) -> Source:
-        """The same lists, their lines read one by one."""
+        """The same lists, read line by line."""
         columns = self.base.own_columns
         kept = {role: column for role, column in ids.items() if column in columns}
         return replace(self, base=self.base.line_by_line(engine, view, used=list(self.base.types), ids=kept))
@@ -115,7 +115,7 @@ class ResultLists(RowLayout):
         if source.foreign:
             return _in_engine(raw, lists, select, engine)
         held = engine.types(f"({select.replace(TABLE, source.table())})")
-        # Ids that are read as text may be integers in the file.
+        # Ids that were read as text may be integers in the file.
         types = held | {"query_id": source.types[raw.column("query_id")]}
         documents = source.types.get(raw.column("doc_ids"), "")
         if source.is_text and documents.endswith("[]"):
@@ -164,7 +164,7 @@ def _rows(raw: Part, lists: ListColumns) -> str:
             *(f"{value} AS {alias}" for alias, value in columns.items()),
         ]
     )
-    # A list with something to report is followed by a row that cannot be counted, as a bad list is.
+    # A list with something to report gets one more row that cannot be counted, as a bad list does.
     marked = listed(
         f"CASE WHEN bad THEN {sql.nothing} WHEN odd THEN {sql.one_more(alias)} ELSE {alias} END AS {alias}"
         for alias in columns
@@ -198,12 +198,12 @@ def _in_engine(raw: Part, lists: ListColumns, select: str, engine: Engine) -> Pa
 
 @dataclass(frozen=True)
 class _Judged(ResultLists):
-    """Lists in which bad ones are looked for: the line, the query, and contradictions within the list."""
+    """Finds bad lists: problems of the line, the query, and contradictions within the list."""
 
     lists: ListColumns
 
     def problems(self, part: Part) -> list[BadValue]:
-        """What can be wrong with a list; another engine has found out already."""
+        """What can be wrong with a list; another engine has already found out."""
         query = part.column("query_id")
         problems = self.lists.problems()
         if part.source.foreign:

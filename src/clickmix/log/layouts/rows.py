@@ -1,6 +1,4 @@
-"""Rows: one row per impression, with query_id, doc_id, position and clicked. Auto: whatever a source is in.
-
-sources -> parts"""
+"""Rows: one row per impression, with query_id, doc_id, position and clicked. Auto: any layout.   sources -> parts"""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ class RowLayout(Layout):
     """One row per impression."""
 
     def recognises(self, source: Source, roles: Roles) -> bool:
-        """Whether the source says of each row if it was clicked."""
+        """Whether each row of the source is a document with a position, clicked or not."""
         one = kind_of(source.types.get(roles.column("doc_id"), "")) != "list"
         return one and all(roles.column(role) in source.types for role in ("doc_id", "position", "clicked"))
 
@@ -50,9 +48,9 @@ class RowLayout(Layout):
 
 
 def flags(part: Part) -> tuple[str, str]:
-    """SQL that is true for a click, and SQL that is true for a row that says whether there was one; else false or NULL.
+    """SQL that is true for a click, and SQL that is true for a readable row; otherwise false or NULL.
 
-    Integers are compared with a range, which a scan answers faster than two values.
+    Integers are compared with a range, which a scan evaluates faster than two values.
     """
     column = part.column("clicked")
     value, kind = name(column), part.source.kind(column)
@@ -62,14 +60,14 @@ def flags(part: Part) -> tuple[str, str]:
         return f"{value} = 1", f"{value} BETWEEN 0 AND 1"
     if kind == "real":
         return f"{value} = 1", f"{value} IN (0, 1)"
-    if kind == "other":  # a statement for a warehouse, whose column may hold numbers or truth values
+    if kind == "other":  # SQL for a warehouse, where the column may hold numbers or truth values
         return f"CAST({value} AS INTEGER) = 1", f"CAST({value} AS INTEGER) BETWEEN 0 AND 1"
     yes, no = "'1', 'true', '1.0'", "'0', 'false', '0.0'"
     return f"lower({value}) IN ({yes})", f"lower({value}) IN ({yes}, {no})"
 
 
 def recognised(source: Source, roles: Roles) -> str | None:
-    """The name of the layout that a source is in, or None. Rows are asked first: they may have other columns, too."""
+    """The name of the layout that a source is in, or None. Rows come first: they may have other columns, too."""
     for member in sorted(LAYOUTS, key=lambda member: member.name != "rows"):
         if member.make().recognises(source, roles):
             return member.name
@@ -78,7 +76,7 @@ def recognised(source: Source, roles: Roles) -> str | None:
 
 @LAYOUTS.register("auto", help="Recognise the layout of each file by its columns.")
 class Auto(RowLayout):
-    """Sources in any mix of layouts; one that no layout recognises is taken for rows, which says what is missing."""
+    """Sources in any mix of layouts; one that no layout recognises is read as rows, which says what is missing."""
 
     def recognises(self, source: Source, roles: Roles) -> bool:
         """Never: it only asks the others."""

@@ -1,8 +1,8 @@
 """UBI: OpenSearch's User Behavior Insights, events and queries in any number of files.   sources -> parts
 
-A list is a UBI query_id; the query is the text that the user typed. With impression events, what they name was shown.
-Without any, the result lists of the query rows (query_response_hit_ids) are taken to be shown, down to `page_size`.
-A document is at its place in the result list; if it is not there, at its ordinal. Schemas 1.0 to 1.3 are read, as plain
+A list is a UBI query_id; the query is the text that the user typed. Impression events say what was shown. Without any,
+the result lists of the query rows (query_response_hit_ids) count as shown, down to `page_size`. A document's position
+is its place in the result list or, if it is not there, its ordinal. This layout reads schemas 1.0 to 1.3, as plain
 NDJSON, as bulk NDJSON with action lines, wrapped in `_source`, or as Parquet.
 """
 
@@ -39,7 +39,7 @@ OPTIONS = (
     Option("start", "UBI: leave out lists that began before this time (UTC), for instance 2026-11-01."),
     Option("end", "UBI: leave out lists that began at this time or later."),
 )
-# SQL for the time of a text, in UTC: DuckDB's cast passes over offsets such as +02:00. Numbers are milliseconds, or
+# SQL for the time of a text, in UTC: DuckDB's cast ignores offsets such as +02:00. Numbers are milliseconds, or
 # seconds if they are too small for that.
 OFFSET = r"[T ].*([+-])(\d\d):?(\d\d)?$"
 TIME = (
@@ -148,7 +148,7 @@ class _Tables:
         return f" AND coalesce(j ->> '$.application' = {literal(wanted)}, {unnamed})" if wanted else ""
 
     def _keep_span(self) -> int:
-        """Keep the lists that began in a span of time, whole; returns how many have no time that can be read."""
+        """Keep whole lists that began in a span of time; return how many have no readable time."""
         kept = []
         for sign, bound in ((">=", self.settings.start), ("<", self.settings.end)):
             if bound:
@@ -177,7 +177,7 @@ class _Tables:
             )
         if not shown and not engine.rows(f"SELECT 1 FROM {chosen} WHERE len(hits) > 0 LIMIT 1"):
             raise InputError(
-                f"{self.where}: neither impression events nor query_response_hit_ids, so nobody can say what was "
+                f"{self.where}: neither impression events nor query_response_hit_ids, so it is unknown what was "
                 "shown. Give the files of ubi_events and ubi_queries together."
             )
         pairs = engine.keep(self._pairs(chosen, with_events=bool(shown)))
@@ -200,11 +200,11 @@ class _Tables:
         return str(examples) if hits and odd == hits and not known else ""
 
     def _chosen(self, *, ignore: bool) -> str:
-        """One row per query id: the text and result list that fit best to what was shown and clicked.
+        """One row per query id: the text and result list that best fit what was shown and clicked.
 
-        Several rows per id are usual: searches for facets have an empty list. The result list with more of the clicked
-        documents fits better, then the one with more of those shown. If an id has two texts and none fits best, it has
-        no text.
+        Several rows per id are common: searches for facets have an empty list. The result list with more of the clicked
+        documents fits better; of equals, the one with more of those shown. If an id has two texts and neither fits
+        better, it gets no text.
         """
         seen = (
             f"SELECT id, doc, bool_or(kind = 'click') AS clicked FROM {self.events} WHERE kind IS NOT NULL GROUP BY ALL"
@@ -289,7 +289,7 @@ class _Tables:
         lists = self.engine.rows(f"SELECT count(*) FROM {self.queries} WHERE len(hits) > 0")[0][0] if source else 0
         return [
             Note(f"events have actions that are not used: {named}{more}", sum(times for _, times in unused)),
-            Note("lists have no time that can be read: left out", self.timeless),
+            Note("lists have no readable time: left out", self.timeless),
             Note("impressions and clicks have no query_id or object_id: skipped", no_id),
             Note("impressions were sent again: counted once", again),
             Note("impressions were sent again with another ordinal: the smallest counts", moving),
@@ -320,7 +320,7 @@ class _Tables:
                 again,
             ),
             Note(f"query ids have {several}: the one whose results were shown is used", ambiguous),
-            Note("query ids have several user queries and no result list that tells which: skipped", unclear),
+            Note("query ids have several user queries and no result list that shows which is right: skipped", unclear),
             Note("impressions and clicks have another user_query than their query row: the query row's is used", other),
             Note(
                 f"impressions{of_clicks} have a query_id without a query row: the event's user_query is used, if any",
@@ -357,5 +357,5 @@ class _Tables:
             Note("ordinals differ from the place in the result list: the place is used", moved),
             Note("documents share a position with another document of their list: kept", shared),
             Note("impressions have no query text: skipped", textless),
-            Note("impressions have no position from 1 on: skipped", placeless),
+            Note("impressions have no valid position: skipped", placeless),
         ]

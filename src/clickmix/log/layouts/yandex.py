@@ -3,8 +3,8 @@
 session  time  Q  query  region  url1 url2 ... url10
 session  time  C  url
 
-The query is `query_region`. A click belongs to the last page of its session above it that showed the url, at the url's
-first position there.
+The query is `query_region`. A click belongs to the last page of its session, above it, that showed the url, at the
+url's first position there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from clickmix.storage.packed import check_packed
 if TYPE_CHECKING:
     from clickmix.engines.engine import Engine
 
-# One column, so that a line is a row whatever is in it: chr(1) separates nothing, nothing is quoted.
+# One column, so that every line is a row: chr(1) separates nothing, and nothing is quoted.
 LINES = (
     "SELECT {number} AS file, row_number() OVER () AS number, line FROM read_csv({files}, "
     "columns = {{'line': 'VARCHAR'}}, "
@@ -76,7 +76,7 @@ class Yandex(RowLayout):
         return (Source({"line": "VARCHAR"}, tuple(map(str, files))),)
 
     def recognises(self, source: Source, roles: Roles) -> bool:
-        """Whether the first line, which is taken for a header, is a page."""
+        """Whether the first line, which was read as a header, is a page."""
         first = [column.split(" (")[0] for column in source.types]
         return bool(source.files) and len(first) > 5 and first[2] == "Q" and all(c.isdigit() for c in first[:2])
 
@@ -120,7 +120,7 @@ class _Judged(Yandex):
     bad: str = ""
 
     def problems(self, part: Part) -> list[BadValue]:
-        """A line that is none of the two."""
+        """Lines that are neither."""
         reason = (
             "the line is neither a page (session, time, Q, query, region, urls) nor a click (session, time, C, url)"
         )
