@@ -1,7 +1,7 @@
 """Errors: the closed list of what a user can do wrong.
 
-Every message says what is wrong, where, what was found, and what to do next. Code that reacts to an error asks for its
-type and attributes, never for the words of its message.
+Every message says what is wrong, where, what was found, and what to do next. Code that reacts to an error looks at its
+type and attributes, never at the words of its message.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 NOTHING_WRITTEN = "Nothing was written."
 HIDDEN = "***"
-# An address: //user:password@, even with a slash missing. A password may contain anything, so it ends at the last @.
+# An address: //user:password@, even with a slash missing. A password can contain anything, so it ends at the last @.
 _IN_ADDRESS = re.compile(
     r"(?P<before>(?://|\w:/|(?:postgres|sql)[\w+.-]*(?::/?|/))[^\s/:@?#]*:)(?P<secret>\S*|(?:(?!://)[^'\"\n])*?)(?=@)",
     re.I,
@@ -30,7 +30,7 @@ _QUOTED = re.compile(r"(?P<quote>['\"])(?P<text>.+?)(?P=quote)")
 
 
 def hide_secrets(text: str, *, address: str = "") -> str:
-    """A text with every password in an address or a setting replaced by ***, and every quoted part of `address`'s own.
+    """A text with *** for every password in an address or a setting, and for quoted parts of the password of `address`.
 
     >>> hide_secrets("postgresql://ann:open sesame@host/clicks and host=h password=x user=ann")
     'postgresql://ann:***@host/clicks and host=h password=*** user=ann'
@@ -53,8 +53,8 @@ def _unless_secret(address: str, quoted: re.Match[str]) -> str:
 class ClickmixError(Exception):
     """Anything a user can fix; the command prints it without a stack trace and exits with 2.
 
-    `nothing_written` adds a note to the message. A command that wrote something before takes `message`, which is
-    without that note, and says what it wrote.
+    `nothing_written` adds a note to the message. A command that already wrote something uses `message`, without that
+    note, and says what it wrote.
 
     >>> try:
     ...     raise ClickmixError("clicks.csv: the file is empty.")

@@ -196,7 +196,7 @@ def test_a_temporary_folder_that_is_not_there_is_told(folder: Path) -> None:
     done = shell("TMPDIR=nowhere clickmix counts monday.parquet -o new.parquet")
     assert done.returncode == 2
     assert done.stderr == (
-        b"clickmix: TMPDIR=nowhere: this is not a folder that can be written. Make it, or choose another one.\n"
+        b"clickmix: TMPDIR=nowhere: not a folder that can be written. Make it, or choose another one.\n"
     )
 
 
@@ -205,7 +205,7 @@ def test_a_temporary_folder_that_takes_no_files_is_told(folder: Path) -> None:
     """Not even from root, who may write everywhere else."""
     done = shell("TMPDIR=/proc clickmix counts monday.parquet -o new.parquet")
     assert done.stderr == (
-        b"clickmix: TMPDIR=/proc: this is not a folder that can be written. Make it, or choose another one.\n"
+        b"clickmix: TMPDIR=/proc: not a folder that can be written. Make it, or choose another one.\n"
     )
 
 

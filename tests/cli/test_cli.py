@@ -82,7 +82,7 @@ def test_too_many_contexts_are_told_and_nothing_is_written(
     options = ["log.csv", "-o", "out.json" if command == "fit" else "out.csv", "--context", "session_id"]
     assert failure(capsys, monkeypatch, command, *options, "--max-contexts", "20") == (
         "clickmix: context: session_id has 21 values, more than 20. A context is something like device: each of its "
-        "values is fitted by itself. Leave it out, or allow this many with --max-contexts 21 (in Python "
+        "values is fitted separately. Leave it out, or allow this many with --max-contexts 21 (in Python "
         "max_contexts=21).\n"
     )
     assert not list(folder.glob("out.*"))
@@ -103,8 +103,8 @@ def test_hundreds_of_contexts_are_told_and_the_table_of_places_ends(folder: Path
     write_contexts(folder / "log.csv", 300)
     result = run("fit", "log.csv", "-o", "fit.json", "--context", "session_id")
     assert (
-        "session_id has 300 values, and each is fitted by itself; a context is something like device. That takes time, "
-        "and few documents are left for each.\n"
+        "session_id has 300 values, and each is fitted separately; a context is something like device. That takes "
+        "time, and leaves few documents for each.\n"
     ) in result.stdout
     assert sum(line.startswith("position ") for line in result.stdout.splitlines()) == 100
     assert "100 of 600 places shown; the model file (--model) has all.\n" in result.stdout
@@ -185,7 +185,7 @@ def test_skipped_rows_are_told(folder: Path) -> None:
     lines = run("counts", "monday.csv", "-o", "counts.csv", "--bad-rows", "skip").stdout.splitlines()
     assert lines[1:3] == [
         "Skipped bad rows (1): the line has fewer columns than the header. For instance monday.csv, row 402: 'q,1'.",
-        "Skipped bad rows (1): position is not a whole number from 1 on. "
+        "Skipped bad rows (1): position is not a positive whole number. "
         "For instance monday.csv, row 401, column 'position': '0'.",
     ]
 
@@ -237,7 +237,7 @@ FAILURES = [
     ),
     (
         "counts monday.csv -o x.csv --memory 99999999999999999999TB",
-        "memory '99999999999999999999TB' is more than can be counted. Write for instance 4GB or 800MB.",
+        "memory '99999999999999999999TB' is too large a number. Write for instance 4GB or 800MB.",
     ),
     (
         f"counts monday.csv -o {'x' * 234}.csv",

@@ -212,8 +212,8 @@ def test_what_needs_all_counts_here_says_so(load: Load, correction: str) -> None
     with pytest.raises(cm.SettingError) as caught:
         NEED_ALL_COUNTS[correction].fit(counts).label(counts)
     assert str(caught.value) == (
-        f"{correction} needs all of the log's counts or sessions on this machine, and they would have to leave the "
-        "engine. Download the counts or the log, and run it on the files without an engine."
+        f"{correction} needs all of the log's counts or sessions on this machine, but they are in the engine. "
+        "Download the counts or the log, and run it on the files without an engine."
     )
 
 
@@ -222,8 +222,8 @@ def test_result_lists_are_kept_on_this_machine(load: Load) -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.debias(name, engine=engine, examination="dcm")
     assert str(caught.value) == (
-        "keeping result lists apart needs all of the log's counts or sessions on this machine, and they "
-        "would have to leave the engine. Download the counts or the log, and run it on the files without an engine."
+        "counting result lists separately needs all of the log's counts or sessions on this machine, but they "
+        "are in the engine. Download the counts or the log, and run it on the files without an engine."
     )
 
 
@@ -307,7 +307,7 @@ def test_texts_are_judged_alike(load: Load, tmp_path: Path) -> None:
     name, engine = load(TEXTS)
     counts = cm.count(name, engine=engine, bad_rows="skip")
     assert cells(counts) == [("q", "d", 1, 1, 1), ("q", "d", 2, 1, 1)]
-    assert [(kind.reason, kind.rows) for kind in counts.refused] == [("position is not a whole number from 1 on", 5)]
+    assert [(kind.reason, kind.rows) for kind in counts.refused] == [("position is not a positive whole number", 5)]
 
 
 def test_an_empty_log(load: Load) -> None:
@@ -368,10 +368,10 @@ def test_only_small_results_cross(load: Load, monkeypatch: pytest.MonkeyPatch, l
 def test_memory_is_duckdbs(spark: Any, database: Database) -> None:
     with pytest.raises(cm.SettingError) as caught:
         cm.count("clicks", engine=database.address, memory="1GB")
-    assert str(caught.value) == "memory '1GB': a bound for the embedded DuckDB. PostgreSQL has settings for it."
+    assert str(caught.value) == "memory '1GB': limits only the embedded DuckDB. PostgreSQL has its own settings."
     with pytest.raises(cm.SettingError) as caught:
         cm.count("clicks", engine=spark, memory="1GB")
-    assert str(caught.value) == "memory '1GB': a bound for the embedded DuckDB. Spark has settings for it."
+    assert str(caught.value) == "memory '1GB': limits only the embedded DuckDB. Spark has its own settings."
 
 
 def test_an_engine_nobody_knows() -> None:

@@ -149,7 +149,7 @@ def test_a_path_of_the_log_is_no_target(spark: Any, tmp_path: Path, log: str, ta
     with pytest.raises(cm.InputError) as caught:
         choose_engine(spark).check_target(target.format(tmp_path), log=[log.format(tmp_path)])
     assert str(caught.value) == (
-        f"{target.format(tmp_path)}: would replace a part of the log. Choose another path for the output."
+        f"{target.format(tmp_path)}: would replace part of the log. Choose another path for the output."
     )
     choose_engine(spark).check_target(f"{tmp_path}/log-labels", log=[log.format(tmp_path)])
 

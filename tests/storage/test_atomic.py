@@ -213,7 +213,7 @@ def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
 
 def test_a_full_temporary_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    expected = f"{tmp_path}: the temporary folder is full. Free some of it, or choose another one with the environment "
+    expected = f"{tmp_path}: the temporary folder is full. Free some space, or choose another one with the environment "
     engine = DuckDB(memory="20MB", threads=1)
     engine.run("SET max_temp_directory_size = '1MB'")
     with pytest.raises(cm.EngineError, match=re.escape(expected)):

@@ -116,9 +116,9 @@ LIES: list[tuple[str, bytes, str]] = [
         "format version 1, this clickmix reads version 2 and 3 and 4 and 5. Make the file again with this clickmix, or use the one that wrote it.",
     ),
     ("version true", changed(lambda p: None, version=True), "format version True, this clickmix reads version 2 and 3 and 4 and 5. Make the file again with this clickmix, or use the one that wrote it."),
-    ("other checksum", MODEL.replace(b'"moving": 0.0', b'"moving": 1.0'), "damaged: the checksum does not fit the contents. Make the file again."),
+    ("other checksum", MODEL.replace(b'"moving": 0.0', b'"moving": 1.0'), "damaged: the checksum does not match the contents. Make the file again."),
     ("infinite", MODEL.replace(b'"moving": 0.0', b'"moving": 1e999'), "damaged, or not a clickmix model: not a JSON document."),
-    ("payload a list", document_text(kind="clickmix model", version=2, payload=[]).encode(), "damaged: the checksum does not fit the contents. Make the file again."),  # type: ignore[arg-type]
+    ("payload a list", document_text(kind="clickmix model", version=2, payload=[]).encode(), "damaged: the checksum does not match the contents. Make the file again."),  # type: ignore[arg-type]
     ("missing field", changed(lambda p: p.pop("moving")), CANNOT + "missing field 'moving', expected bics, checks, context, examination, fitted, groups, joint_error, log_likelihoods, mixture, moving, prior, shared, steps" + AGAIN),
     ("extra field", changed(lambda p: p.update(more=1)), CANNOT + "unknown field 'more', expected bics, checks, context, examination, fitted, groups, joint_error, log_likelihoods, mixture, moving, prior, shared, steps" + AGAIN),
     ("extra field in a group", changed(lambda p: group(p).update(more=1)), CANNOT + "groups[0]: unknown field 'more', expected mixture, places, prior" + AGAIN),

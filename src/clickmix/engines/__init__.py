@@ -1,1 +1,1 @@
-"""Engines: who runs the SQL of the log stage. DuckDB, embedded, is the default."""
+"""Engines: what runs the SQL. DuckDB, embedded in this process, is the default."""

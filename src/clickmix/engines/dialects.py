@@ -16,7 +16,7 @@ DIALECTS = ("bigquery", "clickhouse", "databricks", "duckdb", "postgres", "redsh
 
 
 def translated(statement: str, dialect: str, *, letters: str = "default") -> str:
-    """A statement for an engine to run; `letters` is the collation by which PostgreSQL knows capital letters.
+    """A statement for an engine to run; `letters` is the collation with which PostgreSQL lowers letters.
 
     >>> translated("SELECT n / 2 FROM (SELECT 1 AS n)", "postgres")
     'SELECT CAST(n AS DOUBLE PRECISION) / 2 FROM (SELECT 1 AS n) AS part_1'
@@ -30,8 +30,8 @@ def translated(statement: str, dialect: str, *, letters: str = "default") -> str
 def printed(statement: str, dialect: str, *, quoted: Collection[str] = ()) -> str:
     """A statement for people to read and run: indented, few names quoted, no VALUES, no semicolon.
 
-    dbt and CREATE TABLE ... AS (...) put a statement in brackets, where a semicolon is an error. Dialects disagree most
-    on VALUES as a table; a UNION of SELECTs means the same everywhere. Names of tables in `quoted` stay quoted.
+    dbt and CREATE TABLE ... AS (...) put a statement in parentheses, where a semicolon is an error. Dialects disagree
+    most about VALUES as a table; a UNION of SELECTs means the same everywhere. Table names in `quoted` stay quoted.
     """
     if dialect not in DIALECTS:
         raise SettingError(f"dialect {dialect!r}: expected one of {', '.join(DIALECTS)}.")
@@ -47,13 +47,13 @@ def _parsed(statement: str) -> Expression:
         import sqlglot
     except ModuleNotFoundError:
         raise SettingError(
-            "SQL for another engine than DuckDB needs sqlglot. Install it: pip install 'clickmix[sql]'."
+            "SQL for an engine other than DuckDB needs sqlglot. Install it: pip install 'clickmix[sql]'."
         ) from None
     return sqlglot.parse_one(statement, dialect="duckdb")
 
 
 def _named_parts(tree: Expression) -> Expression:
-    """Name every query inside another one: PostgreSQL before 16 and Redshift require it."""
+    """Name every nested query: PostgreSQL before 16 and Redshift require it."""
     from sqlglot import exp
 
     number = 0
@@ -65,7 +65,7 @@ def _named_parts(tree: Expression) -> Expression:
 
 
 def _checked_cast(node: Any) -> Any:
-    """TRY_CAST to BIGINT for PostgreSQL, of a whole number: NULL if it is too large."""
+    """TRY_CAST of a whole number to BIGINT for PostgreSQL: NULL if it is too large."""
     from sqlglot import exp
 
     if not isinstance(node, exp.TryCast):
@@ -78,7 +78,7 @@ def _checked_cast(node: Any) -> Any:
 
 
 def _bytewise(node: Any) -> Any:
-    """Sort texts in PostgreSQL by their bytes, as everywhere else, and not by the database's language."""
+    """Sort texts in PostgreSQL by their bytes, as other engines do, not by the database's language."""
     from sqlglot import exp
 
     if type(node) is exp.Cast and node.to.is_type("TEXT", "VARCHAR"):
@@ -87,7 +87,7 @@ def _bytewise(node: Any) -> Any:
 
 
 def _small(letters: str) -> Callable[[Any], Any]:
-    """Small letters of every alphabet in PostgreSQL: texts that sort by their bytes only know a to z."""
+    """Lower the letters of every alphabet in PostgreSQL: for texts that sort by bytes, it lowers only A to Z."""
     from sqlglot import exp
 
     def change(node: Any) -> Any:
@@ -100,7 +100,7 @@ def _small(letters: str) -> Callable[[Any], Any]:
 
 
 def _composed(dialect: str) -> Callable[[Any], Any]:
-    """Unicode's composed form (NFC), which PostgreSQL has as a function and Spark in a library that it brings."""
+    """Unicode's composed form (NFC): a function of PostgreSQL, and in Spark of a library that comes with it."""
     from sqlglot import exp
 
     def change(node: Any) -> Any:
@@ -116,7 +116,7 @@ def _composed(dialect: str) -> Callable[[Any], Any]:
 
 
 def _computed_once(node: Any) -> Any:
-    """Compute each part of WITH once: PostgreSQL would copy its expressions to wherever they are used."""
+    """Compute each part of WITH once: PostgreSQL would copy its expressions to every place that uses them."""
     from sqlglot import exp
 
     if isinstance(node, exp.CTE):

@@ -1,4 +1,4 @@
-"""DuckDB, embedded: runs statements in this process within a bound of memory, and writes results to files."""
+"""DuckDB, embedded: runs statements in this process within a memory limit, and writes results to files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _open: weakref.WeakSet[DuckDB] = weakref.WeakSet()
 
 
 def remove_folders() -> None:
-    """Remove the temporary folders of all engines, for a process that ends without running finalizers."""
+    """Remove the temporary folders of all engines; for a process that ends without running finalizers."""
     for engine in list(_open):
         engine._clean()
 
@@ -52,27 +52,27 @@ class DuckDB:
     """An `Engine`: one embedded database, which spills tables larger than `memory` to a temporary folder."""
 
     def __init__(self, *, memory: str | None = None, threads: int | None = None) -> None:
-        # For what does not fit in memory, and for unpacked files; removed with the engine.
+        # For data that does not fit in memory, and for unpacked files; removed with the engine.
         self.folder = _temporary_folder()
         self._clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         _open.add(self)
         self._connection = duckdb.connect()
         self._numbers = itertools.count(1)
         self._connection.execute(f"SET temp_directory = {literal(str(self.folder))}")
-        # Download nothing: all that is needed is built in.
+        # Download nothing: everything needed is built in.
         self._connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
-        # Nothing outside this machine is read or written, and no extension loaded; files here are.
+        # Read and write only files of this machine, and load no extension.
         self._connection.execute("SET allowed_directories = ['/']; SET enable_external_access = false")
-        # DuckDB draws its own progress bar in some sessions; the caller who asks for progress draws one instead. In a
+        # DuckDB draws its own progress bar in some sessions; a caller who asks for progress draws one instead. In a
         # notebook without ipywidgets there is no bar, and DuckDB refuses to switch it off.
         if self._connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
             self._connection.execute("SET enable_progress_bar = false")
-        # A time that is a context has the same name wherever the command runs.
+        # Times in context columns have the same name in every time zone.
         self._connection.execute("SET TimeZone = 'UTC'")
-        # The order of rows in tables means nothing; every result that leaves is ordered explicitly.
+        # The order of rows in tables means nothing; every result is ordered explicitly.
         self._connection.execute("SET preserve_insertion_order = false")
-        # The statistics of a Parquet file may be wrong, or ignore NaN. DuckDB would drop the checks that they make look
-        # needless, and squeeze values into types that they make look wide enough.
+        # The statistics of a Parquet file may be wrong, or ignore NaN. DuckDB would trust them, drop checks that seem
+        # needless, and squeeze values into types that seem wide enough.
         self._connection.execute(f"SET disabled_optimizers = {literal(DISTRUSTED)}")
         # A log's files are opened several times: for their columns, for notes, and to read them.
         self._connection.execute("SET parquet_metadata_cache = true")
@@ -80,13 +80,13 @@ class DuckDB:
             try:
                 self._connection.execute(f"SET memory_limit = {literal(checked_memory(memory))}")
             except duckdb.Error:
-                raise SettingError(f"memory {memory!r} is more than can be counted. {AMOUNT}") from None
+                raise SettingError(f"memory {memory!r} is too large a number. {AMOUNT}") from None
         if threads is not None:
             self._connection.execute(f"SET threads = {int(threads)}")
 
     @property
     def embedded(self) -> DuckDB:
-        """This very engine."""
+        """This engine itself."""
         return self
 
     def new_name(self, word: str) -> str:
@@ -110,12 +110,12 @@ class DuckDB:
         return view
 
     def tables(self, log: object) -> tuple[StoredTable, ...]:
-        """None: the log stage reads files and frames."""
+        """Empty: logs in DuckDB are files and frames."""
         return ()
 
     def run(self, statement: str, *, progress: Progress | None = None) -> None:
         """Execute a statement; `progress` is called with the share done, a few times a second."""
-        if progress is not None:  # the bar itself is drawn by whoever passed it
+        if progress is not None:  # the caller draws the bar
             self._connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
         self._watched(lambda: self._connection.execute(statement), progress)
 
@@ -162,9 +162,9 @@ class DuckDB:
     ) -> int:
         """Write a result of any size to a file, whole or not at all, and return its number of rows.
 
-        With a `key`, the rows must come in its order. If two of them have the same key, `otherwise` is written instead:
-        it is faster to look at the file than to ask first. Only Parquet has a place for `note`. A file of any columns
-        is replaced.
+        With a `key`, rows must be sorted by it. If two rows have the same key, `otherwise` is written instead: looking
+        at the file is faster than asking first. Only Parquet has a place for `note`. A file with any columns is
+        replaced.
         """
         options = output_options(checked_text(str(target)))
         if note and "parquet" in options:
@@ -182,7 +182,7 @@ class DuckDB:
         return rows
 
     def _copy(self, query: str, file: Path, options: str, progress: Progress | None) -> int:
-        # Only tables of this engine are copied, and their statistics can be believed.
+        # Only tables of this engine are copied, and their statistics are right.
         self._connection.execute("SET disabled_optimizers = ''")
         try:
             self.run(f"COPY ({query}) TO {literal(str(file))} ({options})", progress=progress)
@@ -205,7 +205,7 @@ class DuckDB:
         try:
             yield
         finally:
-            with contextlib.suppress(duckdb.FatalException):  # the connection is lost, and the first error says why
+            with contextlib.suppress(duckdb.FatalException):  # the connection was lost, and the first error says why
                 self._connection.execute("SET preserve_insertion_order = false")
 
     def register(self, name: str, frame: object) -> None:
@@ -213,10 +213,10 @@ class DuckDB:
         self._connection.register(name, frame)
 
     def frame_like(self, frame: object, query: str) -> Any:
-        """A result as a relation of the caller's own DuckDB, if `frame` is such a relation; else None."""
+        """A result as a relation of the caller's DuckDB, if `frame` is such a relation; otherwise None."""
         if not isinstance(frame, duckdb.DuckDBPyRelation):
             return None
-        # DuckDB finds the variable by its name, unless the caller has a table of that name: so it is an unusual one.
+        # DuckDB finds the variable by name, unless the caller has a table of that name. So the name is unusual.
         _clickmix_result = dict(self.fetch(query))
         return frame.query("_clickmix_frame", f"SELECT {listed(_clickmix_result)} FROM _clickmix_result")
 
@@ -226,7 +226,7 @@ class DuckDB:
 
     def notes(self, files: str) -> list[tuple[str, str]]:
         """(file, note) for each of these Parquet files that has a note; `files` is a reader's first argument."""
-        # Other tools' keys and values may be any bytes; a note is text, unless the file is damaged.
+        # Keys and values of other tools can be any bytes; a note is text, unless the file is damaged.
         found = self.rows(
             f"SELECT file_name, value FROM parquet_kv_metadata({files}) WHERE key = encode({literal(NOTE)})"
         )
@@ -238,10 +238,10 @@ class DuckDB:
         self._clean()
 
     def _translated(self, failure: BaseException) -> BaseException:
-        """The error to raise for one of DuckDB's: too little memory and a full temporary folder have their own.
+        """The error to raise for one of DuckDB's; too little memory and a full temporary folder get their own.
 
-        DuckDB raises one type for every failed write, and one for memory and the temporary folder together: only its
-        message tells which it was.
+        DuckDB has one type for every failed write, and one for both memory and the temporary folder: only its message
+        says which.
         """
         message = str(failure)
         no_room = isinstance(failure, duckdb.IOException) and os.strerror(errno.ENOSPC) in message
@@ -254,10 +254,10 @@ class DuckDB:
         return failure
 
     def _watched(self, work: Callable[[], Result], progress: Progress | None = None) -> Result:
-        """Work in another thread, so that progress can be asked for and Ctrl-C is heard at once."""
+        """Work in another thread, so that this one can report progress and react to Ctrl-C at once."""
         results: list[Result] = []
         failures: list[BaseException] = []
-        # Thread.join() does not do: if Ctrl-C interrupts it, it takes the thread for ended.
+        # Thread.join() will not do: after Ctrl-C interrupts it, it thinks that the thread has ended.
         done = threading.Event()
 
         def call() -> None:
@@ -271,26 +271,26 @@ class DuckDB:
             try:
                 threading.Thread(target=call).start()
             except RuntimeError:
-                done.set()  # no thread runs, so there is none to wait for
+                done.set()  # no thread to wait for
                 raise MemoryError("no room for another thread") from None
             while not done.wait(0.1):
                 if progress is not None:
                     progress(max(0.0, self._connection.query_progress() / 100))
         except BaseException:
-            # A connection is for one call at a time, and a thread that is still in DuckDB aborts a process that ends.
+            # A connection takes one call at a time, and a thread still in DuckDB would abort the process as it ends.
             self._connection.interrupt()
             while not done.wait(0.05):
-                self._connection.interrupt()  # again: the first one may have come before the statement
+                self._connection.interrupt()  # again, because the first may have come before the statement
             raise
         if failures:
-            raise self._translated(failures.pop())  # popped, so that nothing here keeps it and the engine alive
+            raise self._translated(failures.pop())  # pop, so that nothing here keeps it and the engine alive
         if progress is not None:
             progress(1.0)
         return results[0]
 
 
 ENGINES.register(
-    "duckdb", help="runs in this process and reads files (Parquet, CSV, NDJSON) and frames; bounded by --memory."
+    "duckdb", help="runs in this process and reads files (Parquet, CSV, NDJSON) and frames; --memory limits it."
 )(
     partial(
         EngineKind,
@@ -304,7 +304,7 @@ ENGINES.register(
 
 
 def _temporary_folder() -> Path:
-    """A new folder in TMPDIR. If that cannot be used, Python would silently take another, which may be small."""
+    """A new folder in TMPDIR. If that cannot be used, fail: Python would silently use another, which may be small."""
     given = os.environ.get("TMPDIR")
     try:
         return Path(tempfile.mkdtemp(prefix="clickmix-", dir=given or None)).absolute()
@@ -312,19 +312,19 @@ def _temporary_folder() -> Path:
         if error.errno == errno.ENOSPC:
             raise temporary_is_full(Path(given or tempfile.gettempdir())) from None
         raise SettingError(
-            f"TMPDIR={given or ''}: this is not a folder that can be written. Make it, or choose another one."
+            f"TMPDIR={given or ''}: not a folder that can be written. Make it, or choose another one."
         ) from None
 
 
 def checked_memory(text: str) -> str:
-    """A bound of memory such as 4GB or 800MB; anything else is refused."""
+    """A memory limit such as 4GB or 800MB; refuse anything else."""
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?\s*([KMGT]i?B)", text):
         raise SettingError(f"memory {text!r} is not an amount of memory. {AMOUNT}")
     return text
 
 
 def output_options(path: str | Path) -> str:
-    """The options of COPY for the format that the file's name asks for."""
+    """The options of COPY for the format of a file, by its name."""
     lower = Path(path).name.lower()
     for suffix, options in OUTPUT_OPTIONS.items():
         if lower.endswith(suffix):

@@ -61,7 +61,7 @@ class DuckDBLists:
         return f"list_extract({values}, {place})"
 
     def each(self, values: str, made: OfElement) -> str:
-        """A list with something made of each element; a place that nobody asks for is not counted."""
+        """A list with `made` of each element; places are counted only if `made` uses them."""
         expression = made("e", "i")
         return f"list_transform({values}, lambda {'e, i' if made('e', '') != expression else 'e'}: {expression})"
 
@@ -78,7 +78,7 @@ class DuckDBLists:
         return f"list_append({values}, NULL)"
 
     def unfolded(self, table: str, kept: Sequence[str], *, places: bool) -> str:
-        """Lists in the same SELECT are unnested side by side."""
+        """Unnest lists in the same SELECT, which go side by side."""
         place = "unnest(places)" if places else "generate_subscripts(docs, 1)"
         return f"SELECT {listed(kept)}, unnest(docs) AS d, {place} AS p, unnest(flags) AS c FROM {table}"
 

@@ -1,6 +1,6 @@
-"""Engines: who runs the SQL of the log stage, what it is asked to do, and how it is chosen.
+"""Engines: what runs the SQL, what it must be able to do, and how it is chosen.
 
-Statements are written once, in DuckDB's SQL; another engine translates them. To add an engine, write one file that
+Statements are written once, in DuckDB's SQL; other engines translate them. To add an engine, write one file that
 registers an `EngineKind` in `ENGINES`.
 """
 
@@ -28,17 +28,17 @@ class StoredTable:
     types: dict[str, str]
     # Whether it is read from CSV, where everything is text.
     untyped: bool = False
-    # The column that is not NULL for a line that could not be cut into columns.
+    # The column that is not NULL for lines that could not be split into columns.
     broken: str = ""
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """Runs the statements of the log stage where the log lives; only `fetch`, `rows` and `take` move anything."""
+    """Runs statements where the log is; only `fetch`, `rows` and `take` move data."""
 
     @property
     def embedded(self) -> DuckDB | None:
-        """The DuckDB in this process that does the work, and reads files and frames; None if it runs elsewhere."""
+        """The DuckDB in this process, which reads files and frames; None if the engine runs elsewhere."""
         ...
 
     @property
@@ -47,11 +47,11 @@ class Engine(Protocol):
         ...
 
     def view(self, statement: str) -> str:
-        """A view of a SELECT in the engine's own dialect, until the engine is closed; returns its name."""
+        """Make a view of a SELECT in the engine's dialect, until the engine is closed; return its name."""
         ...
 
     def tables(self, log: object) -> tuple[StoredTable, ...]:
-        """The tables that a log consists of. An embedded engine has none: its logs are files and frames."""
+        """The tables of a log. Empty for an embedded engine, whose logs are files and frames."""
         ...
 
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
@@ -71,7 +71,7 @@ class Engine(Protocol):
         ...
 
     def take(self, columns: Columns) -> str:
-        """Keep numpy columns of whole and real numbers as a table for this session, and return its name."""
+        """Keep numpy columns of integers and reals as a table for this session, and return its name."""
         ...
 
     def types(self, table: str) -> dict[str, str]:
@@ -79,11 +79,11 @@ class Engine(Protocol):
         ...
 
     def frame_like(self, frame: object, query: str) -> Any:
-        """A result as the same kind of frame, if `frame` is one of the engine's own; else None."""
+        """A result as the same kind of frame, if `frame` is one of the engine's; otherwise None."""
         ...
 
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
-        """Refuse a target that cannot be written or is part of the log, now rather than after an hour of work."""
+        """Refuse a target that cannot be written or is part of the log, before an hour of work."""
         ...
 
     def write(
@@ -97,13 +97,13 @@ class Engine(Protocol):
     ) -> int:
         """Write a result of any size, whole or not at all, and return its number of rows.
 
-        An old table is replaced only if it has the same columns; it may have or lack the `optional` ones. `note` stays
-        with the result if its format has a place for it.
+        An old table is replaced only if it has the same columns, apart from `optional` ones. `note` is stored with the
+        result if its format has a place for it.
         """
         ...
 
     def close(self) -> None:
-        """Free what the engine holds."""
+        """Free the engine's resources."""
         ...
 
 
@@ -111,9 +111,9 @@ class Engine(Protocol):
 class EngineKind:
     """How an engine is chosen and started.
 
-    `title` is its name in messages and `argument` says what to write to choose it. `recognises` tells whether an engine
+    `title` is its name in messages, and `argument` says what to write to choose it. `recognises` says whether an engine
     argument means it, and `start` takes that argument. `session_of` is the engine argument that a log brings with it,
-    or None. An `embedded` one runs in this process: it also takes a bound of memory, and adds to counts files.
+    or None. An `embedded` one runs in this process: it also takes a memory limit, and can add to counts files.
     """
 
     title: str
@@ -129,7 +129,7 @@ ENGINES: Family[EngineKind] = Family("engine", "clickmix.engines", first="duckdb
 
 def numpy_columns(types: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> Columns:
     """Rows as numpy columns; `types` are the columns with DuckDB's names of their types."""
-    import numpy as np  # late, as in `Columns`
+    import numpy as np  # here, because reading a log does not need it
 
     def kind(type: str) -> str:
         if type in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT"):
@@ -153,7 +153,7 @@ def same_columns(old: Iterable[str], new: Iterable[str], *, optional: Collection
 
 
 def other_columns(target: str, columns: Iterable[str]) -> InputError:
-    """The error for a table that is not replaced, because it has other columns."""
+    """The error for a table that must not be replaced, because it has other columns."""
     return InputError(
         f"{target}: this table has other columns ({', '.join(columns)}) and would be lost. Drop it first, or choose "
         "another name.",
@@ -165,7 +165,7 @@ DEFAULT = "duckdb"
 
 
 def choose_engine(engine: object = None, *, log: object = None, memory: str | None = None) -> Engine:
-    """The engine with that name, address or session; without one, the engine that the log lives in, or DuckDB."""
+    """The engine with that name, address or session; without one, the engine of the log's frame, or DuckDB."""
     if isinstance(engine, Engine):
         return engine
     if engine is None and hasattr(type(log), "columns"):  # a frame may bring its session
@@ -174,12 +174,12 @@ def choose_engine(engine: object = None, *, log: object = None, memory: str | No
     engine = DEFAULT if engine is None else engine
     kind = find_kind(engine)
     if memory is not None and not kind.embedded:
-        raise SettingError(f"memory {memory!r}: a bound for the embedded DuckDB. {kind.title} has settings for it.")
+        raise SettingError(f"memory {memory!r}: limits only the embedded DuckDB. {kind.title} has its own settings.")
     return kind.start(engine, memory)
 
 
 def find_kind(engine: object) -> EngineKind:
-    """The kind of engine that an argument means; nothing is started."""
+    """The kind of engine that an argument means; starts nothing."""
     for member in ENGINES:
         if (kind := member.make()).recognises(engine):
             return kind
@@ -187,10 +187,10 @@ def find_kind(engine: object) -> EngineKind:
 
 
 def embedded(engine: Engine, *, of: str) -> DuckDB:
-    """The embedded DuckDB, for what needs every count or every session on this machine."""
+    """The embedded DuckDB, for steps that need every count or every session on this machine."""
     if engine.embedded is None:
         raise SettingError(
-            f"{of} needs all of the log's counts or sessions on this machine, and they would have to leave the engine. "
-            "Download the counts or the log, and run it on the files without an engine."
+            f"{of} needs all of the log's counts or sessions on this machine, but they are in the engine. Download the "
+            "counts or the log, and run it on the files without an engine."
         )
     return engine.embedded

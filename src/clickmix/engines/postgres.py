@@ -1,4 +1,4 @@
-"""PostgreSQL: logs are tables, statements run in the server, and results become tables in one transaction."""
+"""PostgreSQL: logs are tables, the server runs statements, and results become tables in one transaction."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Postgres:
         except psycopg.Error as error:
             raise _unreachable(address, _first_line(error)) from None
         self._close = weakref.finalize(self, self._connection.close)
-        self._run("SET TIME ZONE 'UTC'", translate=False)  # times that are contexts have one name everywhere
+        self._run("SET TIME ZONE 'UTC'", translate=False)  # times in context columns have one name everywhere
         (icu,) = self._ask("SELECT count(*) FROM pg_collation WHERE collname = %s", LETTERS)
         self._letters = LETTERS if icu else "default"
 
@@ -151,13 +151,13 @@ class Postgres:
         progress: Progress | None = None,
         note: str = "",
     ) -> int:
-        """Write a result of any size as a table, in one transaction: the old table is replaced whole, or stays."""
+        """Write a result of any size as a table, in one transaction: it replaces the old table, or that stays."""
         self.check_target(target)
         schema, table = self._place(target)
         temporary = f"clickmix_{secrets.token_hex(6)}"
         with self._asking(), self._connection.transaction():
             rows = self._run(f"CREATE TABLE {schema}.{temporary} AS {query}").rowcount
-            # From here on, runs take turns, and the last one's table stays.
+            # From here, runs take turns, and the last one's table stays.
             self._ask("SELECT pg_advisory_xact_lock(hashtext(%s))", f"clickmix {schema}.{table}")
             self.drop_old(target, f"{schema}.{table}", f"{schema}.{temporary}", optional)
             self._run(f"ALTER TABLE {schema}.{temporary} RENAME TO {table}", translate=False)
@@ -169,7 +169,7 @@ class Postgres:
         self._close()
 
     def drop_old(self, target: str, place: str, new: str, optional: Collection[str]) -> None:
-        """Drop the table at exactly this place: the target's name alone could mean a table of another schema."""
+        """Drop the table at exactly this place; the target's name alone could mean a table in another schema."""
         old = self._find(place)
         if old is None:
             return
@@ -187,7 +187,7 @@ class Postgres:
         return None if found is None else str(found)
 
     def _parts(self, table: str) -> list[str]:
-        """The parts of a table's name. One that the server would cut, and so take for another table, is refused."""
+        """The parts of a table's name; refuse one that the server would cut, because that could be another table."""
         (parts,) = self._ask("SELECT parse_ident(%s)", table)
         for part in parts:
             if len(part.encode()) > LONGEST_NAME:
@@ -207,7 +207,7 @@ class Postgres:
         return schema, name(parts[-1])
 
     def _ask(self, query: str, *values: object) -> tuple[Any, ...]:
-        """The first row of the answer to a question about the server itself."""
+        """The first row of a query about the server itself."""
         with self._asking():
             found = self._connection.execute(query.encode(), values).fetchone()
         return tuple(found or ())
@@ -254,7 +254,7 @@ ENGINES.register("postgres", help="runs in a PostgreSQL server; logs and outputs
 
 
 def _unreachable(address: str, reason: str) -> EngineError:
-    """The error for a server that cannot be reached. libpq may quote part of a password as a host or a port."""
+    """The error for a server that cannot be reached, without secrets: libpq can quote part of a password as a host."""
     shown = hide_secrets(reason, address=address)
     encode = (
         "" if shown == reason else "; in a password write % as %25, @ as %40, / as %2F, : as %3A and a blank as %20"

@@ -11,7 +11,7 @@ ELEMENT, PLACE = "clickmix_element", "clickmix_place"
 
 
 class PostgresLists:
-    """`ListSql` of PostgreSQL. It has no functions over arrays, but SELECTs over their elements."""
+    """`ListSql` of PostgreSQL, which uses SELECTs over the elements of arrays instead of functions."""
 
     nothing = "'{NULL}'"
 
@@ -65,7 +65,7 @@ class PostgresLists:
         return f"({values})[{place}]"
 
     def each(self, values: str, made: OfElement) -> str:
-        """An array with something made of each element."""
+        """An array with `made` of each element."""
         elements = f"unnest({values}) WITH ORDINALITY AS elements ({ELEMENT}, {PLACE})"
         return f"ARRAY(SELECT {made(ELEMENT, PLACE)} FROM {elements} ORDER BY {PLACE})"
 
@@ -82,7 +82,7 @@ class PostgresLists:
         return f"array_append({values}, NULL)"
 
     def unfolded(self, table: str, kept: Sequence[str], *, places: bool) -> str:
-        """Arrays are unnested side by side, with their ordinality."""
+        """Unnest arrays side by side, with ordinality."""
         arrays, names = ("docs, flags, places", "d, c, p") if places else ("docs, flags", "d, c")
         place = "p" if places else PLACE
         return (

@@ -1,4 +1,4 @@
-"""Apache Spark: logs are tables, files and data frames; statements run in the cluster, and results stay there."""
+"""Apache Spark: logs are tables, files and data frames; the cluster runs statements and keeps the results."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ LONGEST_WAIT = 10.0  # seconds, while kept tables are dropped
 
 
 def _is(value: object, name: str) -> bool:
-    """Whether a value is a SparkSession or a DataFrame; Spark is not loaded to find out."""
+    """Whether a value is a SparkSession or a DataFrame; does not load Spark to find out."""
     return type(value).__module__.startswith("pyspark.sql") and type(value).__name__ == name
 
 
 class Spark:
-    """An `Engine`: a session, which caches the results it keeps in the cluster until the engine is gone."""
+    """An `Engine`: a session that caches kept results in the cluster until the engine is closed."""
 
     embedded = None
     list_sql = SparkLists()
@@ -128,16 +128,16 @@ class Spark:
             return _types(self.session.table(table))
 
     def frame_like(self, frame: object, query: str) -> DataFrame | None:
-        """A result of any size as a data frame, computed when it is used; None unless `frame` is one of Spark's."""
+        """A result of any size as a data frame, computed when used; None unless `frame` is one of Spark's."""
         if not _is(frame, "DataFrame"):
             return None
         with self._asking():
             made = self._sql(query)
-        made._clickmix_engine = self  # keeps the tables it reads while the frame lives
+        made._clickmix_engine = self  # keeps the tables it reads while the frame exists
         return made
 
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
-        """Refuse a name of neither a table nor a folder, and a table or folder that must not be replaced."""
+        """Refuse a name that is neither a table nor a folder, and a table or folder that must not be replaced."""
         if not target or "'" in target or "`" in target:
             raise SettingError(f"{target!r}: not the name of a table or a folder. Choose another one.")
         if _is_path(target) and not hasattr(self.session, "_jvm"):
@@ -157,9 +157,9 @@ class Spark:
         progress: Progress | None = None,
         note: str = "",
     ) -> int:
-        """Write a result of any size: to a folder of files for a path, else to a table of the catalog.
+        """Write a result of any size: to a folder of files if the target is a path, otherwise to a table.
 
-        It is written under another name and renamed when it is whole; the old one stays until then.
+        It is written under another name and renamed when it is complete; the old one stays until then.
         """
         self.check_target(target)
         with self._asking():
@@ -172,7 +172,7 @@ class Spark:
         return rows
 
     def close(self) -> None:
-        """Free what is cached; the session stays, for others may use it."""
+        """Free cached results; the session stays open, because others may use it."""
         self._clean()
 
     def _sql(self, query: str) -> DataFrame:
@@ -182,7 +182,7 @@ class Spark:
         return not _is_path(text) and self.session.catalog.tableExists(text)
 
     def _read(self, format: str, paths: Sequence[str]) -> StoredTable:
-        """Files as a table. CSV is all text; lines that cannot be cut into columns are marked."""
+        """Files as a table. CSV is all text; lines that cannot be split into columns are marked."""
         reader = self.session.read.option("columnNameOfCorruptRecord", BROKEN)
         if format == "csv":
             from pyspark.sql.types import StringType
@@ -212,7 +212,7 @@ class Spark:
         """Turn Spark's errors into EngineErrors."""
         try:
             yield
-        except ConnectionError as error:  # Spark's own process is gone
+        except ConnectionError as error:  # Spark's process is gone
             raise EngineError(
                 f"Spark: the connection was lost: {_first_line(error)}. Run it again.", nothing_written=True
             ) from None
@@ -235,18 +235,18 @@ ENGINES.register("spark", help="runs in Spark; logs and outputs are tables of it
 
 
 def _started(master: str) -> SparkSession:
-    """The running session, or one with the settings that Spark finds (SPARK_*, spark-defaults, spark-submit)."""
+    """The running session, or a new one with the settings that Spark finds (SPARK_*, spark-defaults, spark-submit)."""
     try:
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise SettingError("Spark needs pyspark. Install it: pip install 'clickmix[spark]'.") from None
     if "@" in master:  # Spark would print it
-        raise SettingError(f"engine {hide_secrets(master)!r}: a Spark master takes no user and no password.")
+        raise SettingError(f"engine {hide_secrets(master)!r}: a Spark master has no user and no password.")
     builder = SparkSession.builder.appName("clickmix")
     if master != "spark":
         builder = builder.master(master)
-    if not sys.stderr.isatty():  # bars are for a terminal
+    if not sys.stderr.isatty():
         builder = builder.config("spark.ui.showConsoleProgress", "false")
     try:
         new = SparkContext._active_spark_context is None
@@ -261,7 +261,7 @@ def _started(master: str) -> SparkSession:
 
 
 def _suit_one_machine(session: SparkSession) -> None:
-    """Cut tables into fewer parts than Spark's 200: on a few cores, they take longer to hand out than to work on."""
+    """Cut tables into fewer parts than Spark's 200: with a few cores, handing them out takes longer than the work."""
     if not session.sparkContext.getConf().contains(PARTS):
         session.conf.set(PARTS, min(200, PARTS_PER_CORE * session.sparkContext.defaultParallelism))
 
@@ -274,15 +274,15 @@ def _first_line(error: BaseException) -> str:
 def _drop(session: SparkSession, kept: dict[str, DataFrame]) -> None:
     """Drop kept tables over another thread's connection to Spark.
 
-    Python may collect garbage while this thread waits for an answer, and then its own connection is busy.
+    Python may collect garbage while this thread waits for an answer, and its own connection is busy then.
     """
     thread = threading.Thread(target=_drop_now, args=(session, kept), daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # Python is ending, and nobody waits for an answer
+    except RuntimeError:  # Python is ending, and no thread waits for an answer
         _drop_now(session, kept)
     else:
-        thread.join(LONGEST_WAIT)  # not for ever: this thread may hold a lock that the other needs
+        thread.join(LONGEST_WAIT)  # not forever: this thread may hold a lock that the other needs
 
 
 def _drop_now(session: SparkSession, kept: dict[str, DataFrame]) -> None:
@@ -313,7 +313,7 @@ def _types(frame: Any) -> dict[str, str]:
 
 
 def _duckdb_type(type: str) -> str:
-    """DuckDB's name of a type; what an object holds does not matter.
+    """DuckDB's name of a type, without the fields of objects.
 
     >>> [_duckdb_type(type) for type in ("bigint", "array<string>", "array<struct<sku:string>>", "decimal(10,0)")]
     ['BIGINT', 'VARCHAR[]', 'STRUCT[]', 'DECIMAL(10,0)']

@@ -55,7 +55,7 @@ class SparkLists:
         return f"try_element_at({values}, CAST({place} AS INT))"
 
     def each(self, values: str, made: OfElement) -> str:
-        """An array with something made of each element; Spark counts places from 0."""
+        """An array with `made` of each element; Spark counts places from 0."""
         return f"transform({values}, (e, i) -> {made('e', '(i + 1)')})"
 
     def whole(self, text: str) -> str:
@@ -71,7 +71,7 @@ class SparkLists:
         return f"concat({values}, array(NULL))"
 
     def unfolded(self, table: str, kept: Sequence[str], *, places: bool) -> str:
-        """Arrays are zipped and exploded, for Spark explodes one at a time."""
+        """Zip arrays and explode them, because Spark explodes only one."""
         zipped = f"arrays_zip(docs, flags{', places' if places else ''})"
         place = "e.places" if places else "CAST(i + 1 AS BIGINT)"
         return (

@@ -1,4 +1,4 @@
-"""A Spark frame -> a table of the catalog or a folder of files: written under another name, renamed when whole."""
+"""A Spark frame -> a table of the catalog or a folder of files: written under another name, renamed when complete."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from clickmix.errors import EngineError, InputError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-WAIT, WAITS = 0.1, 300  # seconds between looks at a job, and looks at one that was cancelled
+WAIT, WAITS = 0.1, 300  # seconds between looks at a job, and how many looks at one that was cancelled
 SWAPS = 10  # attempts to put a folder in place while other runs do the same
 
 
 def spark_errors() -> tuple[type[BaseException], ...]:
-    """All errors that Spark raises; none if it was never loaded."""
+    """All errors that Spark raises; empty if it was never loaded."""
     if "pyspark" not in sys.modules:
         return ()
     from py4j.protocol import Py4JError
@@ -30,7 +30,7 @@ def spark_errors() -> tuple[type[BaseException], ...]:
 
 
 def write_table(frame: DataFrame, target: str, *, optional: Collection[str]) -> int:
-    """Write a table of the catalog. An old one with the same columns, except optional ones, stays until then."""
+    """Write a table of the catalog; an old one, with the same columns except optional ones, stays until it is done."""
     session = frame.sparkSession
     schema, dot, _ = target.rpartition(".")
     temporary, old = (f"{schema}{dot}clickmix_{secrets.token_hex(6)}" for _ in range(2))
@@ -58,7 +58,7 @@ def write_table(frame: DataFrame, target: str, *, optional: Collection[str]) -> 
 
 
 def _run(session: SparkSession, tag: str, write: Callable[[], None]) -> None:
-    """Write in another thread. If a signal comes, cancel its jobs and wait for it: else it writes while we clean up."""
+    """Write in another thread. On a signal, cancel its jobs and wait for it; otherwise it writes while we clean up."""
     from pyspark import InheritableThread
 
     failures: list[BaseException] = []
@@ -79,7 +79,7 @@ def _run(session: SparkSession, tag: str, write: Callable[[], None]) -> None:
         while not done.wait(WAIT):
             pass
     except BaseException:
-        for _ in range(WAITS):  # again and again: the job may not have begun
+        for _ in range(WAITS):  # several times, because the job may not have begun
             with contextlib.suppress(*spark_errors()):
                 session.sparkContext.cancelJobsWithTag(tag)
             if done.wait(WAIT):
@@ -90,7 +90,7 @@ def _run(session: SparkSession, tag: str, write: Callable[[], None]) -> None:
 
 
 def _remove_files(session: SparkSession, table: str) -> None:
-    """Remove what a job that failed has written for a table that is not in the catalog yet."""
+    """Remove the files that a failed job wrote for a table that is not in the catalog yet."""
     schema, _, name = table.rpartition(".")
     folder = session.catalog.getDatabase(schema or session.catalog.currentDatabase()).locationUri
     files, path = _qualified(session, f"{folder}/{name}")
@@ -98,7 +98,7 @@ def _remove_files(session: SparkSession, table: str) -> None:
 
 
 def _put_back(session: SparkSession, old: str, target: str) -> None:
-    """Give the old table its name back, unless another run has written there; if that fails, say where it is."""
+    """Give the old table its name back, unless another run has written there; if that fails, say where the table is."""
     with contextlib.suppress(*spark_errors()):
         if not session.catalog.tableExists(target):
             with contextlib.suppress(*spark_errors()):  # another run may have taken the name just now
@@ -125,13 +125,13 @@ def _full_name(session: SparkSession, table: str) -> str:
 
 
 def check_folder(session: SparkSession, target: str, log: Iterable[str]) -> None:
-    """Refuse a folder that holds what Spark did not write, or is part of the log, or has part of the log in it."""
+    """Refuse a folder with files that Spark did not write, and one that is part of the log or contains part of it."""
     files, path = _qualified(session, target)
     for part in log:
         in_log, given = _qualified(session, part)
         for status in in_log.globStatus(given) or ():
             if _is_in(path, status.getPath()) or _is_in(status.getPath(), path):
-                raise InputError(f"{target}: would replace a part of the log. Choose another path for the output.")
+                raise InputError(f"{target}: would replace part of the log. Choose another path for the output.")
     strange = [status.getPath().getName() for status in _inside(files, path) if not _is_sparks(status, path)]
     if strange:
         raise InputError(
@@ -141,12 +141,12 @@ def check_folder(session: SparkSession, target: str, log: Iterable[str]) -> None
 
 
 def _is_in(inner: Any, outer: Any) -> bool:
-    """Whether a path is another one or lies below it."""
+    """Whether a path is another one or is below it."""
     return f"{inner.toString()}/".startswith(f"{outer.toString().rstrip('/')}/")
 
 
 def _inside(files: Any, path: Any) -> list[Any]:
-    """What is in a folder; nothing if it is not a folder, or another run has just moved it away."""
+    """The contents of a folder; empty if it is not a folder, or another run has just moved it away."""
     try:
         return list(files.listStatus(path)) if files.exists(path) and files.getFileStatus(path).isDirectory() else []
     except spark_errors():
@@ -156,7 +156,7 @@ def _inside(files: Any, path: Any) -> list[Any]:
 
 
 def _is_sparks(status: Any, folder: Any) -> bool:
-    """Whether Spark leaves such a file in a folder that it writes, or clickmix a folder that it could not rename."""
+    """Whether this is a file that Spark leaves in its folders, or a folder that clickmix could not rename."""
     name = str(status.getPath().getName())
     if status.isDirectory():
         return name.startswith(f".{folder.getName()}.") and name.endswith(".tmp")
@@ -164,7 +164,7 @@ def _is_sparks(status: Any, folder: Any) -> bool:
 
 
 def write_folder(frame: DataFrame, target: str, *, format: str) -> int:
-    """Write a folder of files; an old one stays until the new one is whole."""
+    """Write a folder of files; an old one stays until the new one is complete."""
     session = frame.sparkSession
     files, path = _qualified(session, target)
     temporary = _hidden(session, path, "tmp")
@@ -183,7 +183,7 @@ def write_folder(frame: DataFrame, target: str, *, format: str) -> int:
 
 
 def _put_in_place(session: SparkSession, files: Any, made: Any, path: Any) -> bool:
-    """Rename a folder over another one, and tell whether it worked: another run may be doing the same."""
+    """Rename a folder over another one, and return whether it worked: another run may be doing the same."""
     old = _hidden(session, path, "old")
     moved = files.exists(path) and _renamed(files, path, old)
     if not files.exists(path) and _renamed(files, made, path):
@@ -191,7 +191,7 @@ def _put_in_place(session: SparkSession, files: Any, made: Any, path: Any) -> bo
         if not files.exists(inside):
             files.delete(old, True)
             return True
-        _renamed(files, inside, made)  # the other run was faster, and this folder was moved into its folder
+        _renamed(files, inside, made)  # another run was faster, and this folder was moved into its folder
     if moved and files.exists(path):
         files.delete(old, True)  # the other run's folder is newer
     elif moved:

@@ -1,4 +1,4 @@
-"""SQL as every engine writes it: texts, names, columns; and what differs between engines, lists inside columns."""
+"""SQL that is the same in every engine: texts, names, columns; and the protocol of what differs: lists in columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def name(text: str) -> str:
 
 
 def checked_text(text: str) -> str:
-    """The text itself. A name that is not UTF-8 is refused: file names can be so, SQL cannot."""
+    """The text itself; refuse a name that is not UTF-8, which a file can have but SQL cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -62,12 +62,12 @@ def aliased(keys: Sequence[str]) -> str:
     return listed(f"{name(key)} AS {alias}" for key, alias in zip(keys, aliases(keys), strict=True))
 
 
-# SQL of an element of a list and of its place, from 1 -> SQL made of them.
+# SQL for an element of a list and for its place, from 1 -> SQL made of them.
 OfElement = Callable[[str, str], str]
 
 
 class ListSql(Protocol):
-    """SQL expressions over lists, in the engine's own dialect; whatever is asked of NULL is NULL."""
+    """SQL expressions over lists, in the engine's dialect; of NULL, every expression is NULL."""
 
     @property
     def nothing(self) -> str:
@@ -81,7 +81,7 @@ class ListSql(Protocol):
     def at_path(self, column: str, kind: str, inside: Sequence[str], after: Sequence[str]) -> str | None:
         """The list that a path names: fields `inside` the column, and those `after` each element.
 
-        `kind` is text (the list is JSON), list, or other. None if the engine has no way to it.
+        `kind` is text (the list is JSON), list, or other. None if the engine cannot reach it.
         """
         ...
 
@@ -94,7 +94,7 @@ class ListSql(Protocol):
         ...
 
     def different(self, values: str) -> str:
-        """How many different ones there are, NULL aside."""
+        """How many different ones there are, without NULL."""
         ...
 
     def least(self, values: str) -> str:
@@ -118,7 +118,7 @@ class ListSql(Protocol):
         ...
 
     def each(self, values: str, made: OfElement) -> str:
-        """A list with something made of each element."""
+        """A list with `made` of each element."""
         ...
 
     def whole(self, text: str) -> str:
@@ -134,5 +134,5 @@ class ListSql(Protocol):
         ...
 
     def unfolded(self, table: str, kept: Sequence[str], *, places: bool) -> str:
-        """A SELECT with a row per element: the `kept` columns, d of docs, c of flags, p of places or else its place."""
+        """A SELECT with a row per element: the `kept` columns, d of docs, c of flags, p of places or its own place."""
         ...

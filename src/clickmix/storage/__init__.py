@@ -1,1 +1,1 @@
-"""Storage: atomic files, folders, checksummed JSON documents, records, locks. Whatever is written goes through here."""
+"""Storage: atomic files, folders, checksummed JSON documents, records, locks. All writes go through here."""

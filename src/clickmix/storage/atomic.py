@@ -1,4 +1,4 @@
-"""Atomic files and folders: after a write each is as it was, or whole and new; what was written is recorded.
+"""Atomic files and folders: a write that fails leaves the old one as it was.
 
 A command records what it writes, so that after a failure it can say what is there.
 """
@@ -36,7 +36,7 @@ _recording: ContextVar[Written | None] = ContextVar("recording", default=None)
 
 @contextlib.contextmanager
 def recording() -> Iterator[Written]:
-    """Record what this thread writes until the block ends. A block inside another one keeps its own record."""
+    """Record what this thread writes until the block ends. A nested block keeps its own record."""
     written = Written()
     outer = _recording.set(written)
     try:
@@ -46,7 +46,7 @@ def recording() -> Iterator[Written]:
 
 
 def record(target: object) -> None:
-    """Say that a file, folder or table is now in its place; nothing happens unless somebody records."""
+    """Record that a file, folder or table was written, if somebody is recording."""
     written = _recording.get()
     if written is not None:
         written.targets[str(target)] = None
@@ -58,14 +58,14 @@ LONGEST_NAME = 255  # bytes, on every common file system
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` to write to. It becomes `path` when the block ends, or goes on an error.
+    """Give a temporary path beside `path` to write to. It becomes `path` when the block ends, or is removed on error.
 
-    A process killed before the rename leaves the old file whole, and a dot-file `.NAME.*.tmp` beside it.
+    A process killed before the rename leaves the old file as it was, and a dot-file `.NAME.*.tmp` beside it.
     """
     path = Path(path)
     check_writable(path)
     target = _target(path)
-    # The suffix must be the last one: DuckDB picks the compression by it.
+    # The temporary suffix must come last: DuckDB chooses the compression by it.
     temporary = target.parent / f".{target.name}.{secrets.token_hex(RANDOM_BYTES)}.tmp"
     try:
         yield temporary
@@ -78,7 +78,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
             error.filename = str(path)  # the name the user knows; a full disk gives none
         raise
     record(path)
-    # The new file is in its place. Some file systems cannot sync a folder.
+    # The new file is in place. Some file systems cannot sync a folder.
     with contextlib.suppress(OSError):
         _sync(target.parent)
 
@@ -90,7 +90,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Refuse a path that cannot be written, now rather than after an hour of work."""
+    """Refuse a path that cannot be written, before an hour of work."""
     path = Path(path)
     folder = _target(path).parent
     if _target(path).is_symlink():
@@ -109,9 +109,9 @@ def check_writable(path: str | Path) -> None:
 
 
 def write_failure(path: str | Path, message: str) -> OSError:
-    """What kept an engine from writing `path`, as an OSError.
+    """Why an engine could not write `path`, as an OSError.
 
-    Engines pass the system's error on as text only: a full disk is known by the system's own words.
+    Engines pass on the system's error only as text, so a full disk is recognised by the system's words for it.
     """
     if os.strerror(errno.ENOSPC) in message:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -119,7 +119,7 @@ def write_failure(path: str | Path, message: str) -> OSError:
 
 
 def real_path(path: str | Path) -> Path:
-    """Where a path leads, through all links; a link in a circle leads to itself, which `Path.resolve` calls an error.
+    """Where a path leads, through all links; a circular link leads to itself, for which `Path.resolve` would raise.
 
     >>> real_path("/dev/../dev/null")
     PosixPath('/dev/null')
@@ -128,12 +128,12 @@ def real_path(path: str | Path) -> Path:
 
 
 def _target(path: Path) -> Path:
-    """The file to replace: a symbolic link stays, and the file it leads to is replaced."""
+    """The file to replace: for a symbolic link, the file it leads to."""
     return real_path(path) if path.is_symlink() else path
 
 
 def _sync(path: Path) -> None:
-    """Have the system put `path` (a file, or a folder's entries) on the disk."""
+    """Write `path` (a file, or a folder's entries) to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -142,7 +142,7 @@ def _sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder if it is missing, and record that it is there now."""
+    """Make a folder if it is missing, and record it."""
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     if made:
@@ -151,16 +151,16 @@ def make_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def replacing_together(folder: Path, *, last: str) -> Iterator[Path]:
-    """Give a temporary folder inside `folder`. Its files replace those of `folder` together, or go on an error.
+    """Give a temporary folder inside `folder`. Its files replace those of `folder` together, or not at all.
 
-    The old `last` goes first and the new one comes last. A process killed in between leaves a folder without `last`,
-    so old and new files are never mixed unnoticed. One killed earlier leaves the old files and the temporary folder.
-    If a file cannot take its place, the old ones come back.
+    The old `last` is removed first and the new one is written last. A process killed in between leaves a folder without
+    `last`, so old and new files are never mixed unnoticed. One killed earlier leaves the old files and the temporary
+    folder. If a file cannot be moved, the old ones come back.
     """
     temporary = folder / f".{secrets.token_hex(6)}.tmp"
     try:
         temporary.mkdir()
-        with recording():  # nothing in there counts as written until it takes its place
+        with recording():  # nothing in there counts as written until it is in place
             yield temporary
         names = sorted((file.name for file in temporary.iterdir()), key=lambda name: (name == last, name))
         with _put_back(folder, names, temporary / "old"):
@@ -179,7 +179,7 @@ def replacing_together(folder: Path, *, last: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _put_back(folder: Path, names: Sequence[str], aside: Path) -> Iterator[None]:
-    """Give old files a second name in the folder `aside`; on an error each takes its place again, in this order."""
+    """Link old files into the folder `aside`; on an error put each back, in this order."""
     aside.mkdir()
     for name in names:
         if (folder / name).exists():
@@ -203,7 +203,7 @@ def _second_name(file: Path, name: Path) -> None:
 
 @contextlib.contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside `folder`: fill it; on leaving, it becomes `folder`, or on an error it is gone.
+    """Give a temporary folder beside `folder`. It becomes `folder` when the block ends, or is removed on an error.
 
     Old files must not mix with new ones, so `folder` may exist only if it is empty.
     """

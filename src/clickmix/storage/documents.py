@@ -1,4 +1,4 @@
-"""Documents: JSON files that name their kind and version and carry a checksum of their payload."""
+"""Documents: JSON files with their kind, their version and a checksum of their payload."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def document_text(*, kind: str, version: int, payload: dict[str, Any]) -> str:
 
 
 def read_document(path: str | Path, *, kind: str, version: int) -> dict[str, Any]:
-    """The payload of a document of this kind and version; any other file, and a damaged one, is refused."""
+    """The payload of a document of this kind and version; refuse any other file, and a damaged one."""
     return read_versions(path, kind=kind, versions=(version,))[1]
 
 
@@ -78,12 +78,12 @@ def parse_versions(text: str, *, kind: str, versions: Sequence[int], where: str)
         )
     payload = document["payload"]
     if not isinstance(payload, dict) or document["checksum"] != checksum(payload):
-        raise FormatError(f"{where}: damaged: the checksum does not fit the contents. Make the file again.")
+        raise FormatError(f"{where}: damaged: the checksum does not match the contents. Make the file again.")
     return document["version"], payload
 
 
 def strict_json(text: str) -> Any:
-    """Parse JSON whose numbers are all finite and whose keys are unique; else a ValueError or RecursionError."""
+    """Parse JSON with finite numbers and unique keys only; raises ValueError or RecursionError."""
     return json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_unique_keys)
 
 
@@ -94,7 +94,7 @@ def checksum(payload: dict[str, Any]) -> str:
 
 def _finite(text: str) -> float:
     value = float(text)
-    if not math.isfinite(value):  # json.loads takes NaN and Infinity, and reads 1e999 as infinite
+    if not math.isfinite(value):  # json.loads accepts NaN and Infinity, and reads 1e999 as infinite
         raise ValueError(text)
     return value
 

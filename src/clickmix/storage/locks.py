@@ -1,4 +1,4 @@
-"""Locks: a file that one process at a time may add to, or replace."""
+"""Locks: only one process at a time may add to a file, or replace it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clickmix.storage.atomic import check_writable
 
 @dataclass(frozen=True)
 class GrowingFile:
-    """A file that grows line by line: the whole lines it had, and how to add one."""
+    """A file that grows line by line: the complete lines it had, and how to add one."""
 
     found: tuple[str, ...]
     append: Callable[[str], None]
@@ -25,8 +25,8 @@ class GrowingFile:
 def appending(path: str | Path) -> Iterator[GrowingFile]:
     """Add lines to a file, and make it if it is missing. A line is on the disk when `append` returns.
 
-    If the process is killed, whole lines stay; half a line is cut off the next time the file is opened. Only one
-    process at a time may have the file open.
+    If the process is killed, complete lines stay; an incomplete one is cut off the next time the file is opened. Only
+    one process at a time may have the file open.
     """
     path = Path(path)
     check_writable(path)
@@ -47,23 +47,23 @@ def appending(path: str | Path) -> Iterator[GrowingFile]:
 
 @contextlib.contextmanager
 def holding(path: str | Path) -> Iterator[None]:
-    """Hold a file from before it is read until it is replaced; another process that wants it is refused."""
+    """Lock a file from before it is read until it is replaced; refuse another process that wants it."""
     path = Path(path)
     if os.name == "nt":  # Windows cannot replace an open file, so two processes at once go unnoticed
         yield
         return
     with path.open("r+b", buffering=0) as file:
         lock(file, path, otherwise="and run this again")
-        if not os.path.samestat(os.fstat(file.fileno()), path.stat()):  # replaced before we got the lock, which is void
+        if not os.path.samestat(os.fstat(file.fileno()), path.stat()):  # replaced before we locked the old one
             raise _busy(path, "and run this again")
         yield
 
 
 @contextlib.contextmanager
 def making(path: str | Path) -> Iterator[None]:
-    """Be the only process that makes a file which is not there yet; another process that wants to is refused.
+    """Be the only process that makes a file that does not exist yet; refuse another process that wants to.
 
-    What is locked is a hidden file beside it, which goes in the end. A process that is killed leaves it, unlocked.
+    This locks a hidden file beside it, and removes that in the end. A killed process leaves it, unlocked.
     """
     path = Path(path)
     if os.name == "nt":
@@ -72,7 +72,7 @@ def making(path: str | Path) -> Iterator[None]:
     beside = path.parent / f".{path.name}.lock"
     with beside.open("a+b", buffering=0) as file:
         lock(file, path, otherwise="and run this again")
-        # If somebody else was faster and is done, the hidden file is gone, or is another one, and there is a file now.
+        # If another process was faster and is done, the hidden file is gone or new, and the file exists.
         mine = beside.exists() and os.path.samestat(os.fstat(file.fileno()), beside.stat())
         try:
             if path.exists() or not mine:

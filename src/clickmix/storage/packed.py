@@ -36,23 +36,23 @@ def write_blocks(blocks: Iterable[bytes], target: Path) -> None:
 
 
 def check_packed(files: Sequence[Path]) -> list[Path]:
-    """Refuse a gzipped file that is damaged or cut off; return the files that have a long line.
+    """Refuse gzipped files that are damaged or cut off; return the files that have a long line.
 
-    Readers may ignore the checksum at the end, so every file is unpacked here, several at a time.
+    Readers may ignore the checksum at the end, so this unpacks every file, several at a time.
     """
     stop = threading.Event()
     pool = ThreadPoolExecutor(max_workers=os.cpu_count())
     try:
         found = pool.map(lambda file: _check_packed(file, stop), files)
         return [file for file, has_long_line in zip(files, found, strict=True) if has_long_line]
-    finally:  # after an error, or Ctrl-C, the others stop too
+    finally:  # after an error, or Ctrl-C, stop the others, too
         stop.set()
         pool.shutdown(cancel_futures=True)
 
 
 def _check_packed(packed: Path, stop: threading.Event) -> bool:
-    """Whether some line has LONG_LINE bytes or more, as far as whole blocks tell."""
-    lengths = [0]  # of blocks in a row without a line's end
+    """Whether some line has LONG_LINE bytes or more, as far as whole blocks show."""
+    lengths = [0]  # of consecutive blocks without a line end
     with unpacking(packed) as source:
         while (block := source.read(BLOCK)) and not stop.is_set():
             lengths.append(0 if b"\n" in block or b"\r" in block else lengths[-1] + len(block))
@@ -61,7 +61,7 @@ def _check_packed(packed: Path, stop: threading.Event) -> bool:
 
 @contextlib.contextmanager
 def unpacking(packed: Path) -> Iterator[gzip.GzipFile]:
-    """Open a gzipped file; what cannot be unpacked is the user's to copy again."""
+    """Open a gzipped file; if it cannot be unpacked, raise an error that the user can fix."""
     try:
         with gzip.open(packed) as source:
             yield source
@@ -74,9 +74,9 @@ def unpacking(packed: Path) -> Iterator[gzip.GzipFile]:
 
 
 def temporary_is_full(folder: Path) -> EngineError:
-    """The error for a disk without room for `folder`, which lies in the temporary folder."""
+    """The error for a disk without room for `folder`, which is in the temporary folder."""
     return EngineError(
-        f"{folder.parent}: the temporary folder is full. Free some of it, or choose another one with the environment "
+        f"{folder.parent}: the temporary folder is full. Free some space, or choose another one with the environment "
         "variable TMPDIR.",
         nothing_written=True,
     )

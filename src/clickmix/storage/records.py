@@ -2,9 +2,9 @@
 
     encode(record) -> JSON value;   decode(type, JSON value) -> record, or a MismatchError that says where
 
-A field may be a bool, int, float, str, `Literal`, `StrEnum`, another record, `tuple[X, ...]`, `Mapping[int, X]` or
-`X | None`. `Annotated[float, Range(0, 1)]` limits a number. A record that defines `check_fields` checks with it that
-its fields agree; it raises a MismatchError.
+A field can be a bool, int, float, str, `Literal`, `StrEnum`, another record, `tuple[X, ...]`, `Mapping[int, X]` or
+`X | None`. `Annotated[float, Range(0, 1)]` limits a number. A record can define `check_fields`, which raises a
+MismatchError if its fields do not agree.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(record: type[T], payload: Any) -> T:
-    """The record of this type from JSON. Missing and extra fields, wrong types and numbers out of range are refused.
+    """The record of this type from JSON. Refuses missing and extra fields, wrong types and numbers out of range.
 
     >>> decode(Range, {"low": 0, "high": 1})
     Range(low=0.0, high=1.0)
@@ -75,7 +75,7 @@ def decode(record: type[T], payload: Any) -> T:
 
 @cache
 def _decoder(wanted: Any) -> Decoder:
-    """What turns a JSON value and the path to it into a value of the wanted type."""
+    """The function that turns a JSON value and the path to it into a value of the wanted type."""
     origin, arguments = get_origin(wanted), get_args(wanted)
     if isinstance(wanted, type) and is_dataclass(wanted):
         hints = get_type_hints(wanted, include_extras=True)
@@ -118,10 +118,10 @@ def _record(wanted: Callable[..., Any], decoders: Mapping[str, Decoder], value: 
 
 
 def _number(wanted: type[int] | type[float], limits: Range, value: Any, at: str) -> int | float:
-    """A number within limits; whole numbers are read as floats where a float is expected."""
+    """A number within limits; integers become floats if a float is wanted."""
     kinds = (int,) if wanted is int else (int, float)
     right = isinstance(value, kinds) and not isinstance(value, bool)
-    # Compared before it is converted: an int may be too large for a float.
+    # Compare before converting: an int may be too large for a float.
     if not right or not limits.low <= value <= limits.high or (abs(value) > LARGEST_WHOLE and isinstance(value, int)):
         raise _unexpected(value, f"a {'whole ' if wanted is int else ''}number{limits}", at)
     if not math.isfinite(value):
