@@ -19,9 +19,9 @@ EACH = "expected one of each per document."
             [1.0, float("nan")],
             [0, 1],
             [0, 0],
-            "scores, document 1 (from 0): nan is not a number. Find out where it comes from.",
+            "scores, document 1 (from 0): nan is not a number. Check where it comes from.",
         ),
-        ([1], [math.nan], [0], "grades, document 0 (from 0): nan is not a number. Find out where it comes from."),
+        ([1], [math.nan], [0], "grades, document 0 (from 0): nan is not a number. Check where it comes from."),
         (
             [1, 2],
             [0, -1],

@@ -84,7 +84,7 @@ BLANKS = (
             [1],
             [1],
             [float("nan")],
-            "scores, document 0 (from 0): nan is not a number. Find out where it comes from.",
+            "scores, document 0 (from 0): nan is not a number. Check where it comes from.",
         ),
     ],
 )

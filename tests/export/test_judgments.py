@@ -145,7 +145,7 @@ def test_opensearch_lists_stay_below_10000_nested_objects(tmp_path: Path) -> Non
         (query["query"], r["docId"]) for each in lists for query in each["judgmentRatings"] for r in query["ratings"]
     ]
     assert pairs == [(row[0], row[1]) for row in rows]
-    assert "3 lists, for a list holds up to 9,999 queries and ratings; experiments take several." in done.notes
+    assert "3 lists, because one holds up to 9,999 queries and ratings; experiments take several." in done.notes
 
 
 def test_a_query_that_fills_more_than_a_list_is_refused(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_probabilities_are_written_as_they_are(target: str, tmp_path: Path) -> N
     ("target", "limit"),
     [
         ("rank-eval", "_rank_eval takes whole ratings only: it reads 0.731 as 0, without an error."),
-        ("rre", "RRE takes whole grades only, and 3 is its largest unless it is told another."),
+        ("rre", "RRE takes whole grades only, and 3 is the largest unless you set another in RRE."),
         (
             "qrels",
             "Qrels take whole grades only, and ids without blanks; those with blanks become numbers, listed beside "
@@ -423,7 +423,7 @@ def test_ids_a_target_cannot_hold_are_refused(target: str, kind: str, rows: Rows
             "quepid",
             ('x, "y"', "d", 0.5, 1, 0, 0, 1),
             "1 judgment has a query with a comma and a quote, or a quote first: Quepid refuses the file, OpenSearch "
-            "takes it. For instance query 'x, \"y\"', document 'd'.",
+            "accepts it. For instance query 'x, \"y\"', document 'd'.",
         ),
         (
             "quepid",
@@ -439,7 +439,7 @@ def test_ids_a_target_cannot_hold_are_refused(target: str, kind: str, rows: Rows
         (
             "ltr",
             ("a*", "d", 0.5, 1, 0, 0, 1),
-            "1 judgment has a * in the query, which hello-ltr takes for the beginning of a weight. For instance query "
+            "1 judgment has a * in the query, which hello-ltr reads as the beginning of a weight. For instance query "
             "'a*', document 'd'.",
         ),
     ],
@@ -514,13 +514,13 @@ def test_an_empty_selection_is_refused(
         (
             ("query_id", "doc_id", "relevance", "query"),
             [(1, "d", 0.5, "hat"), (2, "d", 0.6, "hat")],
-            "query text 'hat' and its query_id do not go together one to one. Give each query_id one text of its own, "
+            "query text 'hat' and its query_id do not match one to one. Give each query_id its own text, "
             "or leave the column query out.",
         ),
         (
             ("query_id", "doc_id", "relevance", "query"),
             [(1, "d", 0.5, "hat"), (1, "e", 0.6, "hats")],
-            "query text 'hat' and its query_id do not go together one to one. Give each query_id one text of its own, "
+            "query text 'hat' and its query_id do not match one to one. Give each query_id its own text, "
             "or leave the column query out.",
         ),
     ],

@@ -274,7 +274,7 @@ def test_solr_refuses_thresholds_it_cannot_meet(tmp_path: Path) -> None:
     booster = lightgbm.train(settings, data, num_boost_round=3)
     save_ranker(booster, tmp_path / "ranker")
     with pytest.raises(
-        InputError, match=r"^feature_\d: Solr adds 1e-6 to every threshold, and cannot meet .*\. Multiply"
+        InputError, match=r"^feature_\d: Solr adds 1e-6 to every threshold, and cannot hit .*\. Multiply"
     ):
         export(tmp_path / "ranker", to="solr", output=tmp_path / "model.json")
     assert [path.name for path in tmp_path.iterdir()] == ["ranker"]
@@ -342,7 +342,7 @@ def test_lightgbm_refuses_names_it_cannot_hold(
         "clickmix.export.lightgbm.load_ranker", lambda folder: Named(ranker[1].model_to_string(), names)
     )
     with pytest.raises(
-        InputError, match=r"'bm25\(title, body\)': LightGBM takes no blanks and no \" , : \[ \] \{ \} in"
+        InputError, match=r"'bm25\(title, body\)': LightGBM accepts no blanks and no \" , : \[ \] \{ \} in"
     ):
         export(ranker[0], to="lightgbm", output=tmp_path / "model.txt")
 
@@ -382,7 +382,7 @@ def test_the_command_prints_what_it_wrote_and_how_to_upload_it(ranker: tuple[Pat
     assert done.exit_code == 0
     assert done.output == (
         f"25 trees of 6 features in {output}.\n"
-        f"Each feature is an attribute of its own name: put your own functions into {tmp_path / 'model.profile'}.\n"
+        f"Each feature is an attribute of the same name: put your own functions into {tmp_path / 'model.profile'}.\n"
         "Missing values (NaN): every version sends them where each split says, which agrees with the ranker.\n"
         "To upload:\n"
         f"  cp {output} APPLICATION/models/\n"

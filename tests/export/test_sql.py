@@ -161,7 +161,7 @@ def test_refused_rows_are_left_out_and_counted(folder: Path, dialect: str) -> No
     assert execute(run("sql", "counts", "--dialect", dialect), dialect, clicks=BAD) == [("q", "d", 1, 1, 1)]
     assert execute(run("sql", "refused", "--dialect", dialect), dialect, clicks=BAD) == [
         ("clicked is neither 0 nor 1", 1),
-        ("position is not a whole number from 1 on", 2),
+        ("position is not a positive whole number", 2),
     ]
 
 
@@ -270,16 +270,15 @@ SETTINGS = [
     ),
     (
         ["sql", "refused", "--dialect", "duckdb", "--columns", "impressions=shown"],
-        "columns: 'impressions' is not read by this statement. It is for raw logs: query_id, doc_id, position, "
-        "clicked.",
+        "columns: this statement does not read 'impressions'. It is for raw logs: query_id, doc_id, position, clicked.",
     ),
     (
         ["sql", "counts", "--dialect", "duckdb", "--context", "query_id"],
-        "context 'query_id': given twice, or means something else in a log. Take another name.",
+        "context 'query_id': given twice, or means something else in a log. Use another name.",
     ),
     (
         ["sql", "histogram", "--dialect", "duckdb", "--context", "device,device"],
-        "context 'device': given twice, or means something else in a log. Take another name.",
+        "context 'device': given twice, or means something else in a log. Use another name.",
     ),
     (
         ["sql", "histogram", "--dialect", "duckdb", "--columns", "doc_id=sku"],
@@ -300,7 +299,8 @@ SETTINGS = [
     *(
         (
             ["sql", statement, "--dialect", "duckdb", "--table", table],
-            f"table {table!r}: no name of a table. Expected for instance clicks, web.clicks or '\"My DB\".clicks'.",
+            f"table {table!r}: not the name of a table. Expected something like clicks, web.clicks or "
+            "'\"My DB\".clicks'.",
         )
         for statement in ("counts", "refused", "histogram")
         for table in ("a..b", ".a", "a.", '"a', 'a"b"', "``")

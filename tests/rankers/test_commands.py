@@ -76,8 +76,7 @@ def test_train_stops_by_validation_labels(folder: Path) -> None:
     examples = make_examples(TRAIN, folder / "labels.csv")
     expected = LambdaMART().fit(examples, vali=examples, seed=4)
     assert result.stdout.splitlines()[1] == (
-        f"The validation labels are ranked best by {expected.trees} trees: "
-        f"nDCG@10 of these labels {max(expected.ndcg):.4f}."
+        f"{expected.trees} trees rank the validation labels best: nDCG@10 of these labels {max(expected.ndcg):.4f}."
     )
     assert load_ranker("stopped").score(TEST.features).tolist() == expected.score(TEST.features).tolist()
 

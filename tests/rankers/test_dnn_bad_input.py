@@ -130,6 +130,6 @@ def test_a_bad_seed_is_refused() -> None:
 
 
 def test_a_loss_that_is_no_number_is_said() -> None:
-    message = "learning_rate=1e+30: the loss is no longer a number in epoch "
+    message = "learning_rate=1e+30: the loss stopped being a number in epoch "
     with pytest.raises(SettingError, match=re.escape(message)):
         replace(SMALL, learning_rate=1e30).fit(nonlinear(0))

@@ -254,7 +254,7 @@ def test_labels_that_are_all_next_to_nothing_are_refused(weighting: Weighting) -
         LambdaMART(weighting=weighting).fit(given)
     assert str(caught.value) == (
         "All labels are below 1/2000 and are rounded to 0: there is nothing to rank by. "
-        "Look at the log; most likely it has almost no clicks."
+        "Check the log: it probably has almost no clicks."
     )
 
 

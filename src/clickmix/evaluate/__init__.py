@@ -1,4 +1,4 @@
-"""Evaluation: scores and judgements in; Scores per query, comparisons and tables out."""
+"""Evaluation: scores and grades in; Scores per query, comparisons and tables out."""
 
 from clickmix.evaluate.comparisons import (
     Interval,

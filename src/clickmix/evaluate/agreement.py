@@ -1,13 +1,12 @@
 """Agreement of labels with judgments: whether a score orders judged documents as their grades do.   scores -> measures
 
     ndcg@10     over queries with at least two grades; gain 2^(grade - lowest common grade) - 1; ties in expectation
-    pairs       of two documents of a query with different grades, the share in the right order; a tie counts half
+    pairs       of documents of a query with different grades, the share of pairs in the right order; a tie counts half
     same place  the same for documents at the same position, of any queries: what a score says beyond the position
-    overturned  of the pairs, the share that the score orders the other way than production did, and how many of those
-                are right
+    overturned  the share of pairs that the score orders differently from production, and how many of those are right
 
-The lowest common grade is the lowest one that at least a tenth of the judged documents has; what is below counts as it
-does. Grades that reach further than 5 above it are squeezed to 5 first, because gains double with every grade.
+The lowest common grade is the lowest that at least a tenth of the judged documents have; lower grades count as that. If
+grades reach more than 5 above it, they are scaled down to 5 first, because gains double with every grade.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from clickmix.types import Floats, Ints
 
 COMMON = 0.1  # of the judged documents
 HIGHEST = 5.0  # grade above the lowest common one
-MOST_GRADES = 50  # with more of them, as with true relevance, pairs are made of that many steps
-MOST_OF_A_QUERY = 64  # documents from which pairs are made; of longer lists a random choice
+MOST_GRADES = 50  # more grades than this, such as true relevance, are cut into this many steps to make pairs
+MOST_OF_A_QUERY = 64  # documents to make pairs of; from longer lists, a random choice
 CUTOFF = 10
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedDocuments:
-    """Judged documents that people saw: the query's code, the grade, and the mean position it was shown at."""
+    """Judged documents that people saw: the query's code, the grade, and the mean position."""
 
     query: Ints
     grade: Floats
@@ -59,7 +58,7 @@ class JudgedDocuments:
 
     @cached_property
     def steps(self) -> Ints:
-        """Grades as whole numbers in order, so few that pairs of them can be counted."""
+        """Grades as whole numbers in order, few enough to count pairs of them."""
         grades, step = np.unique(self.gained, return_inverse=True)
         if len(grades) <= MOST_GRADES:
             return np.asarray(step)
@@ -75,7 +74,7 @@ class JudgedDocuments:
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
-        """Pairs of documents of a query: first the one with the higher grade, then the one with the lower."""
+        """Pairs of documents of a query: first those with the higher grades, then those with the lower."""
         order = np.lexsort((np.random.default_rng(0).random(len(self.query)), self.query))
         query = self.query[order]
         new = np.r_[True, query[1:] != query[:-1]]
@@ -114,7 +113,7 @@ class JudgedDocuments:
         return Measured(above, np.isin(np.arange(self.queries), self.varied).astype(np.float64))
 
     def _pairs_in_order(self, scores: Floats) -> Measured:
-        """The mean over queries of the share of pairs in order."""
+        """The mean over queries of the share of pairs in the right order."""
         higher, lower = self.pairs
         credit = (np.sign(scores[higher] - scores[lower]) + 1) / 2
         total = np.bincount(self.query[higher], minlength=self.queries)
@@ -134,7 +133,7 @@ class JudgedDocuments:
         return Measured(turned, total), Measured(good, turned)
 
     def _same_place(self, scores: Floats) -> Measured:
-        """Pairs at one position, by query: those of its documents with all others there, both ways round."""
+        """Pairs at one position, by query: those of its documents with all others there; each pair counts twice."""
         place = np.rint(self.position).astype(np.int64)
         above, below = np.zeros(len(scores)), np.zeros(len(scores))
         order = np.argsort(place, kind="stable")
@@ -145,7 +144,7 @@ class JudgedDocuments:
 
 
 def _wins(scores: Floats, grades: Ints) -> tuple[Floats, Floats]:
-    """Of each document: in how many pairs with other grades the order is right, ties half; and how many pairs."""
+    """Per document: in how many pairs with other grades the order is right, ties half; and how many pairs it has."""
     won, met = np.zeros(len(scores)), np.zeros(len(scores))
     values, grade = np.unique(grades, return_inverse=True)
     ranked = [np.sort(scores[grade == g]) for g in range(len(values))]

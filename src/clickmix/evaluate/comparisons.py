@@ -1,4 +1,4 @@
-"""Comparisons: the Scores of two rankers, or two sets of runs, in; which is better, and how sure that is, out."""
+"""Comparisons: the Scores of two rankers, or two sets of runs, in; which is better, and how sure, out."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from clickmix.types import Floats
 Sample = Scores | ArrayLike  # one number per query, or one per run
 PAIRED = "paired t-test"
 STUDENT = "Student's t-test"
-ROUNDING = 1e-12  # numbers nearer to each other than this, relative to the larger one or 1, are the same number
+ROUNDING = 1e-12  # numbers that differ by less than this, relative to the larger one or 1, count as equal
 DRAWS_AT_ONCE = 4_000_000  # 32 MB of numbers at a time, however many queries and resamples
 
 
 @dataclass(frozen=True)
 class TTest:
-    """Two means, their difference (first - second), and how likely a difference so large is by chance.
+    """Two means, their difference (first - second), and how likely so large a difference is by chance.
 
-    `p` is two-sided. If the numbers do not vary at all, `t` is infinite and `p` 0; if the means are equal too, `t` is 0
-    and `p` 1.
+    `p` is two-sided. If the numbers do not vary, `t` is infinite and `p` is 0; if the means are also equal, `t` is 0
+    and `p` is 1.
 
     >>> from clickmix.evaluate import paired_t_test
     >>> test = paired_t_test([0.5, 0.7, 0.9], [0.4, 0.5, 0.6])
@@ -47,13 +47,13 @@ class TTest:
 
     @property
     def mark(self) -> str:
-        """The paper's marks: * for p < .01, † for p < .1, else nothing."""
+        """The paper's marks: * for p < .01, † for p < .1, otherwise none."""
         return "*" if self.p < 0.01 else "†" if self.p < 0.1 else ""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The interval that holds a mean with the probability `level`.
+    """The interval that contains a mean with the probability `level`.
 
     >>> Interval(0.41, 0.47, level=0.95).high
     0.47
@@ -83,7 +83,7 @@ class Outcomes:
 def paired_t_test(first: Sample, second: Sample) -> TTest:
     """t = mean(d) / (sd(d) / sqrt(n)) of the n differences d, query by query; n - 1 degrees of freedom.
 
-    Also for paired runs: give arrays in which the same place is the same seed.
+    Also for paired runs: give arrays in which the same index means the same seed.
 
     >>> test = paired_t_test([0.5, 0.7, 0.9], [0.4, 0.5, 0.6])
     >>> round(test.t, 3), test.degrees, round(test.p, 3)
@@ -98,7 +98,8 @@ def paired_t_test(first: Sample, second: Sample) -> TTest:
 def student_t_test(first: ArrayLike, second: ArrayLike) -> TTest:
     """t = (mean(a) - mean(b)) / sqrt(v (1/n + 1/m)), v the pooled variance; n + m - 2 degrees of freedom.
 
-    For independent runs, as in the paper: two samples of run means, equal variances. Not for queries, which are paired.
+    For independent runs, as in the paper: two samples of run means with equal variances. Not for queries, which are
+    paired.
 
     >>> round(student_t_test([0.61, 0.62, 0.63], [0.58, 0.59, 0.60]).p, 3)
     0.021
@@ -116,9 +117,9 @@ def student_t_test(first: ArrayLike, second: ArrayLike) -> TTest:
 def bootstrap_interval(
     sample: Sample, *, rng: np.random.Generator, level: float = 0.95, resamples: int = 10_000
 ) -> Interval:
-    """The percentile interval of the mean: of `resamples` means, each over as many draws with replacement.
+    """The percentile interval of the mean, from `resamples` means, each over as many draws with replacement.
 
-    Of the difference between two rankers: `bootstrap_interval(differences(first, second), rng=rng)`.
+    For the difference between two rankers: `bootstrap_interval(differences(first, second), rng=rng)`.
 
     >>> found = bootstrap_interval([0.4, 0.5, 0.6, 0.5], rng=np.random.default_rng(0))
     >>> 0.4 < found.low < 0.5 < found.high < 0.6
@@ -147,17 +148,14 @@ def wins_ties_losses(first: Sample, second: Sample) -> Outcomes:
 
 
 def differences(first: Sample, second: Sample) -> Floats:
-    """first - second for each query; exactly 0 where they differ by rounding only.
+    """first - second for each query; exactly 0 if they differ only by rounding.
 
     >>> differences([0.5, 0.75], [0.25, 0.75]).tolist()
     [0.25, 0.0]
     """
     a, b = _pair(first, second)
-    return np.where(_same(a, b), 0.0, a - b)
-
-
-def _same(a: Floats, b: Floats) -> np.ndarray:
-    return np.asarray(np.abs(a - b) <= ROUNDING * np.maximum(1.0, np.maximum(np.abs(a), np.abs(b))))
+    same = np.abs(a - b) <= ROUNDING * np.maximum(1.0, np.maximum(np.abs(a), np.abs(b)))
+    return np.where(same, 0.0, a - b)
 
 
 def _t_test(kind: str, a: Floats, b: Floats, *, error: float, degrees: int) -> TTest:
@@ -173,7 +171,7 @@ def _t_test(kind: str, a: Floats, b: Floats, *, error: float, degrees: int) -> T
 
 
 def check_comparable(first: Sample, second: Sample) -> None:
-    """Refuse Scores that are not of the same measure, taken in the same way on the same queries."""
+    """Refuse Scores of different measures, or measured in different ways or on different queries."""
     if not isinstance(first, Scores) or not isinstance(second, Scores):
         return
     if first.measure != second.measure:

@@ -1,4 +1,4 @@
-"""Measures: the text `ndcg@10` in, a value that says what is measured out, and the same text back."""
+"""Measures: the text `ndcg@10` <-> a value that says what to measure."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ GAINS: tuple[Gain, ...] = get_args(Gain)
 GAINED = ("ndcg", "dcg")  # they add up gains
 THRESHOLDED = ("mrr", "map", "precision", "recall")  # they only ask whether a document is relevant
 NAMES = (*GAINED, *THRESHOLDED)
+NOT_A_GRADE = "is not a number above 0, the lowest that counts as relevant"
 
 _TEXT = re.compile(r"(?P<name>[^@:]*)(?:@(?P<cutoff>[^:]*))?(?::(?P<key>[^=]*)=(?P<value>.*))?")
 
@@ -41,13 +42,20 @@ class Measure:
         _check_name(self.name)
         if self.cutoff is not None and (type(self.cutoff) is not int or self.cutoff < 1):
             raise SettingError(f"{self.name}: the cut-off {self.cutoff!r} is not a whole number from 1, as in ndcg@10.")
-        _check_gain(self.name, self.gain)
-        _check_grade(self.name, self.grade)
-        object.__setattr__(self, "grade", float(self.grade))
+        name, gain, grade = self.name, self.gain, self.grade
+        if gain not in GAINS:
+            raise SettingError(f"{name}: unknown gain {gain!r}. The gains are {' and '.join(GAINS)}.")
+        if name in THRESHOLDED and gain != "exponential":
+            raise SettingError(f"{name} has no gain: it asks whether a document is relevant. Set grade instead.")
+        if isinstance(grade, bool) or not 0 < grade < math.inf:
+            raise SettingError(f"{name}: the grade {grade!r} {NOT_A_GRADE}.")
+        if name in GAINED and grade != 1:
+            raise SettingError(f"{name} has no grade that counts as relevant: it adds up gains. Set gain instead.")
+        object.__setattr__(self, "grade", float(grade))
 
     @classmethod
     def parse(cls, text: str) -> Measure:
-        """The measure written as `name`, `name@cutoff`, with `:gain=linear` or `:grade=2` behind it."""
+        """The measure written as `name` or `name@cutoff`, perhaps followed by `:gain=linear` or `:grade=2`."""
         match = _TEXT.fullmatch(text)
         if match is None:
             raise SettingError(
@@ -59,7 +67,7 @@ class Measure:
         if key is None:
             return cls(name, limit)
         if key == "gain":
-            return cls(name, limit, gain=cast(Gain, value))  # the constructor refuses what is not in the list
+            return cls(name, limit, gain=cast(Gain, value))  # the constructor refuses unknown gains
         if key == "grade":
             return cls(name, limit, grade=_number(text, value))
         raise SettingError(
@@ -81,20 +89,6 @@ def _check_name(name: str) -> None:
     raise SettingError(f"Unknown measure {name!r}. {hint}The measures are {', '.join(NAMES)}.")
 
 
-def _check_gain(name: str, gain: str) -> None:
-    if gain not in GAINS:
-        raise SettingError(f"{name}: unknown gain {gain!r}. The gains are {' and '.join(GAINS)}.")
-    if name in THRESHOLDED and gain != "exponential":
-        raise SettingError(f"{name} has no gain: it asks whether a document is relevant. Set grade instead.")
-
-
-def _check_grade(name: str, grade: float) -> None:
-    if isinstance(grade, bool) or not 0 < grade < math.inf:
-        raise SettingError(f"{name}: the grade {grade!r} is not a number above 0, the lowest that counts as relevant.")
-    if name in GAINED and grade != 1:
-        raise SettingError(f"{name} has no grade that counts as relevant: it adds up gains. Set gain instead.")
-
-
 def _whole(text: str, cutoff: str) -> int:
     if not re.fullmatch("[1-9][0-9]{0,17}", cutoff):
         raise SettingError(f"{text}: the cut-off {cutoff!r} is not a whole number from 1, as in ndcg@10.")
@@ -103,5 +97,5 @@ def _whole(text: str, cutoff: str) -> int:
 
 def _number(text: str, grade: str) -> float:
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?", grade):
-        raise SettingError(f"{text}: the grade {grade!r} is not a number above 0, the lowest that counts as relevant.")
+        raise SettingError(f"{text}: the grade {grade!r} {NOT_A_GRADE}.")
     return float(grade)

@@ -1,4 +1,4 @@
-"""Rankings: scores and grades in flat arrays in, documents in order, with their ties, out."""
+"""Rankings: arrays of scores and grades in, documents in order, with their ties, out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ids = NDArray[np.generic]  # text or whole numbers
 
 @dataclass(frozen=True)
 class Ranking:
-    """The documents of all queries, query by query, best score first; tied documents make up one block.
+    """The documents of all queries, query by query, best score first; tied documents form a block.
 
     query_ids, size, grades    one per query (size: its documents), one per query, one per document
     query, position, block     per document: row of `query_ids`, place in its list from 1, number of its tie block
@@ -42,7 +42,7 @@ class Ranking:
 
 
 def rank(scores: ArrayLike, grades: ArrayLike, query_ids: ArrayLike) -> Ranking:
-    """Sort the documents once; every measure can then be taken of the same ranking.
+    """Sort the documents once, for any number of measures.
 
     One score, grade and query id per document; the documents of a query need not be together.
 
@@ -51,8 +51,13 @@ def rank(scores: ArrayLike, grades: ArrayLike, query_ids: ArrayLike) -> Ranking:
     ([2.0, 1.0, 0.0], [2, 1])
     """
     s, g, (ids, query) = checked_numbers(scores, "scores"), _grades(grades), distinct_ids(query_ids, "query_ids")
-    _check_lengths(s, g, query)
-    # Grades are the last key only so that sums are added in the same order, and are equal, however rows come in.
+    if not len(s) == len(g) == len(query):
+        raise InputError(
+            f"{len(s)} scores, {len(g)} grades and {len(query)} query ids: expected one of each per document."
+        )
+    if not len(s):
+        raise InputError("No documents: expected at least one score with its grade and query id.")
+    # Grades are the last key only so that sums are equal, whatever the order of rows.
     order = np.lexsort((-g, -s, query))
     s, g, query = s[order], g[order], query[order]
     size = np.bincount(query)
@@ -63,7 +68,7 @@ def rank(scores: ArrayLike, grades: ArrayLike, query_ids: ArrayLike) -> Ranking:
 
 
 def query_index(offsets: ArrayLike) -> Ints:
-    """The number of its query for each document, from offsets: query q has the documents offsets[q]:offsets[q + 1].
+    """The number of each document's query, from offsets: query q has the documents offsets[q]:offsets[q + 1].
 
     >>> query_index([0, 2, 5]).tolist()
     [0, 0, 1, 1, 1]
@@ -83,15 +88,15 @@ def query_index(offsets: ArrayLike) -> Ints:
 
 
 def positions(query: Ints) -> Ints:
-    """The place from 1 of each document in its list, of documents sorted by query."""
+    """The place of each document in its list, from 1; documents are sorted by query."""
     size = np.bincount(query)
     return np.arange(len(query)) - (np.cumsum(size) - size)[query] + 1
 
 
 def distinct_ids(given: ArrayLike, what: str) -> tuple[Ids, Ints]:
-    """The distinct ids in ascending order, and for each document the row of its id; `what` names them in messages."""
+    """The distinct ids in ascending order, and the row of each document's id; `what` names them in messages."""
     ids = _checked_ids(given, what)
-    # Documents of a query are mostly together: sorting one id per run instead of one per document is far cheaper.
+    # Documents of a query are mostly together: sorting one id per run of equal ids is far cheaper.
     first = np.flatnonzero(np.r_[[True] * len(ids[:1]), ids[1:] != ids[:-1]])
     distinct, row = np.unique(ids[first], return_inverse=True)
     return distinct, np.repeat(row, np.diff(np.r_[first, len(ids)]))
@@ -118,7 +123,7 @@ def checked_numbers(given: ArrayLike, what: str) -> Floats:
     numbers = np.asarray(found, dtype=np.float64)
     if np.isnan(numbers).any():
         row = int(np.argmax(np.isnan(numbers)))
-        raise InputError(f"{what}, document {row} (from 0): nan is not a number. Find out where it comes from.")
+        raise InputError(f"{what}, document {row} (from 0): nan is not a number. Check where it comes from.")
     return numbers
 
 
@@ -132,12 +137,3 @@ def _grades(given: ArrayLike) -> Floats:
             "Leave documents without a judgement out, or give them grade 0."
         )
     return grades
-
-
-def _check_lengths(scores: Floats, grades: Floats, query: Ints) -> None:
-    if not len(scores) == len(grades) == len(query):
-        raise InputError(
-            f"{len(scores)} scores, {len(grades)} grades and {len(query)} query ids: expected one of each per document."
-        )
-    if not len(scores):
-        raise InputError("No documents: expected at least one score with its grade and query id.")

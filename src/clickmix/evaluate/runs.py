@@ -1,4 +1,4 @@
-"""Runs: query ids, document ids and scores in; a table of ranks, or the lines other evaluation programs read, out."""
+"""Runs: query ids, document ids and scores in; a table of ranks, or lines for other evaluation programs, out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from clickmix.types import Floats, Ints
 class Run:
     """Scored documents: queries ascending, best score (rank 1) first.
 
-    Documents with the same score are in the order trec_eval gives them: their ids, as text, from last to first.
+    Documents with the same score are in the order of trec_eval: by id as text, from last to first.
 
     >>> run = make_run(["q", "q"], ["a", "b"], [0.1, 0.9])
     >>> run.doc_id.tolist(), run.rank.tolist()
@@ -76,9 +76,9 @@ def trec_run(query_ids: ArrayLike, doc_ids: ArrayLike, scores: ArrayLike, *, tag
 def write_scores(
     query_ids: ArrayLike, doc_ids: ArrayLike, scores: ArrayLike, path: str | Path, *, tag: str = "clickmix"
 ) -> None:
-    """Write query_id, doc_id, score, rank as Parquet, CSV or NDJSON if the name of the file says so; else a TREC run.
+    """Write query_id, doc_id, score, rank as Parquet, CSV or NDJSON, by the file's name; otherwise as a TREC run.
 
-    A table holds any id. The columns of a TREC run are separated by blanks, so it cannot hold an id with a blank.
+    A table can hold any id. Blanks separate the columns of a TREC run, so it cannot hold an id with a blank.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()

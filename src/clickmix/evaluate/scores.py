@@ -1,8 +1,8 @@
 """Scores: a ranking and a measure in, one number per query and their mean out.
 
-Every order of tied documents is equally likely; a score is the exact mean over these orders.
-Letters: a block of m tied documents, r of them relevant, comes after a documents, A of them relevant; its document
-at place j = 1..m is at position p = a + j of the list; k is the cut-off.
+Every order of tied documents is equally likely; a score is the exact mean over these orders. Letters: a block of m tied
+documents, r of them relevant, comes after a documents, A of them relevant; its document at place j = 1..m is at
+position p = a + j of the list; k is the cut-off.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from clickmix.evaluate.rankings import Ids, Ranking, rank
 from clickmix.types import Floats, Ints
 
 NoRelevant = Literal["leave-out", "zero", "one"]
-HIGHEST_EXPONENTIAL_GRADE = 900  # 2^1024 is not a number any more, and gains are added up
+HIGHEST_EXPONENTIAL_GRADE = 900  # 2^1024 overflows, and gains are added up
 
 
 @dataclass(frozen=True)
 class Scores:
     """One measure of one ranker, per query: `values[i]` is that of `query_ids[i]`.
 
-    `without_relevant` queries had no relevant document; `no_relevant` says what happened to them: not among the
-    values ("leave-out"), or counted as 0 ("zero") or 1 ("one").
+    `without_relevant` queries had no relevant document; `no_relevant` says how they count: not at all ("leave-out"), as
+    0 ("zero") or as 1 ("one").
 
     >>> from clickmix.evaluate import evaluate
     >>> scores = evaluate([3, 2, 1], [0, 1, 0], ["a", "a", "a"], measure="mrr")
@@ -53,7 +53,7 @@ class Scores:
 
     @property
     def queries(self) -> int:
-        """How many queries there were, with those left out."""
+        """How many queries there were, including those left out."""
         return len(self.values) + (self.without_relevant if self.no_relevant == "leave-out" else 0)
 
 
@@ -83,7 +83,10 @@ def score(ranking: Ranking, *, measure: Measure | str = "ndcg@10", no_relevant: 
     measure = Measure.parse(measure) if isinstance(measure, str) else measure
     if no_relevant not in get_args(NoRelevant):
         raise SettingError(f"no_relevant: {no_relevant!r} found, expected one of {', '.join(get_args(NoRelevant))}.")
-    worth = _worth(ranking, measure)
+    if measure.name in GAINED:
+        worth = gains(ranking.grades, gain=measure.gain)
+    else:
+        worth = (ranking.grades >= measure.grade).astype(np.float64)
     some = _per_query(ranking, worth) > 0
     values = _FORMULAS[measure.name](ranking, worth, measure.cutoff)
     if no_relevant == "leave-out":
@@ -94,7 +97,7 @@ def score(ranking: Ranking, *, measure: Measure | str = "ndcg@10", no_relevant: 
 
 
 def gains(grades: Floats, *, gain: Gain) -> Floats:
-    """What a document of each grade g is worth: 2^g - 1 (exponential) or g (linear)."""
+    """The gain of a document of each grade g: 2^g - 1 (exponential) or g (linear)."""
     if gain == "linear":
         return grades
     if grades.max(initial=0) > HIGHEST_EXPONENTIAL_GRADE:
@@ -103,12 +106,6 @@ def gains(grades: Floats, *, gain: Gain) -> Floats:
             f"{HIGHEST_EXPONENTIAL_GRADE}. Use gain=linear, as in ndcg@10:gain=linear."
         )
     return np.exp2(grades) - 1
-
-
-def _worth(ranking: Ranking, measure: Measure) -> Floats:
-    if measure.name in GAINED:
-        return gains(ranking.grades, gain=measure.gain)
-    return (ranking.grades >= measure.grade).astype(np.float64)
 
 
 def _check_some(some: np.ndarray, measure: Measure) -> None:
@@ -126,10 +123,10 @@ def _dcg(ranking: Ranking, gain: Floats, k: int | None) -> Floats:
 
 
 def _ndcg(ranking: Ranking, gain: Floats, k: int | None) -> Floats:
-    """nDCG@k = DCG@k / ideal DCG@k, the ideal being the order of falling gains."""
+    """nDCG@k = DCG@k / ideal DCG@k, where the ideal order is by falling gain."""
     best = gain[np.lexsort((-gain, ranking.query))]
     ideal = _top(ranking, best / np.log2(1 + ranking.position), k)
-    return np.minimum(_divide(_dcg(ranking, gain, k), ideal), 1.0)  # a mean of tied gains may be rounded up
+    return np.minimum(_divide(_dcg(ranking, gain, k), ideal), 1.0)  # rounding can push a mean of tied gains up
 
 
 def _precision(ranking: Ranking, relevant: Floats, k: int | None) -> Floats:
@@ -156,10 +153,10 @@ def _average_precision(ranking: Ranking, relevant: Floats, k: int | None) -> Flo
 
 
 def _reciprocal_rank(ranking: Ranking, relevant: Floats, k: int | None) -> Floats:
-    """RR@k = 1 / p of the first relevant document, 0 where p > k.
+    """RR@k = 1 / p of the first relevant document, 0 if p > k.
 
-    Only the first block with a relevant document matters. Its first relevant document is at place j when the other
-    r - 1 are among the m - j places below: with probability C(m - j, r - 1) / C(m, r).
+    Only the first block with a relevant document matters. Its first relevant document is at place j if the other r - 1
+    are among the m - j places below, with probability C(m - j, r - 1) / C(m, r).
     """
     r, A = _relevant_in_and_above(ranking, relevant)
     j, m = _place(ranking), ranking.tied[ranking.block]
@@ -181,7 +178,7 @@ _FORMULAS = {
 
 
 def _log_choose(n: Ints, k: Floats) -> Floats:
-    """log C(n, k): -inf for k > n, where gammaln is infinite; for n <= 1 exactly 0: without ties nothing is rounded."""
+    """log C(n, k): -inf for k > n, where gammaln is infinite; exactly 0 for n <= 1, so nothing is rounded there."""
     return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
 
 
@@ -216,5 +213,5 @@ def _per_block(ranking: Ranking, terms: Floats) -> Floats:
 
 
 def _divide(part: Floats, whole: Floats) -> Floats:
-    """part / whole, or 0 if there is nothing to divide by: a query without relevant documents."""
+    """part / whole, or 0 for a query without relevant documents, where whole is 0."""
     return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)

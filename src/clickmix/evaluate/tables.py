@@ -36,9 +36,9 @@ _LATEX_MARKS = {"": "", "*": "$^*$", "†": r"$^\dagger$"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One mean, of `n` queries or runs; with its interval, and its comparison with the baseline if there is one.
+    """One mean over `n` queries or runs, with its interval, and its comparison with the baseline if there is one.
 
-    Of the scores of queries, `without_relevant` had no relevant document, and `no_relevant` is what happened to them.
+    `without_relevant` queries had no relevant document, and `no_relevant` says how they count.
 
     >>> from clickmix.evaluate import evaluate, tabulate
     >>> scores = evaluate([3, 2, 1], [0, 1, 0], ["a", "a", "a"], measure="mrr")
@@ -57,7 +57,7 @@ class Cell:
 
     @property
     def mark(self) -> str:
-        """The mark of the test; nothing without one."""
+        """The mark of the test; empty without one."""
         return self.test.mark if self.test else ""
 
 
@@ -77,7 +77,7 @@ class Table(Drawn):
     measures: tuple[str, ...]
     cells: tuple[tuple[Cell, ...], ...]
     baseline: str | None
-    head: str = "ranker"  # what the rows are
+    head: str = "ranker"  # the head of the first column
 
     def __str__(self) -> str:
         return self.text()
@@ -100,7 +100,7 @@ class Table(Drawn):
         return self._rows(lambda cell, best: _number(cell.mean) + cell.mark, name=str)
 
     def text(self, *, width: int | None = None) -> str:
-        """Columns of plain text, then the notes; columns beyond `width` follow below, under the same names."""
+        """Columns of plain text, then the notes; columns beyond `width` follow below, with the same row names."""
         rows = self._rows(lambda cell, best: _number(cell.mean) + (cell.mark or " "), name=str)
         return "\n".join([*folded_lines(rows, width=width), *_below(self.notes)]) + "\n"
 
@@ -112,7 +112,7 @@ class Table(Drawn):
         return "\n".join([*lines, *_below([escape_markdown(note) for note in self.notes])]) + "\n"
 
     def latex(self) -> str:
-        """A LaTeX tabular (it needs the package booktabs), the best of each column in bold; the notes are comments."""
+        """A LaTeX tabular (for the package booktabs), with the best of each column in bold, and notes as comments."""
         rows = self._rows(_latex_mean, name=_escape_latex)
         head, *body = [" & ".join(row) + r" \\" for row in rows]
         start = r"\begin{tabular}{l" + "r" * (len(rows[0]) - 1) + "}"
@@ -135,10 +135,11 @@ class Table(Drawn):
             for ranker, row in zip(self.rankers, self.cells, strict=True)
             for measure, cell in zip(self.measures, row, strict=True)
         ]
-        return _json({"baseline": self.baseline, "results": rows})
+        document = {"baseline": self.baseline, "results": rows}
+        return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     def _rows(self, mean: Callable[[Cell, bool], str], *, name: Callable[[str], str]) -> list[list[str]]:
-        """The table as rows of strings, the head first; intervals and outcomes have columns of their own."""
+        """The table as rows of strings, the head first; intervals and outcomes have their own columns."""
         columns = list(zip(*self.cells, strict=True))
         best = [_number(max(cell.mean for cell in column)) for column in columns]
         rows = [[name(self.head)]] + [[name(ranker)] for ranker in self.rankers]
@@ -159,11 +160,11 @@ def tabulate(
     rng: np.random.Generator | None = None,
     head: str = "ranker",
 ) -> Table:
-    """A table of one row per ranker: its Scores, one per measure; or samples of run means by name of measure.
+    """A table with one row per ranker: its Scores, one per measure; or samples of run means by name of measure.
 
-    With a `baseline` (one of the rankers) every other row is tested against it: `paired_t_test` over queries or
-    paired runs, `student_t_test` over independent runs. With an `rng`, means get bootstrap intervals. `head` says
-    what the rows are if not rankers.
+    With a `baseline` (one of the rankers) every other row is tested against it: `paired_t_test` over queries or paired
+    runs, `student_t_test` over independent runs. With an `rng`, means get bootstrap intervals. `head` is the head of
+    the first column, if rows are not rankers.
 
     >>> table = tabulate({"old": {"mrr": [0.4, 0.5, 0.5]}, "new": {"mrr": [0.6, 0.7, 0.8]}}, baseline="old")
     >>> print(table, end="")
@@ -215,7 +216,7 @@ def _by_measure(given: Sequence[Scores] | Mapping[str, Sample]) -> dict[str, Sam
 
 
 def _check_columns(samples: Mapping[str, Mapping[str, Sample]]) -> None:
-    """Every ranker by the same measures, on the same queries: otherwise their means cannot be compared."""
+    """Raise unless all rankers have the same measures on the same queries: other means cannot be compared."""
     first = next(iter(samples.values()))
     if not first:
         raise InputError("No results: expected at least one measure of each ranker.")
@@ -227,7 +228,7 @@ def _check_columns(samples: Mapping[str, Mapping[str, Sample]]) -> None:
 
 
 def _without_relevant(measure: str, cell: Cell) -> str:
-    """A note on them, or nothing if the numbers are not of queries."""
+    """A note on queries without relevant documents, or empty if the numbers are not of queries."""
     if cell.without_relevant is None:
         return ""
     queries = cell.n + (cell.without_relevant if cell.no_relevant == "leave-out" else 0)
@@ -242,10 +243,6 @@ def _checked_name(name: str) -> str:
     if not name or not name.isprintable():
         raise SettingError(f"{name!r} cannot name a row or column of a table. Use printable text on one line.")
     return name
-
-
-def _json(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _fields(cell: Cell) -> dict[str, Any]:
@@ -274,7 +271,7 @@ def _add(rows: list[list[str]], head: str, column: list[str]) -> None:
 def folded_lines(
     rows: Sequence[Sequence[str]], *, width: int | None = None, left: frozenset[int] = frozenset({0})
 ) -> list[str]:
-    """Draw rows of texts, the head first; columns beyond `width` follow in tables below that repeat the first column.
+    """Draw rows of texts, the head first; columns beyond `width` follow in tables below, which repeat the first column.
 
     Columns in `left` are aligned left. An interval stays beside its number.
 
@@ -329,7 +326,7 @@ def _latex_mean(cell: Cell, best: bool) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """A text that Markdown shows as it is."""
+    """A text, escaped so that Markdown shows it unchanged."""
     return re.sub(r"([\\`*_\[\]<>|&~])", r"\\\1", text)
 
 

@@ -1,1 +1,1 @@
-"""Export: labels and rankers for other tools, a file for each of them; and statements for warehouses."""
+"""Export: labels and rankers for other tools, one module per tool; and SQL statements for warehouses."""

@@ -1,4 +1,4 @@
-"""A ranker -> a trained model of Elasticsearch itself, which compares in double precision as LightGBM does."""
+"""A ranker -> a trained model of Elasticsearch itself, which compares in double precision, as LightGBM does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Elasticsearch(ModelTarget):
     titles_words = "small letters, digits, - and _, as in shop_ranker-1"
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
-        """The definition; beside it the whole request, with an extractor for each feature."""
+        """The definition, and beside it the whole request, with an extractor for each feature."""
         trees = read_trees(source, target="elasticsearch")
         names = list(trees.names)
         one_of = {"feature_names": names, "target_type": "regression"}

@@ -1,6 +1,6 @@
 """A ranker -> the model of the LTR plugin of Elasticsearch, `model/xgboost+json`.
 
-The plugin goes left where threshold > x, in single precision: the threshold written is the next number above the
+The plugin goes left if threshold > x, in single precision. So the exported threshold is the next number above the
 largest single-precision number up to LightGBM's.
 """
 
@@ -17,12 +17,12 @@ from clickmix.export.target import EXPORTS
 from clickmix.export.trees import Tree, Trees, above32, floor32, read_trees
 
 SERVER = "localhost:9200"
-PLACEHOLDERS = "Each feature is a match on a field of its own name: put your own queries into {}."
+PLACEHOLDERS = "Each feature is a match on a field of the same name: put your own queries into {}."
 
 
 @dataclass(frozen=True)
 class MissingValues:
-    """How some versions of an engine read a missing value, and whether they agree with LightGBM then."""
+    """How some versions of an engine read a missing value, and whether that agrees with LightGBM."""
 
     versions: str
     words: str
@@ -32,13 +32,13 @@ class MissingValues:
 @EXPORTS.register("elasticsearch-ltr", help="a model of Elasticsearch's LTR plugin (o19s)", options=MODEL_OPTIONS)
 @dataclass(frozen=True, kw_only=True)
 class ElasticsearchLTR(ModelTarget):
-    """The plain array of trees, which every version of the plugin since 2019 takes."""
+    """The plain array of trees, which every version of the plugin since 2019 reads."""
 
     limits = "Numeric splits only. Scores are single precision. Versions differ on missing values: it says which agree."
     engine: ClassVar[str] = "elasticsearch-ltr"
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
-        """The array of trees; beside it the feature set, and the request that puts the model into it."""
+        """The array of trees, and beside it the feature set, and the request that puts the model into it."""
         trees = read_trees(source, target=self.engine)
         model = [_node(tree, 0, trees.names) for tree in trees.trees]
         features = [
@@ -86,17 +86,17 @@ class ElasticsearchLTR(ModelTarget):
 
 def missing_words(readings: Sequence[MissingValues]) -> list[str]:
     """Sentences about missing values."""
-    told = (("agrees with the ranker", True), ("does NOT agree with the ranker: fill gaps in the engine", False))
+    both = (("agrees with the ranker", True), ("does NOT agree with the ranker: fill gaps in the engine", False))
     return [
         f"Missing values, {reading.versions}: read {reading.words}, which {words}."
-        for words, agrees in told
+        for words, agrees in both
         for reading in readings
         if reading.agrees == agrees
     ]
 
 
 def _node(tree: Tree, number: int, names: Sequence[str], depth: int = 0) -> dict[str, Any]:
-    """A node as the plugin's parser wants it: these keys and no others."""
+    """A node with exactly the keys that the plugin's parser accepts."""
     node = tree[number]
     if node.is_leaf:
         return {"nodeid": number, "leaf": node.value}

@@ -1,7 +1,7 @@
-"""Relevance -> grades of a scale, cut where the gain is nearest.
+"""Relevance -> grades of a scale, with the nearest gain.
 
-A document that is relevant with probability p is worth p. Tools take grade g of G to be worth (2^g - 1) / (2^G - 1), or
-g / G where their gain is linear. A relevance becomes the grade whose worth is nearest to it.
+A document that is relevant with probability p is worth p. For most tools, grade g of G is worth (2^g - 1) / (2^G - 1);
+with a linear gain it is worth g / G. A relevance becomes the grade with the nearest worth.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ LARGEST_SCALE = 30
 
 
 def check_scale(scale: int) -> None:
-    """Complain about a largest grade that is none."""
+    """Refuse a largest grade out of range."""
     if not 1 <= scale <= LARGEST_SCALE:
         raise SettingError(f"scale {scale}: expected the largest grade, a whole number from 1 to {LARGEST_SCALE}.")
 
 
 def worths(scale: int, gain: Gain) -> list[float]:
-    """What grades 0, 1, ... are worth.
+    """The worth of grades 0, 1, ...
 
     >>> [round(worth, 3) for worth in worths(3, "exponential")]
     [0.0, 0.143, 0.429, 1.0]
@@ -34,7 +34,7 @@ def worths(scale: int, gain: Gain) -> list[float]:
 
 
 def cuts(scale: int, gain: Gain) -> list[float]:
-    """Where grades 1, 2, ... begin: half way between two worths.
+    """Where grades 1, 2, ... begin: halfway between two worths.
 
     >>> [round(cut, 3) for cut in cuts(3, "exponential")]
     [0.071, 0.286, 0.714]

@@ -1,4 +1,4 @@
-"""The index that judged documents are in, where a target has to name it."""
+"""The index of judged documents, for targets that must name it."""
 
 from __future__ import annotations
 

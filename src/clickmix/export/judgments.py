@@ -1,6 +1,6 @@
 """A labels file -> judgments of the pairs that are sure enough, in a table of DuckDB; targets write it as lines.
 
-Nothing is read into Python: SQL selects, grades and writes, so that labels of any size can be exported.
+SQL selects, grades and writes, and nothing is read into Python, so that labels of any size can be exported.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ import duckdb
 
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed, literal, name
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import InputError, SettingError, several
 from clickmix.export.grades import SCALE, Gain, check_scale, cuts, grade_sql
 from clickmix.export.target import Exported, Takes
-from clickmix.log.files import file_sources, find_files, unreadable
+from clickmix.features.files import one_source
+from clickmix.log.files import unreadable
 from clickmix.log.source import Source, kind_of
 from clickmix.registry import Option
 from clickmix.storage.atomic import replacing, write_failure
 
 Rating = Literal["grade", "probability", "expected-gain"]
-# SQL for the text of a rating. Three decimals of a probability are more than any interval is worth; log2(1 + p) makes
-# the gain 2^r - 1 of a tool p, and keeps the digits for that.
+# SQL for the text of a rating. No interval of a probability needs more than three decimals. With the rating
+# r = log2(1 + p), the gain 2^r - 1 of a tool is p; it has enough digits for that.
 RATINGS: Mapping[Rating, str] = {
     "grade": "CAST(grade AS VARCHAR)",
     "probability": "format('{:.3f}', relevance)",
@@ -35,13 +36,13 @@ RATINGS: Mapping[Rating, str] = {
 LABEL_OPTIONS = (
     Option("scale", f"Labels: the largest grade; {SCALE} if not given.", int),
     Option("rating", "Labels: what a rating is; a grade if not given.", choices=tuple(RATINGS)),
-    Option("min_impressions", "Labels: leave out what was shown less often.", int),
-    Option("max_width", "Labels: leave out what has a wider interval.", float),
+    Option("min_impressions", "Labels: leave out documents that were shown less often.", int),
+    Option("max_width", "Labels: leave out labels with a wider interval.", float),
     Option("top", "Labels: keep only this many of the best documents of each query.", int),
 )
-# A regular expression of DuckDB for an id without any of the blanks that Python or C end a word at.
+# A regular expression of DuckDB for an id without any of the blanks that end a word in Python or C.
 NO_BLANK = "[^\\s\\p{Z}\\x0b\\x1c-\\x1f\\x85]+"
-ROWS = "\0rows"  # what no title says
+ROWS = "\0rows"  # no title contains this
 NEEDED = ("query_id", "doc_id", "relevance")
 NUMBERS = ("relevance", "impressions", "clicks", "low", "high")
 EXPECTED = "Expected labels as `clickmix debias` writes them."
@@ -49,7 +50,7 @@ EXPECTED = "Expected labels as `clickmix debias` writes them."
 
 @dataclass(frozen=True)
 class Limit:
-    """What a target cannot hold: SQL that is true of such a pair, and words for it after "N pairs have ..."."""
+    """What a target cannot hold: SQL that is true for such a pair, and words for it after "N judgments have ..."."""
 
     sql: str
     words: str
@@ -60,7 +61,7 @@ class Judgments:
     """A table of DuckDB, one row per judgment, and how many labels were left out for which reason.
 
     Its columns: number (of the query, from 1), place (of the row, from 1), query_id, query (its text), doc_id,
-    relevance, impressions, clicks, low, high, grade, rating (the text to write). What labels do not have is NULL.
+    relevance, impressions, clicks, low, high, grade, rating (the text to write). Columns that labels lack are NULL.
     """
 
     engine: DuckDB
@@ -72,7 +73,7 @@ class Judgments:
     def write(self, lines: str, path: Path) -> None:
         """Write the column `line` of a query, one line each, ended by a line feed."""
         with replacing(path) as temporary:
-            # Neither quotes nor escapes: a line is written as it is.
+            # No quotes and no escapes, so that lines are written unchanged.
             options = "FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01'"
             try:
                 with self.engine.in_order():
@@ -83,7 +84,7 @@ class Judgments:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgmentTarget:
-    """A tool that takes judgments; a subclass says what it can hold and writes the lines."""
+    """A tool that takes judgments; subclasses say what it can hold and write the lines."""
 
     scale: int = SCALE
     rating: Rating = "grade"
@@ -114,13 +115,14 @@ class JudgmentTarget:
             raise SettingError(f"max_width {self.max_width}: expected a number from 0 to 1.")
 
     def write(self, source: Path, output: Path) -> Exported:
-        """Write the labels in `source` to `output`, or complain and write nothing."""
+        """Write the labels in `source` to `output`, or raise and write nothing."""
         with _opened(source) as labels:
             judgments = self._judgments(labels)
-            self._check(judgments, self.refused)
+            for limit, found in self._found(judgments, self.refused):
+                raise InputError(f"{_shown(limit, *found)} Leave them out of the labels. Nothing was written.")
             notes = [_shown(limit, *found) for limit, found in self._found(judgments, self.doubtful)]
             done = self.put(judgments, output, source.name.split(".")[0])
-        pairs, queries = counted(judgments.pairs, "judgment"), counted(judgments.queries, "query", "queries")
+        pairs, queries = several(judgments.pairs, "judgment"), several(judgments.queries, "query", "queries")
         what = f"{pairs} of {queries} in {output}: {self._scale_words()}."
         left_out = [f"Left out: {'; '.join(judgments.left_out)}."] if judgments.left_out else []
         return Exported(done.files, (what, *left_out, *notes, *done.notes), done.requests)
@@ -130,24 +132,20 @@ class JudgmentTarget:
         raise NotImplementedError
 
     def _scale_words(self) -> str:
-        if self.rating != "grade":
-            return {"probability": "the probability of relevance p", "expected-gain": "log2(1 + p), whose gain is p"}[
-                self.rating
-            ]
+        if self.rating == "probability":
+            return "the probability of relevance p"
+        if self.rating == "expected-gain":
+            return "log2(1 + p), whose gain is p"
         places = [f"{cut:.3f}" for cut in cuts(self.scale, self.gain)]
         return f"grades 0 to {self.scale}, cut at {', '.join(places)}"
 
     def _judgments(self, labels: _Labels) -> Judgments:
         """Select, in this order: shown often enough, sure enough, the top of each query; then grade and number."""
         engine, table, left_out = labels.engine, labels.table, []
+        often, sure = f"impressions >= {self.min_impressions}", f"high - low <= {self.max_width!r}"
         for given, column, condition, words in (
-            (
-                self.min_impressions,
-                "impressions",
-                f"impressions >= {self.min_impressions}",
-                "shown fewer than {} times",
-            ),
-            (self.max_width, "low", f"high - low <= {self.max_width!r}", "with an interval wider than {}"),
+            (self.min_impressions, "impressions", often, "shown fewer than {} times"),
+            (self.max_width, "low", sure, "with an interval wider than {}"),
         ):
             if given is None:
                 continue
@@ -187,21 +185,17 @@ class JudgmentTarget:
             if pairs:
                 yield limit, (pairs, text, doc_id)
 
-    def _check(self, judgments: Judgments, limits: tuple[Limit, ...]) -> None:
-        for limit, found in self._found(judgments, limits):
-            raise InputError(f"{_shown(limit, *found)} Leave them out of the labels. Nothing was written.")
-
 
 @dataclass(frozen=True)
 class _Labels:
-    """Labels as a table, with what they were read from."""
+    """Labels as a table, with their source."""
 
     engine: DuckDB
     source: Source
     table: str
 
     def need(self, column: str) -> None:
-        """Complain where an option needs a column that these labels do not have."""
+        """Raise if these labels do not have a column that an option needs."""
         if column not in self.source.types:
             option, way_out = {
                 "impressions": ("min-impressions", ""),
@@ -217,13 +211,7 @@ def _opened(path: Path) -> Iterator[_Labels]:
     """The labels of a file, checked: ids and a relevance from 0 to 1 in every row, no pair twice."""
     engine = DuckDB()
     try:
-        files = find_files(path)
-        for file in files:
-            if file.stat().st_size == 0:
-                raise InputError(f"{file}: the file is empty. {EXPECTED}")
-        source, *others = file_sources(files, engine)
-        if others:
-            raise InputError(f"{source} and {others[0]} have different columns or formats. Give one labels file.")
+        source = one_source(path, engine, expected=EXPECTED, file="labels file")
         table = engine.keep(_read(source))
         _check_rows(engine, source, table)
         yield _Labels(engine, source, table)
@@ -234,7 +222,7 @@ def _opened(path: Path) -> Iterator[_Labels]:
 
 
 def _read(source: Source) -> str:
-    """SQL for the labels, all columns there, NULL if a file does not have them or they hold no number."""
+    """SQL for the labels with all columns, NULL if a file does not have them or a value is not a number."""
     missing = [column for column in NEEDED if column not in source.types]
     if missing:
         raise InputError(f"{source}: no column {missing[0]!r}. Found {', '.join(source.types)}. {EXPECTED}")
@@ -247,7 +235,7 @@ def _read(source: Source) -> str:
     text = "query" if "query" in source.types else "query_id"
     columns.append(f"CAST({text} AS VARCHAR) AS query")
     for column in NUMBERS:
-        # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
+        # concat hides the column: the CSV reader would run a bare cast itself, and fail where TRY_CAST gives NULL.
         found = f"concat({column}, '')" if source.is_text else column
         columns.append(f"TRY_CAST({found if column in source.types else 'NULL'} AS DOUBLE) AS {column}")
     return f"SELECT {listed(columns)} FROM {source.table()}"
@@ -273,8 +261,8 @@ def _check_rows(engine: DuckDB, source: Source, table: str) -> None:
     )
     if texts:
         raise InputError(
-            f"{source}: query text {texts[0][0]!r} and its query_id do not go together one to one. "
-            "Give each query_id one text of its own, or leave the column query out."
+            f"{source}: query text {texts[0][0]!r} and its query_id do not match one to one. "
+            "Give each query_id its own text, or leave the column query out."
         )
 
 
@@ -287,22 +275,13 @@ def _instead(engine: DuckDB, table: str, query: str) -> str:
 
 def _shown(limit: Limit, pairs: int, query: str, doc_id: str) -> str:
     have = "has" if pairs == 1 else "have"
-    return f"{counted(pairs, 'judgment')} {have} {limit.words} For instance query {query!r}, document {doc_id!r}."
-
-
-def counted(number: int, one: str, several: str = "") -> str:
-    """A number of things.
-
-    >>> counted(1, "query", "queries"), counted(2000, "tree")
-    ('1 query', '2,000 trees')
-    """
-    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+    return f"{several(pairs, 'judgment')} {have} {limit.words} For instance query {query!r}, document {doc_id!r}."
 
 
 def enclosed(document: Mapping[str, Any], rows: str) -> str:
-    """SQL for the lines of a JSON document, with a line for each row (place, value) where it says ROWS.
+    """SQL for the lines of a JSON document, with a line for each of `rows` (place, value) instead of ROWS.
 
-    A value is what DuckDB writes as JSON: a struct, a list, a map.
+    A value is anything that DuckDB writes as JSON: a struct, a list, a map.
     """
     opening, closing = json.dumps(document, ensure_ascii=False).split(json.dumps(ROWS))
     comma = "CASE WHEN lead(place) OVER (ORDER BY place) IS NULL THEN '' ELSE ',' END"

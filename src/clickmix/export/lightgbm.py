@@ -1,4 +1,4 @@
-"""A ranker -> LightGBM's own text model, under the names of the features."""
+"""A ranker -> LightGBM's text model, with the names of the features."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 from clickmix.errors import InputError
 from clickmix.export.models import ModelFiles, ModelTarget
 from clickmix.export.target import EXPORTS
-from clickmix.export.trees import feature_names
 from clickmix.rankers import load_ranker
 
-NOT_IN_NAMES = re.compile(r'[\s",:\[\]{}]')  # LightGBM separates names by blanks, and refuses what JSON needs
+NOT_IN_NAMES = re.compile(r'[\s",:\[\]{}]')  # LightGBM separates names by blanks, and refuses JSON's characters
 
 
 @EXPORTS.register("lightgbm", help="LightGBM's text model, for anything that reads it")
@@ -31,9 +30,9 @@ class LightGBM(ModelTarget):
             raise InputError(
                 f"{source}: this ranker has no trees, and lightgbm takes nothing else. Export it --to onnx."
             )
-        names = feature_names(ranker)
+        names = ranker.feature_names
         for name in names:
             if NOT_IN_NAMES.search(name):
-                raise InputError(f'{name!r}: LightGBM takes no blanks and no " , : [ ] {{ }} in the name of a feature.')
+                raise InputError(f"{name!r}: LightGBM accepts no blanks and no \" , : [ ] {{ }} in a feature's name.")
         renamed = re.sub(r"^feature_names=.*$", lambda _: "feature_names=" + " ".join(names), text, count=1, flags=re.M)
         return ModelFiles(renamed.encode(), {}, (f"LightGBM's text model of {len(names):,} features in {output}.",))

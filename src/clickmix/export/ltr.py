@@ -1,4 +1,4 @@
-"""Judgments -> LTR text, as RankLib, hello-ltr and the LTR plugins' demos read it."""
+"""Judgments -> LTR text for RankLib, hello-ltr and the LTR plugins' demos."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class LTR(JudgmentTarget):
             "NOT regexp_full_match(doc_id, '\\w+')",
             "a document id that hello-ltr cuts: it reads letters, digits and _.",
         ),
-        Limit("contains(query, '*')", "a * in the query, which hello-ltr takes for the beginning of a weight."),
+        Limit("contains(query, '*')", "a * in the query, which hello-ltr reads as the beginning of a weight."),
     )
 
     def put(self, judgments: Judgments, output: Path, called: str) -> Exported:
         """Write the file."""
         table = judgments.table
-        # The blank line: hello-ltr loses the first line after the header.
+        # A blank line, because hello-ltr loses the first line after the header.
         judgments.write(
             "SELECT line FROM ("
             f"SELECT 0 AS part, number AS place, '# qid:' || number || ': ' || any_value(query) AS line FROM {table} "

@@ -1,4 +1,4 @@
-"""What targets of rankers share: a model in a file, and beside it what the engine needs to take it up."""
+"""What targets of rankers share: a model in a file, and beside it the files that the engine needs to load it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODEL_OPTIONS = (TITLE,)
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The model, the files beside it by the end of their names, sentences about them, and the requests."""
+    """The model, the files beside it by the ends of their names, sentences about them, and requests to upload them."""
 
     model: bytes
     beside: Mapping[str, bytes]
@@ -29,13 +29,13 @@ class ModelFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTarget:
-    """An engine that takes a trained ranker; a subclass writes the model as the engine reads it."""
+    """An engine that takes a trained ranker; subclasses write the model in the engine's format."""
 
     title: str | None = None
 
     takes: ClassVar[Takes] = "ranker"
     limits: ClassVar[str] = ""
-    titles: ClassVar[str] = "[A-Za-z0-9][A-Za-z0-9_.-]*"  # what the engine takes as the name of a model
+    titles: ClassVar[str] = "[A-Za-z0-9][A-Za-z0-9_.-]*"  # what the engine accepts as the name of a model
     titles_words: ClassVar[str] = "letters, digits, - and _, as in shop_ranker-1"
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
@@ -43,7 +43,7 @@ class ModelTarget:
         raise NotImplementedError
 
     def write(self, source: Path, output: Path) -> Exported:
-        """Write the ranker in `source` to `output`, the files beside it first; or complain and write nothing."""
+        """Write the ranker in `source` to `output`, and first the files beside it; or raise and write nothing."""
         title = self.title or real_path(source).name
         if not re.fullmatch(self.titles, title):
             raise SettingError(f"title {title!r}: expected {self.titles_words}. Give --title.")

@@ -1,6 +1,6 @@
 """A ranker -> ONNX: a matrix of features in single precision in, a column of scores out. Trees and networks.
 
-ONNX goes left where x <= threshold in single precision, so the threshold is the largest such number up to LightGBM's. A
+ONNX goes left if x <= threshold in single precision, so the threshold is the largest such number up to LightGBM's. A
 network takes raw features: its normalisation is part of the graph, in double precision as in training.
 """
 
@@ -18,11 +18,11 @@ import numpy as np
 from clickmix.errors import InputError
 from clickmix.export.models import ModelFiles, ModelTarget
 from clickmix.export.target import EXPORTS
-from clickmix.export.trees import Trees, feature_names, floor32, read_trees
+from clickmix.export.trees import Trees, floor32, read_trees
 from clickmix.features.normalisation import LARGEST
 from clickmix.rankers import load_ranker
 
-OPSET, ML_OPSET, IR_VERSION = 13, 1, 8  # of 2020: everything that runs ONNX today reads them
+OPSET, ML_OPSET, IR_VERSION = 13, 1, 8  # from 2020: everything that runs ONNX today reads them
 INPUT, OUTPUT = "features", "score"
 
 
@@ -48,7 +48,7 @@ class ONNX(ModelTarget):
             normalisation: Any = getattr(ranker, "normalisation", None)
             nodes, constants = _network(onnx, weights, normalisation.mean, normalisation.deviation)
             domain, missing = "", "Missing values (NaN) count as the mean of their feature."
-        names = feature_names(ranker)
+        names = ranker.feature_names
         model = _model(onnx, nodes, constants, names, domains={"": OPSET} | ({domain: ML_OPSET} if domain else {}))
         shape = f"Input {INPUT!r}: float32, (documents, {len(names)}); output {OUTPUT!r}: float32, (documents, 1)."
         return ModelFiles(model, {}, (f"ONNX model of {len(names):,} features in {output}.", shape, missing))
@@ -56,7 +56,7 @@ class ONNX(ModelTarget):
 
 def _module() -> Any:
     try:
-        return importlib.import_module("onnx")  # late: nobody else needs it
+        return importlib.import_module("onnx")
     except ImportError:
         raise InputError("ONNX files need a package that is not installed. Install it with: pip install onnx") from None
 
@@ -125,7 +125,7 @@ def _network(onnx: Any, weights: Sequence[Any], mean: Any, deviation: Any) -> tu
     steps = [
         make("Cast", [INPUT], ["x"], to=onnx.TensorProto.DOUBLE),
         make("Abs", ["x"], ["size"]),
-        # log(1 + a) = log(u) a / (u - 1) where u = 1 + a, and a where u is 1: exact for small a too.
+        # log(1 + a) = log(u) a / (u - 1) with u = 1 + a, or a if u is 1: also exact for small a.
         make("Add", ["one", "size"], ["u"]),
         make("Sub", ["u", "one"], ["above"]),
         make("Equal", ["u", "one"], ["tiny"]),

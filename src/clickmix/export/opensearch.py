@@ -1,6 +1,6 @@
 """Judgments -> requests for OpenSearch's Search Relevance Workbench.
 
-A judgment list is one document of an index. A document holds 10,000 objects, so there may be several lists.
+A judgment list is one document of an index. A document holds 10,000 objects, so there can be several lists.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class OpenSearch(JudgmentTarget):
 
     def _notes(self, parts: int) -> tuple[str, ...]:
         several = (
-            f"{parts} lists, for a list holds up to {MOST_OBJECTS:,} queries and ratings; experiments take several."
+            f"{parts} lists, because one holds up to {MOST_OBJECTS:,} queries and ratings; experiments take several."
         )
         precise = (
-            "From version 3.6 on Precision, Recall, MAP and MRR count only ratings of at least the 90th percentile of "
+            "Since version 3.6, Precision, Recall, MAP and MRR count only ratings of at least the 90th percentile of "
             "their query as relevant. Without ties that is a tenth of the documents: leave --as out for these measures."
         )
         return (*([several] if parts > 1 else []), *([precise] if self.rating != "grade" else []))
@@ -76,7 +76,7 @@ def _parts(judgments: Judgments) -> tuple[int, Judgments]:
     if largest >= MOST_OBJECTS:
         ((query,),) = engine.rows(f"SELECT any_value(query) FROM {judgments.table} WHERE number = {sizes.argmax() + 1}")
         raise InputError(
-            f"Query {query!r} has {largest:,} judgments, and a list in OpenSearch holds {MOST_OBJECTS - 1:,}. "
+            f"Query {query!r} has {largest:,} judgments, but a list in OpenSearch holds {MOST_OBJECTS - 1:,}. "
             f"Keep the best with --top {MOST_OBJECTS - 1}. Nothing was written."
         )
     firsts, filled = [1], 0

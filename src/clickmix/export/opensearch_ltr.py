@@ -1,4 +1,4 @@
-"""A ranker -> the model of OpenSearch's LTR plugin: that of Elasticsearch's, with other versions."""
+"""A ranker -> the model of OpenSearch's LTR plugin: the same as Elasticsearch's, but for other versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judgments -> TREC qrels. Ids with blanks become numbers, and a file beside it says which."""
+"""Judgments -> TREC qrels. If ids have blanks, they become numbers, and a file beside it lists them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,10 @@ class Qrels(JudgmentTarget):
     gain = "linear"
 
     def put(self, judgments: Judgments, output: Path, called: str) -> Exported:
-        """Write the file, and where ids have blanks a list of them first."""
+        """Write the file; if ids have blanks, first write a list of them."""
         check_writable(output)
         written, files, notes = {}, [], []
-        for column, number in (
-            ("query_id", "number"),
-            ("doc_id", "dense_rank() OVER (ORDER BY doc_id)"),
-        ):
+        for column, number in (("query_id", "number"), ("doc_id", "dense_rank() OVER (ORDER BY doc_id)")):
             blank = f"SELECT 1 FROM {judgments.table} WHERE NOT regexp_full_match({column}, '{NO_BLANK}') LIMIT 1"
             if not judgments.engine.rows(blank):
                 written[column] = column
@@ -42,7 +39,7 @@ class Qrels(JudgmentTarget):
                 beside,
             )
             files.append(beside)
-            notes.append(f"Some {column} has a blank: all are numbers here, and {beside} says which.")
+            notes.append(f"A {column} has a blank, so all are numbers here; {beside} lists them.")
         line = f"{written['query_id']} || ' 0 ' || {written['doc_id']} || ' ' || rating"
         judgments.write(f"SELECT {line} AS line FROM {judgments.table} ORDER BY place", output)
         return Exported((output, *files), tuple(notes))

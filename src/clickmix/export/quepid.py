@@ -1,4 +1,4 @@
-"""Judgments -> the CSV that a Quepid case imports, and that OpenSearch's Search Relevance Workbench takes unchanged."""
+"""Judgments -> the CSV that a Quepid case imports, and OpenSearch's Search Relevance Workbench as well."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from clickmix.export.judgments import LABEL_OPTIONS, Judgments, JudgmentTarget, 
 from clickmix.export.target import EXPORTS, Exported
 
 LONGEST_ID = 500
-# Other quotes are part of the query as they are: Quepid wants exactly two in a line that is quoted.
+# Other quotes stay in the query unchanged: Quepid wants exactly two in a quoted line.
 QUOTED = "(contains(query, ',') OR starts_with(query, '\"'))"
 
 
 @EXPORTS.register("quepid", help="CSV for a Quepid case, or for OpenSearch's user interface", options=LABEL_OPTIONS)
 @dataclass(frozen=True, kw_only=True)
 class Quepid(JudgmentTarget):
-    """query,docid,rating; lines end in a line feed, and only a query with a comma is quoted, as Quepid wants it."""
+    """query,docid,rating; lines end in a line feed, and only queries with a comma are quoted, as Quepid wants."""
 
     limits = (
         f"Quepid reads a line at a time: no line ends in ids, document ids without a comma, up to {LONGEST_ID} letters."
@@ -32,7 +32,7 @@ class Quepid(JudgmentTarget):
     doubtful = (
         Limit(
             f"{QUOTED} AND contains(query, '\"')",
-            "a query with a comma and a quote, or a quote first: Quepid refuses the file, OpenSearch takes it.",
+            "a query with a comma and a quote, or a quote first: Quepid refuses the file, OpenSearch accepts it.",
         ),
         Limit(
             "NOT regexp_full_match(query || doc_id, '[\\x00-\\xFF]*')", "letters beyond Latin-1, which Quepid may lose."

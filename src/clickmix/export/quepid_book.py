@@ -1,4 +1,4 @@
-"""Judgments -> a Quepid book in JSON; each judgment carries its evidence and interval as its explanation."""
+"""Judgments -> a Quepid book in JSON; the evidence and the interval explain each judgment."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class QuepidBook(JudgmentTarget):
 
 
 def _remark() -> str:
-    """SQL for the evidence in words; what labels do not have is left out."""
+    """SQL for the evidence in words; leaves out what labels do not have."""
     clicks = "format('{:d} clicks of {:d} impressions', CAST(clicks AS BIGINT), CAST(impressions AS BIGINT))"
     relevance = "format('relevance {:.2f}', relevance)"
     interval = "format('95 % {:.2f} to {:.2f}', low, high)"

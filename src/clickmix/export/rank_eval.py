@@ -39,6 +39,6 @@ class RankEval(JudgmentTarget):
         judgments.write(enclosed(body, rows), output)
         return Exported(
             (output,),
-            ("The template searches all fields of the index: put your own query there.",),
+            ("The template searches all fields of the index: replace it with your own query.",),
             (upload("POST", f"localhost:9200/{index}/_rank_eval", output),),
         )

@@ -19,7 +19,7 @@ class RRE(JudgmentTarget):
 
     index: str | None = None
 
-    limits = "RRE takes whole grades only, and 3 is its largest unless it is told another."
+    limits = "RRE takes whole grades only, and 3 is the largest unless you set another in RRE."
 
     def put(self, judgments: Judgments, output: Path, called: str) -> Exported:
         """Write the file."""

@@ -1,8 +1,8 @@
 """A ranker -> Solr's MultipleAdditiveTreesModel, every number as text.
 
-Solr goes left where x <= threshold + 1e-6, in single precision: the threshold written is one whose sum with 1e-6
-is LightGBM's, in single precision. Where there is none, as with many thresholds below 1e-3, the ranker is refused.
-Next to 0 that sum is coarse: values between -1e-13 and 1e-35 count as 0.
+Solr goes left if x <= threshold + 1e-6, in single precision. So the exported threshold is one whose sum with 1e-6 is
+LightGBM's, in single precision. If there is none, as for many thresholds below 1e-3, the ranker is refused. Close to 0
+that sum is coarse: values between -1e-13 and 1e-35 count as 0.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ ZERO = np.float32(1e-35)  # LightGBM's thresholds below and above 0
 @EXPORTS.register("solr", help="a MultipleAdditiveTreesModel of Solr", options=MODEL_OPTIONS)
 @dataclass(frozen=True, kw_only=True)
 class Solr(ModelTarget):
-    """The model, in a store of its own name."""
+    """The model, in a store of the same name."""
 
     limits = (
-        "Numeric splits only, at thresholds Solr can meet: it adds 1e-6 to each, so small features must be scaled up. "
+        "Numeric splits only, at thresholds Solr can hit: it adds 1e-6 to each, so small features must be scaled up. "
         "Values between -1e-13 and 1e-35 count as 0."
     )
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
-        """The model; beside it the feature store."""
+        """The model, and beside it the feature store."""
         trees = read_trees(source, target="solr")
-        # Solr before 9.2 takes missing values for 0 and refuses a model that says anything about them.
+        # Solr before 9.2 reads missing values as 0 and refuses a model that mentions them.
         zero = trees.missing_is_zero
         roots = [{"weight": "1", "root": _node(tree, 0, trees.names, directions=not zero)} for tree in trees.trees]
         model = {
@@ -64,7 +64,7 @@ class Solr(ModelTarget):
             {"features.json": json_bytes(features)},
             (
                 f"{len(trees.trees):,} trees of {len(trees.names):,} features in {output}.",
-                f"Each feature is the value of a field of its own name: put your own features into {store}.",
+                f"Each feature is the value of a field of the same name: put your own features into {store}.",
                 *missing_words(_readings(trees)),
             ),
             (upload("PUT", f"{SERVER}/feature-store", store), upload("PUT", f"{SERVER}/model-store", output)),
@@ -81,7 +81,7 @@ def _readings(trees: Trees) -> Sequence[MissingValues]:
 
 
 def slack_threshold(threshold: float) -> np.float32 | None:
-    """What to write for a threshold, so that Solr goes left for the same single-precision numbers; None if nothing.
+    """The threshold for which Solr goes left for the same single-precision numbers; None if there is none.
 
     >>> slack_threshold(0.5)
     np.float32(0.499999)
@@ -103,7 +103,7 @@ def _node(tree: Tree, number: int, names: Sequence[str], *, directions: bool) ->
     name, threshold = names[node.feature], slack_threshold(node.threshold)
     if threshold is None:
         raise InputError(
-            f"{name}: Solr adds 1e-6 to every threshold, and cannot meet {node.threshold:.6g}. Multiply the feature, "
+            f"{name}: Solr adds 1e-6 to every threshold, and cannot hit {node.threshold:.6g}. Multiply the feature, "
             "for instance by 1,000, and train again."
         )
     missing = {"missing": "left" if node.missing_left else "right"} if directions else {}

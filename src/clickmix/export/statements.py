@@ -1,4 +1,4 @@
-"""The log stage's statements for people to run elsewhere: counts, refused rows, histogram, labels.   -> SQL text"""
+"""SQL statements for people to run elsewhere: counts, refused rows, histogram, labels.   -> SQL text"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PART = r"""(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^."`]+)"""
 def counts_statement(
     dialect: str, *, table: str = "clicks", columns: Mapping[str, str] | None = None, context: Sequence[str] = ()
 ) -> str:
-    """Counts a raw log: one row per query, document, position and context; refused rows are left out."""
+    """Count a raw log: one row per query, document, position and context, without refused rows."""
     part = _assumed(table, columns or {}, context)
     counted = counting_query(part, text_ids={"query_id": False, "doc_id": False})
     keys = listed(["query_id", "doc_id", "position", *map(name, context)])
@@ -41,7 +41,7 @@ def refused_statement(dialect: str, *, table: str = "clicks", columns: Mapping[s
 
 
 def ga4_statement(dialect: str, *, table: str) -> str:
-    """Impressions from the events of Google Analytics 4, with the columns of a raw log; BigQuery is where they are."""
+    """Impressions from the events of Google Analytics 4, with the columns of a raw log; for BigQuery only."""
     if dialect != "bigquery":
         raise SettingError(f"dialect {dialect!r}: Google Analytics exports to BigQuery. Use --dialect bigquery.")
     if "`" in table:
@@ -50,7 +50,7 @@ def ga4_statement(dialect: str, *, table: str) -> str:
 
 
 def histogram_statement(dialect: str, *, table: str = "counts", context: Sequence[str] = ()) -> str:
-    """The histogram of a table of counts: what `clickmix fit` needs where documents stay at their place."""
+    """The histogram of a table of counts: all that `clickmix fit` needs if documents stay at their places."""
     return printed(histogram_query(_named(table), context), dialect, quoted=_quoted_parts(table))
 
 
@@ -60,11 +60,11 @@ def labels_statement(dialect: str, fitted: MixtureFit, *, table: str = "counts")
 
 
 def _assumed(table: str, columns: Mapping[str, str], context: Sequence[str]) -> Part:
-    """A log nobody has looked at: ids of any kind, whole positions, clicked a number or a truth value."""
+    """A log that was not looked at: ids of any kind, whole positions, clicked a number or a truth value."""
     for role in checked_columns(columns):
         if role not in READ:
             raise SettingError(
-                f"columns: {role!r} is not read by this statement. It is for raw logs: {', '.join(READ)}."
+                f"columns: this statement does not read {role!r}. It is for raw logs: {', '.join(READ)}."
             )
     roles = Roles(columns, checked_context(context))
     kinds = {"query_id": "BIGINT", "doc_id": "BIGINT", "position": "BIGINT", "clicked": "UNKNOWN"}
@@ -78,7 +78,7 @@ def _named(table: str) -> str:
 
 
 def _quoted_parts(table: str) -> frozenset[str]:
-    """The parts that the user quoted; they stay quoted."""
+    """The parts of a table's name that the user quoted; they stay quoted."""
     return frozenset(part for part, quoted in _parts(table) if quoted)
 
 
@@ -90,7 +90,8 @@ def _parts(table: str) -> list[tuple[str, bool]]:
     """
     if not re.fullmatch(rf"{PART}(\.{PART})*", table):
         raise SettingError(
-            f"table {table!r}: no name of a table. Expected for instance clicks, web.clicks or '\"My DB\".clicks'."
+            f"table {table!r}: not the name of a table. Expected something like clicks, web.clicks or "
+            "'\"My DB\".clicks'."
         )
     parts = re.findall(PART, table)
     return [(p[1:-1].replace(p[0] * 2, p[0]), True) if p[0] in '"`' else (p, False) for p in parts]

@@ -1,6 +1,6 @@
-"""Targets: the tools that labels and rankers go to.   labels or ranker -> files of another tool
+"""Targets: the tools to export labels and rankers to.   labels or ranker -> files of another tool
 
-A target is one file in this folder. It registers itself in `EXPORTS` and says what it takes and where its limits are.
+A target is one file in this folder. It registers itself in `EXPORTS` and says what it takes and what its limits are.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Target(Protocol):
 
     @property
     def takes(self) -> Takes:
-        """What it is made from."""
+        """What it exports."""
 
     @property
     def limits(self) -> str:
         """What the tool cannot hold, in a sentence."""
 
     def write(self, source: Path, output: Path) -> Exported:
-        """Write `source` in the tool's format to `output`; whatever fails, no file is left half written."""
+        """Write `source` in the tool's format to `output`; a failure leaves no half-written file."""
 
 
 EXPORTS: Family[Target] = Family("target", "clickmix.export", first="quepid")

@@ -1,7 +1,7 @@
 """A trained LambdaMART -> its trees as plain data, with the rule for missing values written out.   ranker -> trees
 
-LightGBM goes left where x <= threshold. What it does with a missing value depends on how it was trained: it takes it
-for 0, or sends it where the split says. Engines know only the latter, so each split here says where missing values go.
+LightGBM goes left if x <= threshold. How it treats a missing value depends on its training: it reads it as 0, or sends
+it where the split says. Engines know only the latter, so here each split says where missing values go.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from clickmix.errors import InputError
-from clickmix.rankers import Ranker, load_ranker
+from clickmix.rankers import load_ranker
 from clickmix.rankers.lambdamart import lightgbm_module
 
 LARGEST_FLOAT = np.finfo(np.float32).max
@@ -22,7 +22,7 @@ LARGEST_FLOAT = np.finfo(np.float32).max
 
 @dataclass(frozen=True)
 class Node:
-    """A split: x <= threshold goes to the node `left`, all else to `right`. Or a leaf, which has no feature."""
+    """A split: x <= threshold goes to the node `left`, everything else to `right`. Or a leaf, without a feature."""
 
     feature: int = -1
     threshold: float = 0.0
@@ -42,7 +42,7 @@ Tree = Sequence[Node]  # the root comes first, and a node before its children
 
 @dataclass(frozen=True)
 class Trees:
-    """The trees of a ranker, whose score is the sum of their leaves; `names` are its features in their order."""
+    """The trees of a ranker, whose score is the sum of their leaves; `names` are its features, in order."""
 
     names: tuple[str, ...]
     trees: tuple[Tree, ...]
@@ -54,7 +54,7 @@ class Trees:
 
     @property
     def missing_is_zero(self) -> bool:
-        """Whether a missing value goes wherever 0 goes, at every split."""
+        """Whether a missing value goes where 0 goes, at every split."""
         return all(split.missing_left == (split.threshold >= 0) for split in self.splits)
 
     @property
@@ -63,19 +63,13 @@ class Trees:
         return not any(split.missing_left for split in self.splits)
 
 
-def feature_names(ranker: Ranker) -> tuple[str, ...]:
-    """The names of a ranker's features in their order: its own, or feature_1, feature_2, ..."""
-    named: Sequence[str] = getattr(ranker, "feature_names", ())
-    return tuple(named) or tuple(f"feature_{i + 1}" for i in range(ranker.features))
-
-
 def read_trees(folder: Path, *, target: str) -> Trees:
-    """The trees of the ranker in a folder; one that a target cannot follow exactly is refused by name."""
+    """The trees of the ranker in a folder; refuses splits that the target cannot reproduce exactly."""
     ranker = load_ranker(folder)
     text = getattr(ranker, "trees_text", None)
     if text is None:
         raise InputError(f"{folder}: this ranker has no trees, and {target} takes nothing else. Export it --to onnx.")
-    return trees_of(text, feature_names(ranker), target=target)
+    return trees_of(text, ranker.feature_names, target=target)
 
 
 def trees_of(text: str, names: tuple[str, ...], *, target: str) -> Trees:
@@ -85,7 +79,7 @@ def trees_of(text: str, names: tuple[str, ...], *, target: str) -> Trees:
 
 
 def _flat(root: dict[str, Any], names: Sequence[str], target: str) -> Tree:
-    """The nodes of a tree, numbered in the order in which a walk from left to right meets them."""
+    """The nodes of a tree, numbered from left to right, each before its children."""
     nodes: list[Node] = []
     waiting: list[tuple[dict[str, Any], int, str]] = [(root, -1, "")]
     while waiting:
@@ -111,20 +105,20 @@ def _flat(root: dict[str, Any], names: Sequence[str], target: str) -> Tree:
 
 
 def above32(number: np.float32) -> np.float32:
-    """The next number above in single precision, or the largest itself: JSON has no infinity.
+    """The next number above in single precision, or the largest itself, because JSON has no infinity.
 
-    LightGBM tells missing values from all others by a threshold above all numbers.
+    LightGBM separates missing values from all others by a threshold above all numbers.
     """
     return number if number == LARGEST_FLOAT else np.nextafter(number, np.float32(np.inf))
 
 
 def floor32(threshold: float) -> np.float32:
-    """The largest single-precision number up to a threshold: in single precision, x <= both means the same.
+    """The largest single-precision number up to a threshold: for single-precision x, x <= either is the same.
 
     >>> float(floor32(0.1)) <= 0.1 < float(np.nextafter(floor32(0.1), np.float32(1)))
     True
     """
     with np.errstate(over="ignore"):
         nearest = np.float32(threshold)
-    # As Python numbers: numpy would round the threshold before it compares.
+    # Compare Python numbers, because numpy would round the threshold first.
     return nearest if float(nearest) <= threshold else np.float32(np.nextafter(nearest, np.float32(-np.inf)))

@@ -1,6 +1,6 @@
 """A ranker -> LightGBM's JSON for Vespa's `lightgbm("model.json")`.
 
-Vespa goes left where x < threshold, in double precision: the threshold written is the next number above LightGBM's.
+Vespa goes left if x < threshold, in double precision. So the exported threshold is the next number above LightGBM's.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ RANK_FEATURE = rf"{FUNCTION}(\(.*\))?(\.[A-Za-z0-9_.]+)?"  # such as bm25(title)
 @EXPORTS.register("vespa", help="a model for Vespa's lightgbm(...) rank feature", options=MODEL_OPTIONS)
 @dataclass(frozen=True, kw_only=True)
 class Vespa(ModelTarget):
-    """What Vespa reads of LightGBM's dump: objective, feature_names, tree_info, pandas_categorical."""
+    """The part of LightGBM's dump that Vespa reads: objective, feature_names, tree_info, pandas_categorical."""
 
     limits = "Numeric splits only. Features are Vespa's rank features, or functions of a rank profile."
     titles = "[A-Za-z][A-Za-z0-9_]*"
     titles_words = "letters, digits and _, as in shop_ranker_1"
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:
-        """The dump; beside it a rank profile that uses it."""
+        """The dump, and beside it a rank profile that uses it."""
         trees = read_trees(source, target="vespa")
         for name in trees.names:
             if not re.fullmatch(RANK_FEATURE, name):
@@ -44,7 +44,7 @@ class Vespa(ModelTarget):
             "objective": "lambdarank",
             "feature_names": list(trees.names),
             "tree_info": [{"tree_index": i, "tree_structure": _node(tree, 0)} for i, tree in enumerate(trees.trees)],
-            "pandas_categorical": None,  # Vespa fails where the key is absent
+            "pandas_categorical": None,  # Vespa fails without this key
         }
         profile_file = beside(output, "profile")
         functions = [name for name in trees.names if re.fullmatch(FUNCTION, name)]
@@ -54,7 +54,7 @@ class Vespa(ModelTarget):
         ]
         if functions:
             notes.insert(
-                1, f"Each feature is an attribute of its own name: put your own functions into {profile_file}."
+                1, f"Each feature is an attribute of the same name: put your own functions into {profile_file}."
             )
         return ModelFiles(
             json_bytes(model),

@@ -1,7 +1,7 @@
 """Training examples: a features split and labels, joined by query and document.   labels -> examples -> ranker
 
-What cannot teach an order is left out and counted: documents without a label, then queries with fewer than two
-labelled documents, and queries whose labels are all equal.
+Documents and queries that cannot teach an order are left out and counted: documents without a label, queries with fewer
+than two labelled documents, and queries whose labels are all equal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.errors import InputError
+from clickmix.errors import InputError, several
 from clickmix.features.ids import Ids, comparable, id_kind
 from clickmix.features.label_columns import LabelColumns, read_labels
 from clickmix.features.matrix import check_features
@@ -21,14 +21,14 @@ from clickmix.features.split import Split, checked_names
 from clickmix.features.tables import open_features
 from clickmix.types import Floats, Ints
 
-EXAMPLES_SHOWN = 2  # of each side, if a join fails
+EXAMPLES_SHOWN = 2  # from each side, if a join fails
 
 
 @dataclass(frozen=True)
 class LeftOut:
     """What is not among the examples: labels whose document has no features, and documents and queries by the rule.
 
-    `unmatched` shows ids of both sides where most labels match no document: the join may have failed.
+    If most labels match no document, the join may have failed, and `unmatched` shows ids of both sides.
 
     >>> LeftOut(documents_without_label=3).documents_without_label
     3
@@ -47,22 +47,22 @@ class LeftOut:
         return self.queries_without_label + self.queries_with_one_label + self.queries_with_equal_labels
 
     def __str__(self) -> str:
-        """What was left out, in a sentence; and examples where the ids may not fit."""
+        """What was left out, in a sentence; and examples of ids if they may not match."""
         counts = {
-            "{} without a label": (self.documents_without_label, "document"),
-            "{} without any label": (self.queries_without_label, "query"),
-            "{} with one labelled document": (self.queries_with_one_label, "query"),
-            "{} whose labels are all equal": (self.queries_with_equal_labels, "query"),
-            "{} whose document has no features": (self.labels_without_document, "label"),
+            "without a label": (self.documents_without_label, "document", "documents"),
+            "without any label": (self.queries_without_label, "query", "queries"),
+            "with one labelled document": (self.queries_with_one_label, "query", "queries"),
+            "whose labels are all equal": (self.queries_with_equal_labels, "query", "queries"),
+            "whose document has no features": (self.labels_without_document, "label", "labels"),
         }
-        parts = [text.format(_counted(count, noun)) for text, (count, noun) in counts.items() if count]
-        told = f"Left out: {', '.join(parts)}." if parts else "Nothing was left out."
-        return f"{told} {self.unmatched}" if self.unmatched else told
+        parts = [f"{several(*counted)} {which}" for which, counted in counts.items() if counted[0]]
+        summary = f"Left out: {', '.join(parts)}." if parts else "Nothing was left out."
+        return f"{summary} {self.unmatched}" if self.unmatched else summary
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Labelled documents, those of a query together: query i has the rows offsets[i] to offsets[i + 1].
+    """Labelled documents, query by query: query i has the rows offsets[i] to offsets[i + 1].
 
     Every query has two documents or more, and labels that differ. A feature that is NaN is missing.
 
@@ -102,9 +102,9 @@ class Examples:
 
 
 def make_examples(features: Any, labels: Any, *, names: Sequence[str] = ()) -> Examples:
-    """Join features in any layout that `open_features` takes with labels in any that `read_labels` takes.
+    """Join features in any layout that `open_features` reads with labels in any that `read_labels` reads.
 
-    `names` are the features to take, in this order: those of the examples that these go with.
+    `names` are the features to use, in this order, for instance those of the training examples.
 
     >>> features = (["q", "q"], ["a", "b"], [[0.1], [0.9]])
     >>> make_examples(features, (["q", "q"], ["a", "b"], [0.0, 1.0])).relevance.tolist()
@@ -117,7 +117,7 @@ def make_examples(features: Any, labels: Any, *, names: Sequence[str] = ()) -> E
 
 
 def grade_examples(split: Split, *, largest_grade: int) -> Examples:
-    """The split's own grades as labels, relevance = grade / largest_grade; for a comparison with the truth.
+    """The split's grades as labels, relevance = grade / largest_grade; to compare with the truth.
 
     >>> from dataclasses import replace
     >>> split = open_features((["q", "q"], ["a", "b"], [[0.1], [0.9]]))
@@ -130,7 +130,7 @@ def grade_examples(split: Split, *, largest_grade: int) -> Examples:
 
 
 def _joined(split: Split, labels: LabelColumns) -> tuple[Floats, NDArray[np.bool_]]:
-    """The label of each document of the split, NaN if it has none; and of each label whether a document has it."""
+    """The label of each document of the split, NaN if it has none; and for each label, whether a document has it."""
     query_ids, labelled_queries = comparable(split.query_id, labels.query_id)
     doc_ids, labelled_documents = comparable(split.doc_id, labels.doc_id)
     queries, query = np.unique(query_ids, return_inverse=True)
@@ -184,7 +184,7 @@ def _failed_join(split: Split, labels: LabelColumns) -> InputError:
 
 
 def _unmatched(split: Split, labels: LabelColumns, *, without_label: NDArray[np.bool_], used: NDArray[np.bool_]) -> str:
-    """Ids of both sides that match nothing, where that is most labels and there are such documents."""
+    """Ids of both sides that match nothing, if that is so for most labels; otherwise empty."""
     rows, documents = np.flatnonzero(~used), np.flatnonzero(without_label)
     if 2 * len(rows) <= len(used) or not len(documents):
         return ""
@@ -196,7 +196,6 @@ def _unmatched(split: Split, labels: LabelColumns, *, without_label: NDArray[np.
 
 
 def _shown_pairs(query_id: Ids, doc_id: Ids) -> str:
-    """The first ids, with their types."""
     pairs = zip(query_id[:EXAMPLES_SHOWN].tolist(), doc_id[:EXAMPLES_SHOWN].tolist(), strict=False)
     shown = ", ".join(f"{query!r} / {document!r}" for query, document in pairs)
     return f"query / document {shown or '(none)'} ({id_kind(query_id)} / {id_kind(doc_id)})"
@@ -227,13 +226,3 @@ def _kept(split: Split, relevance: Floats, *, labels_without_document: int, unma
     check_features(features, name="features of the labelled documents", gaps=True)
     offsets = np.concatenate(([0], np.cumsum(count[useful])))
     return Examples(split.query_id[useful], offsets, features, relevance[rows], left_out, split.feature_names)
-
-
-def _counted(count: int, noun: str) -> str:
-    """1 query, 2 queries.
-
-    >>> _counted(1, "query"), _counted(2000, "label")
-    ('1 query', '2,000 labels')
-    """
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{count:,} {noun if count == 1 else plural}"

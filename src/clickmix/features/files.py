@@ -1,7 +1,7 @@
 """Features files and frames: query_id, doc_id, perhaps grade, and one column per feature.   file, frame <-> Split
 
-Any other column is a feature, under its own name. In a file with feature_1, feature_2, ... these come in the order of
-their numbers. An empty cell, NULL or NaN is a missing value.
+Every other column is a feature with its own name. If features are called feature_1, feature_2, ..., their numbers give
+their order. An empty cell, NULL or NaN is a missing value.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from clickmix.log.source import Source, kind_of
 from clickmix.storage.atomic import replacing, write_failure
 from clickmix.types import Columns
 
-COLUMNS_AT_ONCE = 16  # read side by side: bounds the memory beyond the matrix itself
+COLUMNS_AT_ONCE = 16  # limits the memory beyond the matrix itself
 EXPECTED = "Expected query_id, doc_id and one column per feature"
 
 
 def write_features(split: Split, path: str | Path) -> None:
-    """Write `split` as a Parquet features file, atomically; the same split gives the same bytes.
+    """Write a split as a Parquet features file, atomically; the same split gives the same bytes.
 
     >>> import tempfile
     >>> from clickmix.features import open_features
@@ -49,7 +49,8 @@ def write_features(split: Split, path: str | Path) -> None:
         "grade": np.asarray(split.grade),
     }
     columns |= dict(zip(split.feature_names, np.asarray(split.features).T, strict=True))
-    with replacing(path) as temporary, duckdb.connect(config={"threads": 1}) as database:  # more threads, other bytes
+    # One thread, because more would give other bytes.
+    with replacing(path) as temporary, duckdb.connect(config={"threads": 1}) as database:
         database.register("columns", columns)
         try:
             database.execute(
@@ -62,7 +63,7 @@ def write_features(split: Split, path: str | Path) -> None:
 def read_features(path: str | Path, *, graded: bool = True, gaps: bool = False) -> Split:
     """Read a features file (Parquet, CSV or NDJSON); the rows of each query must be together.
 
-    With `graded=False` the column grade may be missing: all grades are 0 then. With `gaps` values may be missing.
+    With `graded=False` the column grade can be missing; all grades are then 0. With `gaps`, values can be missing.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -73,7 +74,8 @@ def read_features(path: str | Path, *, graded: bool = True, gaps: bool = False) 
     >>> folder.cleanup()
     """
     with closing(DuckDB()) as engine:
-        query, doc_id, grade, features, names = read_columns(_file_source(path, engine), engine, graded=graded)
+        source = one_source(path, engine, expected=f"{EXPECTED}.", file="features file")
+        query, doc_id, grade, features, names = read_columns(source, engine, graded=graded)
     if not gaps:
         _refuse(np.isnan(features), str(path), names, "missing, and here every value is needed")
     row = row_of_scattered_query(query)
@@ -112,22 +114,23 @@ def read_columns(
         raise unreadable(where, error) from None
 
 
-def _file_source(path: str | Path, engine: DuckDB) -> Source:
-    files = find_files(path)
-    for file in files:
-        if file.stat().st_size == 0:
-            raise InputError(f"{file}: the file is empty. {EXPECTED}.")
+def one_source(paths: Any, engine: DuckDB, *, expected: str, file: str) -> Source:
+    """The source of some files, which must have the same columns; `expected` and `file` are for messages."""
+    files = find_files(paths)
+    for each in files:
+        if each.stat().st_size == 0:
+            raise InputError(f"{each}: the file is empty. {expected}")
     sources = file_sources(files, engine)
     if len(sources) > 1:
-        raise InputError(f"{sources[0]} and {sources[1]} have different columns or formats. Give one features file.")
+        raise InputError(f"{sources[0]} and {sources[1]} have different columns or formats. Give one {file}.")
     return sources[0]
 
 
 def _feature_names(where: str, found: Sequence[str], *, graded: bool) -> tuple[str, ...]:
-    """The columns that are features, in order; complain if a column is missing."""
+    """The columns that are features, in order; raises if a column is missing."""
     names = tuple(column for column in found if column not in KEYS)
     damaged = [column for column in names if "\0" in column]
-    if damaged:  # which no table can hold as a name
+    if damaged:  # no table can have such a name
         raise InputError(f"{where}: the name of column {damaged[0]!r} has zeros in it. The file may be damaged.")
     if all(re.fullmatch("feature_[1-9][0-9]*", column) for column in names):
         names = default_names(max(len(names), 1))
@@ -145,14 +148,14 @@ def _number(source: Source, column: str, type: str = "DOUBLE") -> str:
     """SQL for a column as numbers: NaN if the value is missing, NULL if it is not a number."""
     quoted = text = name(column)
     if source.is_text or kind_of(source.types[column]) == "text":
-        # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
+        # concat hides the column: the CSV reader would run a bare cast itself, and fail where TRY_CAST gives NULL.
         text = f"nullif(trim(concat({quoted}, '')), '')"
     return f"CASE WHEN {text} IS NULL THEN 'nan'::{type} ELSE TRY_CAST({text} AS {type}) END AS {quoted}"
 
 
 def _features(where: str, source: Source, engine: DuckDB, names: tuple[str, ...], rows: int) -> NDArray[np.float32]:
     features = np.empty((rows, len(names)), np.float32)
-    # Text is parsed as a whole, whatever is asked for: once is enough.
+    # Text files are always parsed as a whole, so read all columns at once.
     step = len(names) if source.is_text else COLUMNS_AT_ONCE
     for first in range(0, len(names), step):
         chosen = names[first : first + step]

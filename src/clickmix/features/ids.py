@@ -1,4 +1,4 @@
-"""Ids as numpy holds them: whole numbers or text, each as it came.   a column of SQL or numpy -> Ids
+"""Ids in numpy: whole numbers or text, as in the source.   a column of SQL or numpy -> Ids
 
 Whole numbers are int64. If some are too large for that, the column is uint64; if some fit neither, it is text.
 """
@@ -21,7 +21,7 @@ WHOLE = ("BIGINT", "UBIGINT")
 
 
 def id_sql(source: Source, column: str, engine: DuckDB) -> str:
-    """SQL that selects a column of ids. Text formats have no types: there ids are whole numbers if all look like it."""
+    """SQL that selects a column of ids. Text formats have no types: their ids are whole numbers if all look like it."""
     type, quoted = source.types[column], name(column)
     if source.is_text:
         whole = f"bool_and(regexp_full_match({quoted}, '0|-?[1-9][0-9]*'))"
@@ -65,14 +65,14 @@ def whole_ids(numbers: NDArray[Any]) -> Ids:
 
 
 def comparable(first: Ids, second: Ids) -> tuple[Ids, Ids]:
-    """Both as they are, or as text if one is int64 and the other uint64: numpy would compare these as reals."""
+    """Both unchanged, or as text if one is int64 and the other uint64: numpy would compare these as reals."""
     if {first.dtype.kind, second.dtype.kind} == {"i", "u"}:
         return first.astype(np.str_), second.astype(np.str_)
     return first, second
 
 
 def codes(known: Ids, wanted: Ids) -> tuple[Ints, Ints]:
-    """Numbers for ids, equal where the ids are; text is never equal to a number.
+    """Numbers that are equal if the ids are; text is never equal to a number.
 
     >>> [code.tolist() for code in codes(np.array([7, 3]), np.array([3, 9]))]
     [[1, 0], [0, 2]]

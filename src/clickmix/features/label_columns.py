@@ -16,8 +16,9 @@ from clickmix.corrections.correction import Labels
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import listed
 from clickmix.errors import InputError
+from clickmix.features.files import one_source
 from clickmix.features.ids import Ids, checked_ids, id_sql
-from clickmix.log.files import are_paths, file_sources, find_files, frame_source, unreadable
+from clickmix.log.files import are_paths, frame_source, unreadable
 from clickmix.log.source import Source
 
 NAMES = ("query_id", "doc_id", "relevance")
@@ -37,7 +38,7 @@ class LabelColumns:
 def read_labels(labels: Any) -> LabelColumns:
     """The columns of a labels file, of `Labels`, of a frame, or of arrays: a mapping, or (query, document, relevance).
 
-    Every relevance must be from 0 to 1. In text formats ids are whole numbers if every one is written as such.
+    Every relevance must be from 0 to 1. In text formats, ids are whole numbers if all are written as whole numbers.
     """
     if isinstance(labels, Labels):
         return _checked("the labels", labels.query_id, labels.doc_id, labels.relevance)
@@ -58,7 +59,7 @@ def _from_tables(labels: Any) -> LabelColumns:
             _check_names(str(source), list(source.types))
             table = source.table()
             ids = [id_sql(source, column, engine) for column in NAMES[:2]]
-            # Hidden in concat: the CSV reader would do a bare cast itself, and fail where TRY_CAST gives NULL.
+            # concat hides the column: the CSV reader would run a bare cast itself, and fail where TRY_CAST gives NULL.
             text = "concat(relevance, '')" if source.is_text else "relevance"
             with engine.in_order():
                 columns = engine.fetch(f"SELECT {listed(ids)}, TRY_CAST({text} AS DOUBLE) AS relevance FROM {table}")
@@ -79,14 +80,7 @@ def _source(labels: Any, engine: DuckDB) -> Source:
                 "(query_id, doc_id, relevance)."
             )
         return frame_source(labels, engine)
-    files = find_files(labels)
-    for file in files:
-        if file.stat().st_size == 0:
-            raise InputError(f"{file}: the file is empty. {EXPECTED}")
-    sources = file_sources(files, engine)
-    if len(sources) > 1:
-        raise InputError(f"{sources[0]} and {sources[1]} have different columns or formats. Give one labels file.")
-    return sources[0]
+    return one_source(labels, engine, expected=EXPECTED, file="labels file")
 
 
 def _check_names(where: str, found: list[str]) -> None:
@@ -98,7 +92,7 @@ def _check_names(where: str, found: list[str]) -> None:
 def _checked(
     where: str, query_id: ArrayLike, doc_id: ArrayLike, relevance: ArrayLike, *, shown: NDArray[Any] | None = None
 ) -> LabelColumns:
-    """The columns, if they are right; `shown` is what was found where no number could be read."""
+    """The columns, checked; `shown` are the values as text, if some could not be read as numbers."""
     query, document = checked_ids(where, "query_id", query_id), checked_ids(where, "doc_id", doc_id)
     values = _relevance(where, relevance)
     if not len(query) == len(document) == len(values):

@@ -1,6 +1,6 @@
 """LETOR text, dense or sparse, gzipped or not.   path -> Split
 
-Threads parse pieces of whole lines side by side: numpy releases the lock.
+Threads parse pieces of whole lines in parallel: numpy releases the lock.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from clickmix.features.ids import Ids
 from clickmix.features.letor_lines import WORD, LetorLines, LineError, read_lines
 from clickmix.features.split import Split, offsets_of, refuse_repeated, row_of_scattered_query
 
-PIECE = 4 * 1024 * 1024  # bytes: large beside what a call of numpy costs, small beside the memory
-GROWTH = 1.2  # of the matrix when it is full
+PIECE = 4 * 1024 * 1024  # bytes: large compared with the cost of a call of numpy, small compared with the memory
+GROWTH = 1.2  # factor by which a full matrix grows
 THREADS = min(4, os.cpu_count() or 1)
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark some programs put before the first line
@@ -33,9 +33,9 @@ _MARK = b"\xef\xbb\xbf"  # the byte order mark some programs put before the firs
 def read_letor(path: str | Path) -> Split:
     """The documents of a file of lines `grade qid:query feature:value ... # comment`, in its order.
 
-    A document's id is what a comment `# docid = ID` says, or the first word of the comment where every line has one;
-    otherwise its number in the file, from 0. Features that are left out are 0; numbers too large for float32 become its
-    largest.
+    A document's id comes from a comment `# docid = ID`, or is the first word of the comment if every line has one;
+    otherwise it is its number in the file, from 0. Features that are left out are 0; numbers too large for float32
+    become its largest.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -53,7 +53,12 @@ def read_letor(path: str | Path) -> Split:
     query = np.concatenate([piece.query for piece in pieces])
     grade = np.concatenate([piece.grade for piece in pieces])
     doc_id = _doc_ids(pieces)
-    _refuse_scattered(path, query, line)
+    row = row_of_scattered_query(query)
+    if row is not None:
+        raise InputError(
+            f"{path}, line {line[row] + 1}: query {query[row]} already ended above. "
+            "Put the lines of each query together."
+        )
     if doc_id.dtype.kind == "U":  # numbers are the rows' own, each once
         refuse_repeated(query, doc_id, where=lambda row: f"{path}, line {line[row] + 1}")
     offsets = offsets_of(query)
@@ -61,7 +66,7 @@ def read_letor(path: str | Path) -> Split:
 
 
 def _gathered(pieces: Iterator[LetorLines]) -> tuple[list[LetorLines], NDArray[np.float32]]:
-    """The pieces without their features, and the features in one matrix that grows in place: nothing is held twice."""
+    """The pieces without their features, and the features in one matrix that grows in place, without a second copy."""
     narrow, features, rows = [], np.zeros((0, 0), np.float32), 0
     for piece in pieces:
         count, width = piece.features.shape
@@ -77,7 +82,7 @@ def _gathered(pieces: Iterator[LetorLines]) -> tuple[list[LetorLines], NDArray[n
 
 
 def _read_pieces(path: Path) -> Iterator[LetorLines]:
-    """The parsed pieces of the file, in order, with lines numbered through; a few are parsed at any time."""
+    """The parsed pieces of the file, in order, with line numbers of the file; a few are parsed at a time."""
     waiting: deque[Future[LetorLines]] = deque()
     before = 0
     with ThreadPoolExecutor(THREADS) as threads:
@@ -116,7 +121,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """The bytes of the file, unpacked if it is gzipped, whatever its name says."""
+    """The bytes of the file, unpacked if it is gzipped, whatever its name."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
@@ -131,17 +136,8 @@ def _blocks(path: Path) -> Iterator[bytes]:
         raise InputError(f"{path}: cannot be read: {error.strerror}. Expected a file of LETOR lines.") from None
 
 
-def _refuse_scattered(path: Path, query: NDArray[np.int64], line: NDArray[np.int64]) -> None:
-    row = row_of_scattered_query(query)
-    if row is not None:
-        raise InputError(
-            f"{path}, line {line[row] + 1}: query {query[row]} already ended above. "
-            "Put the lines of each query together."
-        )
-
-
 def _doc_ids(pieces: list[LetorLines]) -> Ids:
-    """What comments say is the docid; else their first words, where every line has one; else numbers from 0."""
+    """The docids in comments; otherwise their first words, if every line has one; otherwise numbers from 0."""
     rows = sum(len(piece.line) for piece in pieces)
     if all(piece.doc_id is None for piece in pieces):
         return np.arange(rows)

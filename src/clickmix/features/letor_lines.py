@@ -1,6 +1,6 @@
-"""Some lines of LETOR text, parsed at once.   bytes -> LetorLines
+"""Lines of LETOR text, parsed together.   bytes -> LetorLines
 
-A line is `grade qid:query feature:value feature:value ... # comment`, features in rising order; others are 0.
+A line is `grade qid:query feature:value feature:value ... # comment`, with features in rising order; others are 0.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from clickmix.features.letor_numbers import NUMBER, Bytes, Places, read_numbers
 
 LARGEST_GRADE = 127
-LARGEST_QUERY = 2**53 - 1  # up to here no two whole numbers are one float64
-LARGEST_FEATURE = 100_000  # more is a slip, and a dense matrix would fill the memory
+LARGEST_QUERY = 2**53 - 1  # up to here float64 holds every whole number
+LARGEST_FEATURE = 100_000  # more is a mistake, and a dense matrix would fill the memory
 
 _DOC_ID = re.compile(rb"\s*(?:docid\s*=\s*(\S+)|(\S+))")
-WORD = b"\n"  # before the first word of a comment that says no docid: no line has one within
+WORD = b"\n"  # marks the first word of a comment without a docid; no line contains it
 _FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -34,7 +34,7 @@ class LineError(Exception):
 class LetorLines:
     """One row per document; `line` is its line, from 0.
 
-    `doc_id` is what `# docid = ID` says; else WORD and the first word of the comment; b"" if there is none.
+    `doc_id` is the ID of `# docid = ID`; otherwise WORD and the first word of the comment; b"" if there is none.
     """
 
     line: NDArray[np.int64]
@@ -67,7 +67,7 @@ def _without_comments(text: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def _read_fast(text: bytes, doc_id: list[bytes] | None) -> LetorLines | None:
-    """All lines together, by arithmetic on bytes; None if anything is wrong."""
+    """Parse all lines together, by arithmetic on bytes; None if anything is wrong."""
     characters = np.frombuffer(text, np.uint8)
     starts, ends = _words(characters)
     breaks = np.flatnonzero(characters == ord("\n"))
@@ -109,8 +109,8 @@ def _words(characters: Bytes) -> tuple[Places, Places]:
 def _is_laid_out(characters: Bytes, starts: Places, ends: Places, *, first: Places, is_key: NDArray[np.bool_]) -> bool:
     """Whether each line is one word, then pairs joined by one colon, of which the first begins with qid.
 
-    `first` is the first word of each line. Words take turns: a key after each value, a value after each key, but
-    from line to line a value after a value; then each line has an odd number of words and its second is a key.
+    `first` is the first word of each line. Keys and values alternate, except that a new line begins with a value after
+    a value; so each line has an odd number of words, and its second is a key.
     """
     new_line = np.zeros(len(starts) + 1, bool)
     new_line[first] = new_line[-1] = True
@@ -178,7 +178,7 @@ def _are_whole(numbers: NDArray[np.float64], low: float, high: float) -> bool:
 
 
 def _clipped(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-    """As float32; numbers beyond its range (Istella writes 1.797e308 for 'none') become its largest."""
+    """The numbers as float32; those out of range (Istella writes 1.797e308 for 'none') become its largest."""
     return np.clip(numbers, -_FLOAT32, _FLOAT32).astype(np.float32)
 
 

@@ -1,8 +1,8 @@
-"""Numbers: many decimal numbers of one text read at once.   bytes with their starts and ends -> float64
+"""Numbers: parse many decimal numbers of a text together.   bytes with their starts and ends -> float64
 
-Measured on MSLR's numbers, one core: `numpy.fromstring` reads 4 million a second, scipy's `mmread` 20 million, both
-holding Python's lock, and the feature numbers before the colons as well. The arithmetic below reads 24 million without
-the lock, and `letor_lines` hands it the values only.
+Measured on MSLR's numbers, on one core: `numpy.fromstring` reads 4 million a second and scipy's `mmread` 20 million;
+both hold Python's lock, and also read the feature numbers before the colons. The arithmetic below reads 24 million
+without the lock, and `letor_lines` passes only the values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _POWERS = 10.0 ** np.arange(LONGEST)
 
 
 def read_numbers(text: Bytes, starts: Places, ends: Places) -> NDArray[np.float64]:
-    """The number in each text[start:end], rounded as `float` rounds; NaN for what is not a number.
+    """The number in each text[start:end], rounded as `float` rounds; NaN if it is not a number.
 
     >>> text = np.frombuffer(b"12 -0.5 1e3 x", np.uint8)
     >>> read_numbers(text, np.array([0, 3, 8, 12]), np.array([2, 7, 11, 13])).tolist()
@@ -46,8 +46,8 @@ def read_numbers(text: Bytes, starts: Places, ends: Places) -> NDArray[np.float6
 def _of_one_length(text: Bytes, starts: Places, length: int) -> NDArray[np.float64]:
     """Digits with at most one dot, perhaps after a minus sign; NaN for anything else.
 
-    The dot is first read as a digit 0. With k digits after it and A before it, that gives A 10^(k+1) + B, where
-    A 10^k + B is wanted: take away 9 A 10^k. All of these are whole numbers that float64 holds exactly.
+    The dot is first read as a digit 0. With k digits after it and A before it, that gives A 10^(k+1) + B instead of
+    A 10^k + B, so subtract 9 A 10^k. All of these are whole numbers that float64 holds exactly.
     """
     digit = text[starts] - np.uint8(_ZERO)  # below '0' it wraps around to large numbers
     if length == 1:

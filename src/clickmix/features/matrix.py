@@ -1,4 +1,4 @@
-"""Features, as a matrix that came from anywhere -> the same, checked."""
+"""Checks of a matrix of features."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clickmix.features.normalisation import chunks
 def check_features(
     features: Any, *, name: str, width: int | None = None, gaps: bool | NDArray[np.bool_] = False
 ) -> tuple[int, int]:
-    """Documents and features of a matrix of finite numbers, `width` wide if that is given.
+    """How many documents and features a matrix has; raises unless its numbers are finite, and `width` fits if given.
 
     NaN, a missing value, is allowed where `gaps` is True: everywhere, or in some columns.
     """

@@ -1,8 +1,8 @@
-"""Normalisation: features as they come in, features of similar size out; fitted on the training documents only.
+"""Normalisation: raw features in, features of similar size out; fitted to the training documents only.
 
 z = sign(x) log(1 + |x|), which tames the heavy tails of counts and lengths, then (z - mean) / deviation, cut at ±10. A
-feature that is constant in training has deviation 0 and becomes 0 whatever its value: nothing was learned about it. A
-missing value becomes 0 too, the mean of those that were present in training.
+feature that is constant in training has deviation 0 and becomes 0 for any value: nothing was learned about it. A
+missing value also becomes 0, the mean of those present in training.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST = 10.0  # deviations: one document far out must not decide alone
-ROWS_AT_ONCE = 65_536  # bounds the memory beyond the matrices themselves
+LARGEST = 10.0  # deviations: one outlier must not decide alone
+ROWS_AT_ONCE = 65_536  # limits the memory beyond the matrices themselves
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,9 @@ class Normalisation:
 
     @classmethod
     def fit(cls, features: NDArray[np.float32]) -> Normalisation:
-        """Of these documents; there is at least one. Missing values are left out."""
-        pivot = _tamed(
-            _first_present(features)
-        )  # sums of small differences: squares of large numbers would swallow them
+        """Fit to these documents, at least one. Missing values are left out."""
+        # Sum differences to a pivot: squares of large numbers would swallow small differences.
+        pivot = _tamed(_first_present(features))
         total, squares, present = np.zeros_like(pivot), np.zeros_like(pivot), np.zeros(len(pivot), np.int64)
         for rows in chunks(len(features)):
             z = _tamed(features[rows]) - pivot
@@ -58,7 +57,7 @@ class Normalisation:
 
 
 def chunks(rows: int) -> Iterator[slice]:
-    """Slices that together are all rows."""
+    """Slices that cover all rows."""
     return (slice(start, start + ROWS_AT_ONCE) for start in range(0, rows, ROWS_AT_ONCE))
 
 

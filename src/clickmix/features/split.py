@@ -18,9 +18,9 @@ MOST_NAMES = 8  # in a message
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The documents of some queries, those of one query together: query i has the rows offsets[i] to offsets[i + 1].
+    """The documents of some queries, query by query: query i has the rows offsets[i] to offsets[i + 1].
 
-    `features` (documents × features, float32) may be a read-only memory map; NaN is a missing value. `feature_names`
+    `features` (documents × features, float32) can be a read-only memory map; NaN is a missing value. `feature_names`
     are feature_1, feature_2, ... if none are given. Ids are whole numbers or text.
 
     >>> from clickmix.features import open_features
@@ -81,7 +81,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Three splits with the same features; `notes` says what a reader of the numbers should know.
+    """Three splits with the same features; `notes` are for readers of results on it.
 
     >>> from clickmix.features import open_features
     >>> split = open_features((["q", "q"], ["a", "b"], [[0.1], [0.9]]))
@@ -126,7 +126,7 @@ def widened(split: Split, width: int) -> Split:
 
 
 def arranged(split: Split, names: Sequence[str], *, where: str) -> Split:
-    """The split with the features `names` in this order, found by name; a missing or an extra one is an error."""
+    """The split with its features in the order of `names`; raises if one is missing or there are others."""
     found = split.feature_names
     if found == tuple(names):
         return split
@@ -180,13 +180,13 @@ def row_of_repeated_document(query: Ids, doc_id: Ids) -> int | None:
     >>> row_of_repeated_document(np.array([7, 7, 3, 7]), np.array(["a", "b", "a", "a"]))
     3
     """
-    order = np.lexsort((doc_id, query))  # stable: of equal rows the first stays first
+    order = np.lexsort((doc_id, query))  # stable, so the first of equal rows stays first
     again = (doc_id[order][1:] == doc_id[order][:-1]) & (query[order][1:] == query[order][:-1])
     return int(order[1:][again].min()) if again.any() else None
 
 
 def refuse_repeated(query: Ids, doc_id: Ids, *, where: Callable[[int], str]) -> None:
-    """Labels and features are joined by query and document: complain if a document appears twice in a query."""
+    """Raise if a document appears twice in a query: labels and features are joined by query and document."""
     row = row_of_repeated_document(query, doc_id)
     if row is not None:
         raise InputError(f"{where(row)}: document {doc_id[row]} appears twice in query {query[row]}. Remove one.")

@@ -1,4 +1,4 @@
-"""Features in any layout -> a split, the documents of each query together.   features -> examples"""
+"""Features in any layout -> a split, query by query.   features -> examples"""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def open_features(features: Any, *, graded: bool = False, names: Sequence[str] =
     """The documents of a split, a features file, a frame, or arrays; missing values are NaN.
 
     A file is Parquet, CSV, NDJSON or LETOR text (.txt). Files and frames have the columns query_id, doc_id, perhaps
-    grade, and one per feature. Arrays are (query_id, doc_id, matrix). Without grades all are 0, which `graded` forbids.
+    grade, and one per feature. Arrays are (query_id, doc_id, matrix). Without grades, all are 0; `graded` forbids that.
 
-    `names` are the features that a ranker takes, in its order: they are found by name, and all others are an error.
-    LETOR text numbers its features and may leave out those that are 0; arrays have no names, so their order counts.
+    `names` are the features of a ranker, in its order: they are found by name, and any other is an error. LETOR text
+    numbers its features and can leave out those that are 0; arrays have no names, so their order counts.
 
     >>> open_features((["q", "q"], ["a", "b"], [[0.1], [0.9]])).features.shape
     (2, 1)
@@ -77,9 +77,9 @@ def _grouped(
     *,
     names: Sequence[str],
 ) -> Split:
-    """Queries in the order of their first rows; documents within a query as they came."""
+    """A split with queries in the order of their first rows, and documents of a query in the order of theirs."""
     query, document = checked_ids(ARRAYS, "query_id", query_id), checked_ids(ARRAYS, "doc_id", doc_id)
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as that
+    with np.errstate(over="ignore"):  # numbers that are too large become infinite, and are refused later
         matrix: NDArray[np.float32] = np.asarray(features, dtype=np.float32)
     if matrix.ndim != 2 or not len(query) == len(document) == len(matrix):
         raise InputError(

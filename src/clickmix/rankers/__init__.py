@@ -1,8 +1,8 @@
 """Rankers: labels and features in, scores out.
 
 `make_examples(features, labels)` joins them by query and document. Settings (`LambdaMART`, `DNN`) have
-`fit(examples, *, vali=None, seed=0, progress=None)`, which gives a trained ranker. That has `score(features)`, one
-number per row of a matrix, and `save(folder)`; `load_ranker(folder)` brings it back.
+`fit(examples, *, vali=None, seed=0, progress=None)`, which returns a trained ranker. A ranker has `score(features)`,
+one number per row of a matrix, and `save(folder)`; `load_ranker(folder)` reads it again.
 """
 
 from clickmix.rankers.folder import check_folder

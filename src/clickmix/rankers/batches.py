@@ -16,7 +16,7 @@ from clickmix.features.split import checked_names
 
 
 class LabelledDocuments(Protocol):
-    """What a network learns from: documents, those of query q in the rows offsets[q] to offsets[q + 1]."""
+    """What a network learns from: documents, where query q has the rows offsets[q] to offsets[q + 1]."""
 
     @property
     def features(self) -> NDArray[np.float32]:
@@ -53,14 +53,14 @@ class Prepared:
     offsets: NDArray[np.int64]
 
     def batches(self, *, queries: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
-        """All queries with documents, `queries` at a time; in an order drawn from `rng`, or in their own."""
+        """All queries with documents, `queries` at a time; in an order drawn from `rng`, or as they are."""
         sizes = np.diff(self.offsets)
         order = np.flatnonzero(sizes)
         if rng is not None:
             order = rng.permutation(order)
         for start in range(0, len(order), queries):
             chosen = order[start : start + queries]
-            # Lists of similar length next to each other need little padding when a batch is cut again.
+            # Sorted by length, because neighbours of similar length need little padding when a batch is cut again.
             chosen = chosen[np.argsort(sizes[chosen], kind="stable")]
             rows = _rows(self.offsets[chosen], sizes[chosen])
             yield Batch(self.features[rows], self.relevance[rows], sizes[chosen])
@@ -73,7 +73,7 @@ def prepare(examples: LabelledDocuments, *, normalisation: Normalisation) -> Pre
 
 
 def check_examples(examples: LabelledDocuments, *, name: str) -> None:
-    """Complain about features that are not numbers, labels outside [0, 1] and parts that do not fit together."""
+    """Raise on features that are not numbers, labels outside [0, 1] and parts that do not fit together."""
     documents, _ = check_features(examples.features, name=name, gaps=True)
     relevance = np.asarray(examples.relevance)
     if relevance.shape != (documents,):
@@ -99,7 +99,7 @@ def check_examples(examples: LabelledDocuments, *, name: str) -> None:
 
 
 def check_same_features(names: Sequence[str], vali: LabelledDocuments, *, gaps: NDArray[np.bool_]) -> None:
-    """Complain if validation examples do not have the features `names` of the training examples, in their order."""
+    """Raise unless validation examples have the features `names` of the training examples, in their order."""
     check_features(vali.features, name="vali", width=len(names), gaps=gaps)
     for i, (expected, found) in enumerate(zip(names, checked_names(vali.feature_names, len(names)), strict=True)):
         if expected != found:

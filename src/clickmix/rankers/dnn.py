@@ -32,7 +32,7 @@ MISSING_AS = "mean"  # a missing value becomes the mean of those present in trai
 
 @dataclass(frozen=True)
 class Epoch:
-    """One pass over the training queries: its number (from 1), its mean loss, and that on the validation labels."""
+    """One pass over the training queries: its number (from 1), its mean loss, and its loss on validation labels."""
 
     number: int
     loss: float
@@ -42,12 +42,12 @@ class Epoch:
 @RANKERS.register(NAME, help="a neural network (PyTorch)")
 @dataclass(frozen=True)
 class DNN:
-    """Settings of a network that scores one document at a time; network and optimiser are the paper's authors'.
+    """Settings of a network that scores one document at a time; network and optimiser are those of the paper's authors.
 
-    `layers` are the sizes of the hidden layers, each followed by ELU and by `dropout` of that share in training. The
+    `layers` are the sizes of the hidden layers, each followed by ELU and, in training, by its share of `dropout`. The
     loss is "sigmoid" or "softmax" (cross entropies) or "lambda" (LambdaLoss), see `clickmix.rankers.losses`. Adagrad
     takes one step per `batch` queries, with gradients no longer than `largest_gradient`. With validation examples,
-    training ends after `patience` epochs that did not lower their loss, and the best epoch's weights are kept.
+    training ends after `patience` epochs that did not lower their loss, and keeps the best epoch's weights.
     """
 
     loss: str = "sigmoid"
@@ -60,7 +60,8 @@ class DNN:
     patience: int = 5
 
     def __post_init__(self) -> None:
-        _check_one_of("loss", self.loss, tuple(LOSSES))
+        if self.loss not in LOSSES:
+            raise SettingError(f"loss={self.loss!r}: expected one of {', '.join(LOSSES)}.")
         object.__setattr__(self, "layers", tuple(self.layers))
         object.__setattr__(self, "dropout", tuple(self.dropout))
         for name, least in {"batch": 1, "epochs": 1, "patience": 1}.items():
@@ -106,7 +107,7 @@ class DNN:
         return FittedDNN(self, normalisation, weights, epochs, names, missing)
 
     def restore(self, saved: SavedRanker) -> FittedDNN:
-        """The trained network that a folder holds."""
+        """The trained network of a folder."""
         try:
             settings = DNN(**saved.settings)
             normalisation = _normalisation(saved.training["normalisation"], features=len(saved.feature_names))
@@ -133,7 +134,7 @@ class DNN:
             vali_loss = None if vali is None else self._measure(network, vali)
             if not math.isfinite(loss) or (vali_loss is not None and not math.isfinite(vali_loss)):
                 raise SettingError(
-                    f"learning_rate={self.learning_rate!r}: the loss is no longer a number in epoch {number}. "
+                    f"learning_rate={self.learning_rate!r}: the loss stopped being a number in epoch {number}. "
                     "Choose a smaller rate."
                 )
             epochs.append(Epoch(number, loss, vali_loss))
@@ -146,7 +147,7 @@ class DNN:
         return best, tuple(epochs)
 
     def _learn(self, network: Network, train: Prepared, rng: np.random.Generator) -> float:
-        """One epoch; its mean loss."""
+        """Train for one epoch; return its mean loss."""
         return _mean(
             [
                 network.learn(
@@ -166,7 +167,7 @@ class DNN:
 
 @dataclass(frozen=True)
 class FittedDNN:
-    """A trained network; `epochs` has the losses, and `best_epoch(epochs)` is the one whose weights these are.
+    """A trained network with the weights of `best_epoch(epochs)`; `epochs` has the losses.
 
     `missing` are the features with missing values in training: such a value counts as the feature's mean.
     """
@@ -211,7 +212,7 @@ class FittedDNN:
         return partial_dependence(self.score, features, names=self.feature_names, name=name)
 
     def save(self, folder: str | Path) -> None:
-        """Write the ranker to a folder, which is created if it is missing; a ranker in it is replaced."""
+        """Write the ranker to a folder, which is created if it is missing; replaces a ranker in it."""
         normalisation = {
             "kind": NORMALISATION,
             "mean": self.normalisation.mean.tolist(),
@@ -231,12 +232,12 @@ class FittedDNN:
 
     @classmethod
     def load(cls, folder: str | Path) -> FittedDNN:
-        """The ranker in a folder; one that is damaged, half-written or of another kind is refused."""
+        """The ranker in a folder; refuses one that is damaged, half-written or of another kind."""
         return DNN().restore(read_folder(folder, expected=NAME))
 
 
 def best_epoch(epochs: list[Epoch] | tuple[Epoch, ...]) -> int:
-    """The number of the first epoch with the lowest loss on the validation labels; without these the last."""
+    """The number of the first epoch with the lowest loss on the validation labels; without these, the last."""
     if epochs[-1].vali_loss is None:
         return epochs[-1].number
     return min(epochs, key=lambda epoch: epoch.vali_loss or 0.0).number
@@ -244,13 +245,13 @@ def best_epoch(epochs: list[Epoch] | tuple[Epoch, ...]) -> int:
 
 def _mean(sums: list[tuple[Any, Any]]) -> float:
     """Sum of totals / max(sum of weights, 1), over batches."""
-    # Read from the device only now: a GPU that is asked after every batch waits in between.
+    # Read from the device only now: reading after every batch would make a GPU wait.
     total = sum(float(total) for total, _ in sums)
     return total / max(sum(float(weight) for _, weight in sums), 1.0)
 
 
 def _normalisation(fields: dict[str, Any], *, features: int) -> Normalisation:
-    """The normalisation in a folder; a TypeError or ValueError if it does not fit."""
+    """The normalisation in a folder; raises TypeError or ValueError if it is wrong."""
     columns = [fields["mean"], fields["deviation"]]
     if not all(type(x) in (int, float) for column in columns for x in column):
         raise TypeError
@@ -258,11 +259,6 @@ def _normalisation(fields: dict[str, Any], *, features: int) -> Normalisation:
     if fields["kind"] != NORMALISATION or not len(mean) == len(deviation) == features or (deviation < 0).any():
         raise ValueError
     return Normalisation(mean, deviation)
-
-
-def _check_one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise SettingError(f"{name}={value!r}: expected one of {', '.join(allowed)}.")
 
 
 def _check_whole(name: str, value: object, *, least: int) -> None:

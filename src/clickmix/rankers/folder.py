@@ -1,8 +1,8 @@
 """A ranker's folder: `ranker.json`, which names the kind, and the weights beside it.   ranker -> folder -> ranker
 
-The weights carry their checksum in their name and are written first; `ranker.json`, which names them, is written last.
-If the writing is cut off, the folder holds the old ranker, or none and is refused. Version 1, which clickmix 0.1 wrote,
-has no names of features; LambdaMART and the DNN each laid it out in their own way.
+The weights have their checksum in their name and are written first; `ranker.json`, which names them, is written last.
+If writing is interrupted, the folder holds the old ranker, or none and is refused. Version 1, which clickmix 0.1 wrote,
+has no names of features, and differs between LambdaMART and the DNN.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from clickmix.storage.documents import LARGEST_DOCUMENT, read_document, strict_j
 
 DOCUMENT, DOCUMENT_KIND, VERSION = "ranker.json", "clickmix ranker", 2
 _WEIGHTS = re.compile(r"[a-z]+\.[0-9a-f]{16}\.[a-z]+")
-# What a killed save leaves behind: weights, and files that were being written.
+# Files that a killed save leaves behind: weights, and temporary files.
 _LEFT_BEHIND = re.compile(rf"{_WEIGHTS.pattern}|\.({_WEIGHTS.pattern}|ranker\.json)\..*\.tmp")
 _FIELDS = {"ranker": str, "features": list, "missing": dict, "settings": dict, "training": dict}
 _FIELDS |= {"weights": str, "sha256": str}
@@ -32,9 +32,9 @@ _FIELDS |= {"weights": str, "sha256": str}
 
 @dataclass(frozen=True)
 class SavedRanker:
-    """What a folder holds: the kind of ranker, its features, its settings, how training went, where the weights are.
+    """The contents of a folder: the kind of ranker, its features, its settings, how training went, where weights are.
 
-    `missing` says how the ranker treats missing values, by the features that had some in training.
+    `missing` says how the ranker treats missing values, for each feature that had some in training.
     """
 
     folder: Path
@@ -47,7 +47,7 @@ class SavedRanker:
     sha256: str
 
     def weights(self, *, largest: int | None = None) -> bytes:
-        """The weights, whole; a file of more than `largest` bytes is refused before it is read."""
+        """The weights; refuses a file of more than `largest` bytes before reading it."""
         if not self.path.is_file():
             raise FormatError(f"{self.path}: no such file, but {DOCUMENT} names it. Train the ranker again.")
         size = self.path.stat().st_size
@@ -59,22 +59,22 @@ class SavedRanker:
         return weights
 
     def damaged(self) -> FormatError:
-        """The complaint about fields that the ranker cannot use."""
+        """The error for fields that the ranker cannot use."""
         return _damaged(self.folder)
 
     def missing_as(self, treatment: str) -> tuple[str, ...]:
-        """The features that had missing values in training, if they were all treated in this way."""
+        """The features that had missing values in training; raises unless all were treated in this way."""
         if set(self.missing.values()) - {treatment}:
             raise self.damaged()
         return tuple(name for name in self.feature_names if name in self.missing)
 
 
 def check_folder(folder: str | Path) -> None:
-    """Complain now, not after an hour of work, if a ranker cannot be saved there.
+    """Raise before an hour of work if a ranker cannot be saved there.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> check_folder(f"{folder.name}/ranker")  # says nothing: a ranker can be saved there
+    >>> check_folder(f"{folder.name}/ranker")  # does not raise: a ranker can be saved there
     >>> folder.cleanup()
     """
     folder = Path(folder)
@@ -104,7 +104,7 @@ def write_folder(
 ) -> None:
     """Write a ranker's folder, or replace the ranker in it; the same ranker gives the same bytes.
 
-    The weights go to `weights_name` (two words, as in model.txt) with part of their checksum between the two words.
+    The weights go to `weights_name` (two words, as in model.txt), with part of their checksum between the words.
     """
     folder = Path(folder)
     sha256 = hashlib.sha256(weights).hexdigest()
@@ -129,7 +129,7 @@ def write_folder(
 
 @contextlib.contextmanager
 def _filling(folder: Path, weights: Path) -> Iterator[None]:
-    """A folder to save a ranker in, created if it is missing; after a failure it is as it was, or gone again."""
+    """Create the folder to save a ranker in, if it is missing; after a failure it is as it was, or gone again."""
     check_folder(folder)
     created, kept = not folder.exists(), weights.exists()
     try:
@@ -144,7 +144,7 @@ def _filling(folder: Path, weights: Path) -> Iterator[None]:
 
 
 def read_folder(folder: str | Path, *, expected: str | None = None) -> SavedRanker:
-    """Read a ranker's folder, of the `expected` kind if one is given, or say why not."""
+    """Read a ranker's folder, of the `expected` kind if one is given, or raise an error that says why not."""
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder. Expected one that `clickmix train` wrote.")
@@ -165,7 +165,7 @@ def read_folder(folder: str | Path, *, expected: str | None = None) -> SavedRank
 
 
 def _saved(folder: Path, payload: dict[str, Any]) -> SavedRanker:
-    """The checked fields of a payload; a ValueError or the like if they do not fit."""
+    """The checked fields of a payload; raises ValueError or the like if they are wrong."""
     if set(payload) != set(_FIELDS) or not all(isinstance(payload[name], type) for name, type in _FIELDS.items()):
         raise ValueError
     names, missing = payload["features"], payload["missing"]
@@ -186,7 +186,7 @@ def _saved(folder: Path, payload: dict[str, Any]) -> SavedRanker:
 
 
 def _from_version_1(payload: dict[str, Any]) -> dict[str, Any]:
-    """A payload of version 1, laid out as it is today."""
+    """A payload of version 1 in the present layout."""
     width = payload["features"]
     if type(width) is not int or width < 1:
         raise ValueError
@@ -198,7 +198,7 @@ def _from_version_1(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _version(path: Path) -> int:
-    """1 if a document says so; `read_document` refuses all versions but the present one."""
+    """1 if a document says so, otherwise the present version; `read_document` refuses all others."""
     if path.is_file() and path.stat().st_size <= LARGEST_DOCUMENT:
         with contextlib.suppress(ValueError, RecursionError):
             document = strict_json(path.read_bytes().decode())

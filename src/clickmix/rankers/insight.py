@@ -1,4 +1,4 @@
-"""Insight into a ranker: which features it uses, and how its scores follow one of them.   ranker, features -> rows"""
+"""Insight into a ranker: which features it uses, and how scores depend on one of them.   ranker, features -> rows"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Importance:
 
 @dataclass(frozen=True)
 class DependencePoint:
-    """The mean score if a feature had this value in every document; the value NaN is a missing one.
+    """The mean score if a feature had this value in every document; NaN means that the feature is missing.
 
     >>> DependencePoint("bm25", value=float("nan"), score=0.2).missing
     True
@@ -54,10 +54,10 @@ def partial_dependence(
     names: Sequence[str],
     name: str,
 ) -> tuple[DependencePoint, ...]:
-    """How the mean score changes with one feature, all others as they are.
+    """How the mean score changes with one feature if all others stay.
 
-    The values are quantiles of those in `features`, in rising order, and at the end NaN if some are missing. Up to
-    MOST_DOCUMENTS documents, evenly spread over the rows, are averaged.
+    The values are quantiles of those in `features`, in rising order, and NaN at the end if some are missing. The mean
+    is over up to MOST_DOCUMENTS documents, evenly spread over the rows.
     """
     if name not in names:
         raise SettingError(f"feature {name!r}: the ranker does not have it. Expected one of {', '.join(names[:8])}.")

@@ -1,7 +1,7 @@
-"""LambdaMART on real-valued relevance, with LightGBM as it is.   examples -> ranker -> scores
+"""LambdaMART on real-valued relevance, with unchanged LightGBM.   examples -> ranker -> scores
 
-LightGBM takes whole grades only. Relevance is rounded to about a thousand levels, and `label_gain` says what each level
-is worth. Grades g / G are levels exactly, so on grades the trees are LightGBM's own.
+LightGBM takes only whole grades. Relevance is rounded to about a thousand levels, and `label_gain` gives the gain of
+each level. Grades g / G are exactly levels, so on grades the trees are the same as LightGBM's.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from clickmix.registry import Option
 from clickmix.types import Floats, Ints, Progress
 
 NAME = "lambdamart"
-MISSING_AS = "nan"  # a missing value stays NaN: each split has learned which way it goes
+MISSING_AS = "nan"  # a missing value stays NaN: each split learns which way it goes
 Gain = Literal["exponential", "linear"]
 GAINS: tuple[Gain, ...] = get_args(Gain)
 STEPS = 1000  # between relevance 0 and 1, or the next lower multiple of the largest grade
 CUTOFF = 10  # of the nDCG that decides when to stop
 MOST_THREADS = 256  # more than most machines have: a small one can read a large one's rankers
-LARGEST_SEED = 2**31 - 1  # this bound and the one below are LightGBM's
+LARGEST_SEED = 2**31 - 1  # this limit and the next are LightGBM's
 LONGEST_LIST = 10_000  # documents of a query
 
 
@@ -50,10 +50,10 @@ LONGEST_LIST = 10_000  # documents of a query
 class LambdaMART:
     """Settings of LambdaMART; the defaults are the paper's. `fit` gives a `FittedLambdaMART`.
 
-    gain            what relevance p is worth: 2^(largest_grade p) - 1 (exponential), or largest_grade p (linear)
+    gain            the gain of relevance p: 2^(largest_grade p) - 1 (exponential), or largest_grade p (linear)
     weighting       how much a query weighs (see `clickmix.rankers.weighting`)
     patience        with validation labels: stop after that many trees in a row without improvement
-    threads         for training and scoring; another number adds in another order and can give other trees
+    threads         for training and scoring; another number sums in another order and can give other trees
 
     >>> import numpy as np
     >>> from clickmix.features import make_examples
@@ -91,7 +91,7 @@ class LambdaMART:
     def fit(
         self, examples: Examples, *, vali: Examples | None = None, seed: int = 0, progress: Progress | None = None
     ) -> FittedLambdaMART:
-        """Train on `examples`; with `vali` stop when its labels say so. `progress` gets the share of trees grown."""
+        """Train on `examples`; `vali` decides when to stop. `progress` gets the share of trees grown."""
         lightgbm = lightgbm_module()
         if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
             raise SettingError(f"seed={seed!r}: expected a whole number from 0 to {LARGEST_SEED}.")
@@ -119,7 +119,7 @@ class LambdaMART:
         return FittedLambdaMART(self, len(names), best, ndcg, model, names, missing)
 
     def restore(self, saved: SavedRanker) -> FittedLambdaMART:
-        """The trained ranker that a folder holds."""
+        """The trained ranker of a folder."""
         try:
             settings = LambdaMART(**saved.settings)
             trees, ndcg = int(saved.training["trees"]), tuple(float(value) for value in saved.training["ndcg"])
@@ -134,8 +134,8 @@ class LambdaMART:
         return np.asarray(np.rint(relevance * self._steps).astype(np.int64))
 
     def label_gain(self) -> Floats:
-        """What each level is worth: 2^g - 1 or g, where g = largest_grade * relevance."""
-        # The product first: at whole grades it is a multiple of the steps, and the division is exact.
+        """The gain of each level: 2^g - 1 or g, where g = largest_grade * relevance."""
+        # Multiply first: at whole grades the product is a multiple of the steps, and the division is exact.
         grade = self.largest_grade * np.arange(self._steps + 1) / self._steps
         return grade if self.gain == "linear" else np.exp2(grade) - 1
 
@@ -152,11 +152,14 @@ class LambdaMART:
         return lightgbm_module().Dataset(examples.features, levels, group=examples.sizes, weight=weights)
 
     def _stopping_set(self, vali: Examples, *, reference: Any) -> Any:
-        """Without weights, which LightGBM would apply to nDCG, and queries that it would count as ranked perfectly."""
+        """Validation data without weights, which LightGBM would apply to nDCG, and without queries that have no gain.
+
+        LightGBM would count those as ranked perfectly.
+        """
         levels = self.levels(vali.relevance)
         _check_worth(levels, of="validation labels")
         some = np.maximum.reduceat(levels, vali.offsets[:-1]) > 0
-        # LightGBM leaves tied documents in the order of their rows, and files may be sorted by grade: so draw one.
+        # LightGBM leaves tied documents in the order of rows, and files may be sorted by grade. So draw an order.
         drawn = np.lexsort((np.random.default_rng(0).permutation(len(levels)), vali.query))
         rows = drawn[some[vali.query]]
         return lightgbm_module().Dataset(vali.features[rows], levels[rows], group=vali.sizes[some], reference=reference)
@@ -191,11 +194,11 @@ class LambdaMART:
 
 @dataclass(frozen=True, eq=False)
 class FittedLambdaMART:
-    """A trained LambdaMART: `trees` is how many it has, `model` is LightGBM's own text of them.
+    """A trained LambdaMART with this number of `trees`; `model` is LightGBM's text.
 
     `ndcg` is the nDCG@10 of the validation labels after each tree, without weights; empty without validation. `missing`
-    are the features with missing values in training: NaN goes the way that each split has learned. LightGBM's text
-    numbers the features from Column_0 on; `feature_names` has their names in this order.
+    are the features with missing values in training: each split has learned which way NaN goes. LightGBM's text numbers
+    the features from Column_0; `feature_names` has their names in the same order.
 
     >>> import numpy as np
     >>> from clickmix.features import make_examples
@@ -227,10 +230,10 @@ class FittedLambdaMART:
         if not self.ndcg:
             return ()
         best = max(self.ndcg)
-        return (f"The validation labels are ranked best by {self.trees} trees: nDCG@10 of these labels {best:.4f}.",)
+        return (f"{self.trees} trees rank the validation labels best: nDCG@10 of these labels {best:.4f}.",)
 
     def importance(self) -> tuple[Importance, ...]:
-        """The gain of each feature: how much all its splits improved the objective; the strongest first."""
+        """The gain of each feature: how much all its splits improved the objective. The strongest first."""
         gains = self._booster.feature_importance("gain")
         order = np.argsort(-gains, kind="stable")
         total = float(gains.sum())
@@ -243,7 +246,7 @@ class FittedLambdaMART:
         return partial_dependence(self.score, features, names=self.feature_names, name=name)
 
     def save(self, folder: str | Path) -> None:
-        """Write a folder: `ranker.json`, and LightGBM's text model beside it, which LightGBM reads as it is."""
+        """Write a folder: `ranker.json`, and the text model, which LightGBM can read, beside it."""
         write_folder(
             folder,
             ranker=NAME,
@@ -257,14 +260,14 @@ class FittedLambdaMART:
 
     @classmethod
     def load(cls, folder: str | Path) -> FittedLambdaMART:
-        """The ranker in a folder; one that is damaged, half-written or of another kind is refused."""
+        """The ranker in a folder; refuses one that is damaged, half-written or of another kind."""
         return LambdaMART().restore(read_folder(folder, expected=NAME))
 
     @property
     def trees_text(self) -> str:
         """The model without the settings of training, which follow the trees.
 
-        Nobody needs them to score, and LightGBM crashes if they are damaged; trees were checked line by line.
+        Scoring does not need them, and LightGBM crashes if they are damaged; the trees were checked line by line.
         """
         trees, end, _ = self.model.partition(END)
         return trees + end
@@ -287,7 +290,7 @@ def _check_worth(levels: Ints, *, of: str) -> None:
     if not levels.any():
         raise InputError(
             f"All {of} are below 1/{2 * STEPS} and are rounded to 0: there is nothing to rank by. "
-            "Look at the log; most likely it has almost no clicks."
+            "Check the log: it probably has almost no clicks."
         )
 
 

@@ -1,8 +1,8 @@
 """LightGBM's text of a model -> the part of it that LightGBM may read.   folder -> lightgbm_text -> lambdamart
 
-LightGBM believes what it reads: a child that is not there, or a list that is too short, crashes the process. A checksum
-does not help against a file that somebody made on purpose. So every line is checked here against what LightGBM writes
-for our rankers, and nothing else is handed over.
+LightGBM trusts what it reads: a missing child, or a list that is too short, crashes the process. A checksum does not
+help against a file that somebody made on purpose. So this module checks every line against what LightGBM writes for
+clickmix's rankers, and passes on nothing else.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from clickmix.errors import FormatError
 
 END = "end of trees\n"
 MOST_TREES = 1_000_000
-MOST_LEAVES = 131_072  # LightGBM's bound
+MOST_LEAVES = 131_072  # LightGBM's limit
 _WHOLE = r"-?[0-9]{1,10}"
 _REAL = r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][-+]?[0-9]{1,3})?"
-# What LightGBM notes of how a tree came about may overflow; nobody reads it when documents are scored.
+# LightGBM's notes on how it grew a tree can overflow; scoring does not read them.
 _NOTE = rf"(?:{_REAL}|-?inf|-?nan)"
-# Of a tree with n leaves, in this order: what a line holds, and how many there are of it beyond n.
+# The lines of a tree with n leaves, in order: what a line holds, and how many more or fewer than n.
 _TREE = {
     "num_leaves": (_WHOLE, None),
     "num_cat": ("0", None),
     "split_feature": (_WHOLE, -1),
     "split_gain": (_NOTE, -1),
-    "threshold": (rf"(?:{_REAL}|-?inf)", -1),  # infinite where a split asks only whether a value is missing
+    "threshold": (rf"(?:{_REAL}|-?inf)", -1),  # infinite if a split only asks whether a value is missing
     "decision_type": (r"(?:0|2|4|6|8|10)", -1),  # numbers, not categories
     "left_child": (_WHOLE, -1),
     "right_child": (_WHOLE, -1),
@@ -42,12 +42,12 @@ _HEADER = (
     "{objective}feature_names={names}\nfeature_infos="
 )
 RANKS = "objective=lambdarank\n"
-OWN_OBJECTIVE = ""  # LightGBM does not name an objective that it was given
+OWN_OBJECTIVE = ""  # LightGBM does not name an objective that the caller defined
 _INFO = rf"(?:none|\[{_REAL}:{_REAL}\])"
 
 
 def checked_trees(model: bytes, *, features: int, trees: int, where: str, objective: str = RANKS) -> str:
-    """The header and the trees of a model with that many features and trees; anything else is refused."""
+    """The header and the trees of a model with that many features and trees; refuses anything else."""
     try:
         text = model.decode("ascii")
     except UnicodeDecodeError:
@@ -68,9 +68,9 @@ def checked_trees(model: bytes, *, features: int, trees: int, where: str, object
 
 
 def _tree_sizes(head: str, objective: str, *, features: int, trees: int, where: str) -> list[int]:
-    """The lengths of the trees' texts, from a header that is otherwise what it must be."""
+    """The lengths of the trees' texts, from a header that is checked."""
     infos, found, sizes = head.partition("\ntree_sizes=")
-    # The names are as long as the file at least, or the comparison below fails: a made-up number costs nothing.
+    # A header with that many names is at least this long, so a made-up number of features costs nothing.
     names = " ".join(f"Column_{i}" for i in range(features)) if features <= len(head) else ""
     start = _HEADER.format(last=features - 1, names=names, objective=objective)
     if not found or not infos.startswith(start) or not _are(_INFO, infos[len(start) :], features):
@@ -84,7 +84,7 @@ def _tree_sizes(head: str, objective: str, *, features: int, trees: int, where: 
 
 
 def _check_tree(text: str, number: int, *, features: int, where: str) -> None:
-    """Complain unless the text is one tree whose lists are of one length and whose children are all there, once."""
+    """Raise unless the text is one tree whose lists have the right lengths, and which has every child once."""
     lines = text.split("\n")
     if lines[0] != f"Tree={number}" or lines[len(_TREE) + 1 :] != ["", "", ""]:
         raise _damaged(where, "its lines are not those of a tree")
@@ -93,7 +93,9 @@ def _check_tree(text: str, number: int, *, features: int, where: str) -> None:
         found, _, values[name] = line.partition("=")
         if found != name:
             raise _damaged(where, f"found {found[:40]!r} in the place of {name!r}")
-    leaves = _number(values["num_leaves"], where, "num_leaves")
+    if not re.fullmatch(_WHOLE, values["num_leaves"]):
+        raise _damaged(where, "'num_leaves' is not a whole number")
+    leaves = int(values["num_leaves"])
     if not 1 <= leaves <= MOST_LEAVES:
         raise _damaged(where, f"it has {leaves} leaves")
     for name, (kind, more) in _TREE.items():
@@ -106,7 +108,7 @@ def _check_tree(text: str, number: int, *, features: int, where: str) -> None:
 
 
 def _check_children(left: list[str], right: list[str], leaves: int, where: str) -> None:
-    """Every leaf (below 0) and every node but the root is the child of one node, which comes before it: no circles."""
+    """Raise unless every leaf (below 0) and every node but the root has one parent, which comes before it."""
     seen = set()
     for node, both in enumerate(zip(left, right, strict=True)):
         for child in map(int, both):
@@ -116,16 +118,10 @@ def _check_children(left: list[str], right: list[str], leaves: int, where: str) 
 
 
 def _are(kind: str, text: str, count: int) -> bool:
-    """Whether a text is so many of a kind, with a blank between two."""
+    """Whether a text is `count` values of a kind, separated by single blanks."""
     parts = text.split(" ") if text else []
     matches = re.compile(kind).fullmatch
     return len(parts) == count and all(map(matches, parts))
-
-
-def _number(text: str, where: str, name: str) -> int:
-    if not re.fullmatch(_WHOLE, text):
-        raise _damaged(where, f"{name!r} is not a whole number")
-    return int(text)
 
 
 def _damaged(where: str, what: str) -> FormatError:

@@ -1,12 +1,12 @@
 """Losses of the DNN: scores and labels of queries in; the loss of each query, and its weight in the batch, out.
 
 Scores, relevance and mask are matrices queries × longest list (torch tensors); the mask is False at the padding, which
-changes nothing. Every loss gives two vectors, `total` and `weight`, one number per query; the loss of a batch is
+has no effect. Every loss gives two vectors, `total` and `weight`, one number per query; the loss of a batch is
 
     sum of total / max(sum of weight, 1)
 
-so a query counts by how much relevance it holds: one without relevant documents cannot drown the others. If nothing is
-relevant at all, the divisor is 1, not 0. In the formulas s is the score of a document and y its relevance.
+so a query counts by its relevance: queries without relevant documents cannot drown out the others. If nothing is
+relevant, the divisor is 1, not 0. In the formulas s is the score of a document and y its relevance.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-Tensor = Any  # torch is imported late, and only where a DNN is used
+Tensor = Any  # torch is imported only when a DNN is used
 Loss = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 GRADES = 4  # gains are those of the grades 0 to 4: 2^(4 y) - 1
@@ -46,8 +46,8 @@ def lambda_loss(scores: Tensor, relevance: Tensor, mask: Tensor) -> tuple[Tensor
     rho    = |1/D(p_i) - 1/D(p_j)|,  delta = 1/D(|p_i - p_j|) - 1/D(|p_i - p_j| + 1)
     weight = ideal DCG = sum over documents by falling G of G / D(position)
 
-    with G = 2^(4 y) - 1, D(p) = log2(1 + p), mu = 10 and p the position of a document in the order of the present
-    scores. total / weight is the published loss of one query, whose gains are divided by the ideal DCG.
+    with G = 2^(4 y) - 1, D(p) = log2(1 + p), mu = 10 and p the position of a document by its present score.
+    total / weight is the published loss of one query, whose gains are divided by the ideal DCG.
     """
     s = scores
     G = ((GRADES * relevance).exp2() - 1) * mask

@@ -1,7 +1,7 @@
 """The network: normalised features in, one score per document out; and how it learns from a batch of queries.
 
-torch is imported when it is needed. No random number comes from torch's global generator, and no setting of torch is
-changed. Every operation has a deterministic form, also on a GPU.
+torch is imported only when needed. Nothing uses torch's global random generator or changes a setting of torch. Every
+operation has a deterministic form, also on a GPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clickmix.rankers.losses import Loss
 Tensor = Any
 Weights = tuple[NDArray[np.float32], ...]  # matrix and bias of the first layer, of the second, ... of the last
 
-PAIRS_AT_ONCE = 1 << 22  # pairs of documents a loss sees at once: bounds its memory
+PAIRS_AT_ONCE = 1 << 22  # pairs of documents that a loss sees at once: limits its memory
 
 
 def torch_module() -> Any:
@@ -64,7 +64,7 @@ class Network:
 
     @classmethod
     def build(cls, weights: Weights, *, seed: int = 0) -> Network:
-        """A network that starts with these weights; `seed` fixes what dropout drops."""
+        """A network that starts with these weights; `seed` decides what dropout drops."""
         torch = torch_module()
         device = "cuda" if torch.cuda.is_available() else "cpu"
         on_device = [torch.tensor(w, device=device, requires_grad=True) for w in weights]
@@ -99,7 +99,7 @@ class Network:
     def learn(
         self, batch: Batch, *, loss: Loss, dropout: Sequence[float], learning_rate: float, largest_gradient: float
     ) -> tuple[Tensor, Tensor]:
-        """One step of Adagrad; the sums of the loss's totals and weights before it."""
+        """Take one step of Adagrad; return the sums of the loss's totals and weights before it."""
         scores = self.forward(self.tensor(batch.features), dropout=dropout)
         # The loss works on a copy of the scores, some queries at a time: all pairs at once would fill the memory.
         copy = scores.detach().requires_grad_()
@@ -109,7 +109,7 @@ class Network:
         return total, weight
 
     def measure(self, batch: Batch, *, loss: Loss) -> tuple[Tensor, Tensor]:
-        """The sums of the loss's totals and weights, without learning and without dropout."""
+        """Return the sums of the loss's totals and weights, without learning and without dropout."""
         with torch_module().no_grad():
             return self._sums(self.forward(self.tensor(batch.features)), batch, loss=loss, gradient=False)
 
@@ -141,12 +141,12 @@ class Network:
 
 
 def padded(values: Tensor, mask: Tensor) -> Tensor:
-    """Values of one query after the other as a matrix queries × longest list, 0 where the mask is False."""
+    """Values, query by query, as a matrix queries × longest list; 0 where the mask is False."""
     return values.new_zeros(mask.shape).masked_scatter(mask, values)
 
 
 def slices_of_queries(sizes: NDArray[np.int64]) -> Iterator[slice]:
-    """Slices of queries, which are sorted by size, with at most PAIRS_AT_ONCE padded pairs or one query each."""
+    """Slices of queries, sorted by size, each with at most PAIRS_AT_ONCE padded pairs, or with one query."""
     end = len(sizes)
     while end > 0:
         start = max(0, end - max(1, PAIRS_AT_ONCE // int(sizes[end - 1]) ** 2))

@@ -1,10 +1,10 @@
 """Trees that learn from features how relevant documents are before any click.   features, probabilities -> LearnedTrees
 
-They maximise the likelihood that the mixture gives to the clicks: one run of boosting, whose gradient is the mean
-relevance before clicks less the mean after. Trees that look at one document at a time cannot see what a ranker sees by
-comparing documents of a query. So rankers, trained on the labels without features, add what they say as one more
-feature. Of the five folds of queries, the trees of fold k learn from the other four: each ranker from two of them, to
-score the other two; documents of fold k get the mean of both.
+They maximise the likelihood of the clicks under the mixture: one run of boosting, whose gradient is the mean relevance
+before clicks minus the mean after. Trees see one document at a time; a ranker learns more by comparing the documents of
+a query. So the scores of rankers, trained on labels made without features, are one more feature. There are five folds
+of queries. The trees of fold k learn from the other four: each ranker learns from two of them and scores the other two;
+documents of fold k get the mean of both rankers.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class FeatureTable:
 
     @classmethod
     def open(cls, features: Any) -> FeatureTable:
-        """Features in any layout that `open_features` takes."""
-        lightgbm_module()  # complain before the log is read
+        """Open features in any layout that `open_features` reads."""
+        lightgbm_module()  # raise before the log is read
         split = open_features(features)
         check_features(split.features, name="the features", gaps=True)
         return cls(split, str(features) if isinstance(features, str) or hasattr(features, "suffix") else "the features")
@@ -95,7 +95,7 @@ class FeatureTable:
         )
 
     def learn(self, row: Ints, query: Ints, fold: Ints, before: Floats, after: Floats) -> LearnedTrees:
-        """Trees of every fold, as many of each as held-out clicks of all folds are likeliest with."""
+        """Grow trees for every fold; all folds keep the number that makes held-out clicks likeliest."""
         features = np.asarray(self.split.features[row])
         label = np.linspace(0, 1, len(after)) @ after
         growing = []
@@ -115,7 +115,7 @@ class FeatureTable:
         return LearnedTrees(tuple(each.trees(number) for each in growing), kept)
 
     def sums(self, folds: tuple[FoldTrees, ...], names: tuple[str, ...], row: Ints, fold: Ints) -> Floats:
-        """What trees say of some rows, each by those of its fold."""
+        """The sums of trees for some rows, each by its fold's trees."""
         split = open_features(self.split, names=names)
         found = np.zeros(len(row))
         for k, trees in enumerate(folds):
@@ -131,13 +131,13 @@ class FeatureTable:
 
 
 def _together(first: Ids, second: Ids) -> Any:
-    """Ids of both; if only one side is text, all are."""
-    kinds = {"U" if ids.dtype.kind == "U" else ids.dtype.kind for ids in (first, second)}
-    return np.concatenate([first, second] if len(kinds) == 1 else [first.astype(np.str_), second.astype(np.str_)])
+    """Ids of both, as text if their kinds differ."""
+    same = first.dtype.kind == second.dtype.kind
+    return np.concatenate([first, second] if same else [first.astype(np.str_), second.astype(np.str_)])
 
 
 def _ranked(features: Matrix, query: Ints, fold: Ints, label: Floats, k: int) -> tuple[tuple[str, ...], Floats]:
-    """Two rankers for fold k, and what they say of each document: one of those it was not trained on, or both."""
+    """Two rankers for fold k, and a score for each document, by the rankers that were not trained on it."""
     halves = [np.isin(fold, [(k + i) % FOLDS for i in part]) for part in ((1, 2), (3, 4))]
     texts, said = [], np.zeros(len(label))
     for half, other in zip(halves, halves[::-1], strict=True):
@@ -154,7 +154,7 @@ def _ranked(features: Matrix, query: Ints, fold: Ints, label: Floats, k: int) ->
 
 
 class _Growing:
-    """Trees that learn from some documents, and what they say of the others."""
+    """Trees that learn from some documents, and their sums for the others."""
 
     def __init__(self, features: Any, learning: Any, before: Floats, after: Floats, rankers: tuple[str, ...]) -> None:
         lightgbm = lightgbm_module()
@@ -165,7 +165,7 @@ class _Growing:
         self._booster.add_valid(data.create_valid(features[~learning], self._held), "held")
 
     def grow(self) -> Floats:
-        """Grow one tree more; what all say of the documents that are not learned from."""
+        """Grow one more tree; return the sums for the documents that are held out."""
         self._booster.update(fobj=self._downhill)
         self._booster.eval_valid(feval=self._look)
         return self._held
@@ -179,7 +179,7 @@ class _Growing:
         return "held", 0.0, True
 
     def trees(self, number: int) -> FoldTrees:
-        """The rankers and the first so many trees."""
+        """The rankers and the first `number` trees."""
         text, end, _ = self._booster.model_to_string(num_iteration=max(number, 1)).partition(END)
         return FoldTrees(self._rankers, text + end)
 

@@ -32,11 +32,11 @@ class Ranker(Protocol):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The features the ranker takes, in this order."""
+        """The features of the ranker, in its order."""
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The features that were missing for some documents in training, and may be missing again."""
+        """The features that were missing for some documents in training, and can be missing again."""
 
     def score(self, features: NDArray[np.floating]) -> NDArray[np.float64]:
         """One score per document (a row of the matrix), higher is better."""
@@ -64,17 +64,17 @@ class RankerSettings(Protocol):
     def fit(
         self, examples: Examples, *, vali: Examples | None = None, seed: int = 0, progress: Progress | None = None
     ) -> Ranker:
-        """Train; `vali` says when to stop, `progress` is called with the share that is done."""
+        """Train; `vali` decides when to stop, `progress` is called with the share done."""
 
     def restore(self, saved: SavedRanker) -> Ranker:
-        """The trained ranker that a folder holds, with the settings it was trained with."""
+        """The trained ranker of a folder, with the settings it was trained with."""
 
 
 RANKERS: Family[RankerSettings] = Family("ranker", "clickmix.rankers", first="lambdamart")
 
 
 def load_ranker(folder: str | Path) -> Ranker:
-    """The ranker in a folder, of whatever kind it is.
+    """The ranker in a folder, of any kind.
 
     >>> import tempfile
     >>> import numpy as np

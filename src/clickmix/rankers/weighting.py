@@ -1,11 +1,11 @@
 """Query weights for LambdaMART.   examples -> one weight per query
 
-LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents the labels are
-small and differ by little more than chance; the division makes these differences weigh as much as those between a
-relevant document and the others. A weight I undoes the division: DCG is optimised, not nDCG. But with several grades,
-queries without the highest grade then count for little. A weight (I N)^2 / ((I N)^2 + g^2), where N is the sum of
-relevance and g the gain of a surely relevant document, is near 0 if nothing was found, 1/2 if one document was, and
-near 1 if several are somewhat relevant. I alone cannot tell the last two apart.
+LambdaMART divides the gradients of a query by its ideal DCG, I. In a query without relevant documents, labels are small
+and differ by little more than chance; the division makes these differences weigh as much as those between a relevant
+document and the others. A weight of I undoes the division, so that training optimises DCG, not nDCG. But with several
+grades, queries without the highest grade then count for little. The weight (I N)^2 / ((I N)^2 + g^2), where N is the
+sum of relevance and g the gain of a surely relevant document, is near 0 if no document is relevant, 1/2 if one is, and
+near 1 if several are somewhat relevant. I alone cannot distinguish the last two cases.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from clickmix.types import Floats
 
 Weighting = Literal["none", "ideal-dcg", "saturating"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
-TRUNCATION = 30  # LightGBM's: pairs without a document among the best 30 do not count, nor does ideal DCG beyond
+TRUNCATION = 30  # LightGBM's: pairs without one of the best 30 documents do not count, nor does ideal DCG beyond
 
 
 def ideal_dcg(examples: Examples, worth: Floats) -> Floats:
-    """I = sum over positions k <= 30 of gain(k) / log2(1 + k), documents in the order of falling gains; per query."""
+    """Per query: I = sum over positions k <= 30 of gain(k) / log2(1 + k), documents sorted by falling gain."""
     order = np.lexsort((-worth, examples.query))
     k = np.arange(len(worth)) - examples.offsets[:-1][examples.query] + 1
     terms = np.where(k <= TRUNCATION, worth[order] / np.log2(1 + k), 0.0)
@@ -31,7 +31,7 @@ def ideal_dcg(examples: Examples, worth: Floats) -> Floats:
 
 
 def query_weights(examples: Examples, worth: Floats, *, weighting: Weighting, highest: float) -> Floats:
-    """1, I or (I N)^2 / ((I N)^2 + g^2), g = `highest` gain; divided by the mean over queries: one weight per query."""
+    """Per query: 1, I or (I N)^2 / ((I N)^2 + g^2), g = `highest` gain, divided by the mean over queries."""
     weights = ideal_dcg(examples, worth)
     if weighting == "none":
         return np.ones_like(weights)

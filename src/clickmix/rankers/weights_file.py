@@ -1,4 +1,4 @@
-"""The weights of a network as bytes: one row of little-endian float32 in numpy's .npy format.   Weights <-> bytes"""
+"""The weights of a network as bytes: an array of little-endian float32 in numpy's .npy format.   Weights <-> bytes"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def weights_bytes(weights: Weights) -> bytes:
 
 
 def read_weights(saved: SavedRanker, shapes: list[tuple[int, ...]]) -> Weights:
-    """The weights of these shapes; never reads more than they need, and nothing that is pickled."""
+    """The weights of these shapes; reads no more bytes than they need, and no pickles."""
     counts = [math.prod(shape) for shape in shapes]
     data = saved.weights(largest=4 * sum(counts) + LONGEST_HEADER)
     file = io.BytesIO(data)
@@ -35,7 +35,7 @@ def read_weights(saved: SavedRanker, shapes: list[tuple[int, ...]]) -> Weights:
         if np.lib.format.read_array_header_1_0(file) != ((sum(counts),), False, np.dtype("<f4")):
             raise wrong
         flat = np.frombuffer(data, "<f4", sum(counts), offset=file.tell()).astype(np.float32)
-    except Exception:  # numpy's parser of headers raises whatever it stumbles over
+    except Exception:  # numpy's parser of headers can raise anything
         raise wrong from None
     if not np.isfinite(flat).all():
         raise wrong
