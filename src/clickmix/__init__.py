@@ -10,31 +10,46 @@ import importlib as _importlib
 import typing as _typing
 
 if _typing.TYPE_CHECKING:
-    from clickmix.comparing.comparison import Comparison, compare
-    from clickmix.corrections.affine import AffineCorrection
-    from clickmix.corrections.check import Check, Judgement, Violation
-    from clickmix.corrections.coec import ClicksOverExpected
-    from clickmix.corrections.correction import Labels
-    from clickmix.corrections.ips import InversePropensity
-    from clickmix.corrections.mixture import MixtureCorrection
-    from clickmix.corrections.mixture_based.fit import MixtureFit
-    from clickmix.corrections.none import NoCorrection
-    from clickmix.corrections.oracle import Oracle
-    from clickmix.corrections.parameters import BiasParameters
-    from clickmix.corrections.plain_em import PlainEM, PlainEMFit
-    from clickmix.corrections.regression_em import RegressionEM, RegressionEMFit
-    from clickmix.counts.count import count
-    from clickmix.counts.counts import Counts
-    from clickmix.drawn import Plot
-    from clickmix.errors import ClickmixError, EngineError, FormatError, InputError, SettingError
-    from clickmix.groups.observations import Observations
-    from clickmix.judging.verdict import LogVerdict, judge
-    from clickmix.lab.affine_error import affine_error, wrong_parameters
-    from clickmix.mixtures.impressions_needed import expected_error, impressions_for
-    from clickmix.mixtures.mixture import Group, Mixture, Verdict
-    from clickmix.mixtures.single import fit_group
-    from clickmix.pipeline import debias, explain
-    from clickmix.report.explain import Explanation
+    from clickmix.comparing.comparison import Comparison as Comparison
+    from clickmix.comparing.comparison import compare as compare
+    from clickmix.corrections.affine import AffineCorrection as AffineCorrection
+    from clickmix.corrections.check import Check as Check
+    from clickmix.corrections.check import Judgement as Judgement
+    from clickmix.corrections.check import Violation as Violation
+    from clickmix.corrections.coec import ClicksOverExpected as ClicksOverExpected
+    from clickmix.corrections.correction import Labels as Labels
+    from clickmix.corrections.ips import InversePropensity as InversePropensity
+    from clickmix.corrections.mixture import MixtureCorrection as MixtureCorrection
+    from clickmix.corrections.mixture_based.fit import MixtureFit as MixtureFit
+    from clickmix.corrections.none import NoCorrection as NoCorrection
+    from clickmix.corrections.oracle import Oracle as Oracle
+    from clickmix.corrections.parameters import BiasParameters as BiasParameters
+    from clickmix.corrections.plain_em import PlainEM as PlainEM
+    from clickmix.corrections.plain_em import PlainEMFit as PlainEMFit
+    from clickmix.corrections.regression_em import RegressionEM as RegressionEM
+    from clickmix.corrections.regression_em import RegressionEMFit as RegressionEMFit
+    from clickmix.counts.count import count as count
+    from clickmix.counts.counts import Counts as Counts
+    from clickmix.drawn import Plot as Plot
+    from clickmix.errors import ClickmixError as ClickmixError
+    from clickmix.errors import EngineError as EngineError
+    from clickmix.errors import FormatError as FormatError
+    from clickmix.errors import InputError as InputError
+    from clickmix.errors import SettingError as SettingError
+    from clickmix.groups.observations import Observations as Observations
+    from clickmix.judging.verdict import LogVerdict as LogVerdict
+    from clickmix.judging.verdict import judge as judge
+    from clickmix.lab.affine_error import affine_error as affine_error
+    from clickmix.lab.affine_error import wrong_parameters as wrong_parameters
+    from clickmix.mixtures.impressions_needed import expected_error as expected_error
+    from clickmix.mixtures.impressions_needed import impressions_for as impressions_for
+    from clickmix.mixtures.mixture import Group as Group
+    from clickmix.mixtures.mixture import Mixture as Mixture
+    from clickmix.mixtures.mixture import Verdict as Verdict
+    from clickmix.mixtures.single import fit_group as fit_group
+    from clickmix.pipeline import debias as debias
+    from clickmix.pipeline import explain as explain
+    from clickmix.report.explain import Explanation as Explanation
 
 __version__ = "0.1.0"
 
@@ -83,48 +98,7 @@ _MODULES = {
     "SettingError": "clickmix.errors",
 }
 
-__all__ = [
-    "AffineCorrection",
-    "BiasParameters",
-    "Check",
-    "ClickmixError",
-    "ClicksOverExpected",
-    "Comparison",
-    "Counts",
-    "EngineError",
-    "Explanation",
-    "FormatError",
-    "Group",
-    "InputError",
-    "InversePropensity",
-    "Judgement",
-    "Labels",
-    "LogVerdict",
-    "Mixture",
-    "MixtureCorrection",
-    "MixtureFit",
-    "NoCorrection",
-    "Observations",
-    "Oracle",
-    "PlainEM",
-    "PlainEMFit",
-    "Plot",
-    "RegressionEM",
-    "RegressionEMFit",
-    "SettingError",
-    "Verdict",
-    "Violation",
-    "affine_error",
-    "compare",
-    "count",
-    "debias",
-    "expected_error",
-    "explain",
-    "fit_group",
-    "impressions_for",
-    "judge",
-    "wrong_parameters",
-]
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> _typing.Any:

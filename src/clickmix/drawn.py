@@ -1,6 +1,6 @@
-"""Drawn: results that show themselves in notebooks, and as plots. The report, a later stage, knows how.
+"""Drawn: results that show themselves in notebooks, and as plots. The report, a later stage, draws them.
 
-class Labels(Drawn): ...      labels._repr_html_() is what clickmix.report.notebook says of Labels
+class Labels(Drawn): ...      labels._repr_html_() calls clickmix.report.notebook
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Plot:
         return f"Plot({', '.join(map(repr, self.titles))}; save(path) writes .svg or .html)"
 
     def _repr_html_(self) -> str:
-        """Each figure as an image of its own, so that styles of the notebook and of the figure do not mix."""
+        """Each figure as a separate image, so that styles of the notebook and of the figure do not mix."""
         images = []
         for title, svg in zip(self.titles, self.svgs, strict=True):
             data = base64.b64encode(svg.encode()).decode()
@@ -61,5 +61,5 @@ class Drawn:
 
 
 def report() -> Any:
-    """What draws results. It is loaded by name, because it belongs to a later stage."""
+    """The module that draws results, imported by name, because it belongs to a later stage."""
     return importlib.import_module("clickmix.report.notebook")

@@ -31,7 +31,7 @@ COUNTING = ("context", "max_contexts", "columns", "bad_rows", "normalise", "memo
 
 
 class Watch(Protocol):
-    """Called with the name of each stage; gives a function that is called with the share done, or None."""
+    """Called with the name of each stage; gives a function to call with the share done, or None."""
 
     def __call__(self, stage: str, /) -> AbstractContextManager[Progress | None]: ...
 
@@ -45,7 +45,7 @@ def unwatched(stage: str) -> AbstractContextManager[Progress | None]:
 class Debiased:
     """The results for a log: its counts, the fit, and the labels, which are computed when first used.
 
-    `held_out` is the evidence from parts of the log, where it was judged.
+    `held_out` is the evidence from parts of the log, if it was judged.
     """
 
     counts: Counts
@@ -105,7 +105,7 @@ def debias(
     """Turn a click log into relevance labels: `Labels` for paths, tables and counts; a frame for a frame.
 
     `correction` is a name with its `options` (`mixture="binomial"`, `parameters="ab.json"`, ...), or any object with
-    `fit(counts)`. `format` is the layout of the log, which has options of its own (`position_base=0`, ...).
+    `fit(counts)`. `format` is the layout of the log, which has its own options (`position_base=0`, ...).
 
     >>> from clickmix import Counts
     >>> counts = Counts.from_arrays(["q"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
@@ -136,7 +136,7 @@ def _run(
     fit: Fitted | None = None,
     **options: Any,
 ) -> Debiased:
-    """Count, unless that is done; fit, unless a fit is given; label."""
+    """Count unless that is done, fit unless a fit is given, and label."""
     counting = {name: options.pop(name) for name in COUNTING if name in options}
     layout, options = split_options(format, options)
     chosen = choose_correction(correction, **options)
@@ -152,15 +152,15 @@ def explain(
 ) -> Explanation:
     """Explain the labels of a query, and of one of its documents: what was seen, and what is typical there.
 
-    `log` is a log, counts, or a labels file, which holds labels but no evidence. Give a `fit` of the log if there is
-    one; otherwise one is made, with the `options` of `debias`.
+    `log` is a log, counts, or a labels file, which has labels but no evidence. Give a `fit` of the log if you have one;
+    otherwise this makes one, with the `options` of `debias`.
 
     >>> from clickmix import Counts
     >>> counts = Counts.from_arrays(["hats"] * 2, ["a", "b"], [1, 2], [100, 100], [60, 2])
     >>> explain(counts, "hats", "b", correction="none").sentences
     ("Document 'b': label 0.02.", 'Shown 100 times, at position 2; clicked 2 times.')
     """
-    from clickmix.engines.engine import choose_engine  # late: debias needs none of these
+    from clickmix.engines.engine import choose_engine  # here, because debias needs none of these
     from clickmix.judging.changes import find_labels
     from clickmix.report.explain import explain_labels, explain_query
 
@@ -190,7 +190,7 @@ def fit_and_label(
             fit = correction.fit(counts, progress=progress)
     held_out = None
     if judging:
-        from clickmix.judging.checks import checked  # late: labels alone need no checks
+        from clickmix.judging.checks import checked  # here, because labels alone need no checks
         from clickmix.judging.held_out import held_out_evidence
 
         with watch("checking"):

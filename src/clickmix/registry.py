@@ -1,7 +1,7 @@
 """Families: what can be chosen by name. A member is one file that registers itself.
 
-A family imports its modules and packages the first time it is asked for a name. Other installed packages add members
-through the entry point group `clickmix`: each entry names a module that registers its members when imported.
+A family imports its modules and packages when it is first used. Other installed packages can add members through the
+entry point group `clickmix`: each entry names a module that registers its members when imported.
 """
 
 from __future__ import annotations

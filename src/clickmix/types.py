@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
-if TYPE_CHECKING:  # late: an engine can read a log before numpy is loaded
+if TYPE_CHECKING:  # because an engine can read a log before numpy is loaded
     import numpy as np
 
 Floats: TypeAlias = "np.ndarray[Any, Any]"

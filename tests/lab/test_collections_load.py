@@ -100,7 +100,7 @@ def test_a_folder_of_features_files(tmp_path: Path) -> None:
 def test_without_a_vali_file_some_training_queries_are_held_out(tmp_path: Path) -> None:
     collection = load_collection(fill(tmp_path, {"train": 23, "test": 1}))
     assert (collection.train.queries, collection.vali.query_id.tolist()) == (21, [121, 122])
-    assert collection.notes == ("There is no vali file: the last 2 training queries are used as vali.",)
+    assert collection.notes == ("There is no vali file, so the last 2 training queries are vali.",)
 
 
 def test_the_splits_get_the_same_features(tmp_path: Path) -> None:

@@ -87,9 +87,6 @@ def test_an_empty_list_is_refused() -> None:
 
 def test_without_lightgbm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    message = (
-        "The production ranker is a LambdaMART of LightGBM, which is not installed. "
-        "Install it with: pip install 'clickmix[lightgbm]'"
-    )
+    message = "LambdaMART needs LightGBM, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         production_ranker(easy_split(), rng=np.random.default_rng(0))

@@ -93,7 +93,7 @@ class TestTables:
         assert isinstance(found, Listing)
         assert found.rows == [["Ideal-AC", "-", "-"], ["MBC", "-", "-"]]
         assert found.notes == [
-            "-: rankers trained on true relevance did no better than on no correction, so there is no way to close."
+            "-: rankers trained on true relevance did no better than on no correction, so there is no gap to close."
         ]
 
     def test_the_better_ranker_of_each_column(self, collection: Collection) -> None:

@@ -165,14 +165,14 @@ class TestJournal:
         path.write_text('{"format": 1, "settings": {}}\n' + line + "\n{}\n")
         with pytest.raises(FormatError) as raised:
             read_results(path, settings={})
-        assert str(raised.value) == f"{path}, line 2: damaged. Take the line out: its task is then done again."
+        assert str(raised.value) == f"{path}, line 2: damaged. Remove the line, and its task is done again."
 
     def test_a_foreign_file_is_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "table1.jsonl"
         path.write_text('{"name": "x"}\n')
         with pytest.raises(FormatError) as raised:
             read_results(path, settings={})
-        assert str(raised.value) == f"{path}: no results of this clickmix. Choose another folder."
+        assert str(raised.value) == f"{path}: not a results file of this clickmix. Choose another folder."
 
     def test_other_settings_are_refused(self, tmp_path: Path) -> None:
         path, request = tmp_path / "figure1.jsonl", Request("figure1")

@@ -144,7 +144,7 @@ def test_a_command_that_was_interrupted_and_killed_ends_with_the_bytes_of_an_und
         if stop == signal.SIGINT:
             journal = tmp_path / "killed" / "figure2.jsonl"
             assert said == (
-                f"clickmix: stopped. Written before that: {journal.parent}, {journal} (the same command goes on from "
+                f"clickmix: stopped. Written before that: {journal.parent}, {journal} (the same command continues from "
                 "there).\n"
             )
     assert undisturbed.wait(timeout=300) == 0
@@ -152,7 +152,7 @@ def test_a_command_that_was_interrupted_and_killed_ends_with_the_bytes_of_an_und
     assert started("killed").wait(timeout=300) == 0
     assert outputs("killed") == outputs("undisturbed")
     small = (
-        "Too small to conclude anything from: 7 test queries (from 100 on, chance moves a mean nDCG@10 by less than "
+        "Too small to conclude anything from: 7 test queries (with 100, chance moves a mean nDCG@10 by less than "
         ".03) and a single run (a test takes two or more). Raise --scale or --runs."
     )
     assert small in outputs("killed")["figure2.md"].decode()

@@ -192,7 +192,7 @@ class TestFeatures:
     @pytest.mark.parametrize("name", REGRESSIONS)
     def test_constant_features(self, name: Any) -> None:
         message = (
-            "The features of all 3 documents of the log are equal: there is nothing to tell them apart by. Give "
+            "The features of all 3 documents of the log are equal, so they say nothing. Give "
             "features that differ between documents."
         )
         regression: Any = choose_regression(name, (np.zeros(3, int), np.arange(3), np.ones((3, 2))))

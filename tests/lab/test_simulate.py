@@ -168,7 +168,7 @@ def failure(words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 MISTAKES = [
     ("-o out --seed -1", "seed=-1: expected a whole number from 0."),
     ("-o out --queries 5", "queries=5: expected at least 20, to train the production ranker."),
-    ("-o out --data few --queries 50", "queries=50: few has its own. Leave the number, or the collection, out."),
+    ("-o out --data few --queries 50", "queries=50: few has its own queries. Leave one of the two out."),
     ("-o out --user ubm --eta 1", "eta is for pbm, and the user is ubm."),
     ("-o out --continuation 0.5", "continuation is for dbn, and the user is pbm."),
     ("-o out --user dbn --continuation 2", "continuation=2: expected a probability from 0 to 1."),

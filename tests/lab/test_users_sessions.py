@@ -90,12 +90,12 @@ def test_objects_as_ids() -> None:
         (
             [("q", "a", 1, 0, 7), ("q", "b", 3, 0, 7)],
             "Session 7, query 'q': no document at position 2, but one at position 3. A session needs its whole list, "
-            "from position 1 without holes.",
+            "from position 1 without gaps.",
         ),
         (
             [("q", "a", 2, 0, 7)],
             "Session 7, query 'q': no document at position 1, but one at position 2. A session needs its whole list, "
-            "from position 1 without holes.",
+            "from position 1 without gaps.",
         ),
         (
             [("q", "a", 1, 0, "s"), ("q", "b", 1, 0, "s"), ("q", "c", 2, 0, "s")],

@@ -1,1 +1,1 @@
-"""Lab: what research needs and production does not: users, collections, regressions, experiments, the demo."""
+"""Lab: what only research needs: users, collections, regressions, experiments, the demo."""

@@ -1,13 +1,13 @@
 r"""How far affine labels are from the truth, with true and with wrong parameters.   parameters -> expected error
 
-A document of relevance r is clicked at the rate p = alpha r + beta; its label with the estimated parameters alpha',
-beta' is (c/n - beta') / alpha'. With many impressions c/n becomes p, and the error
+People click a document of relevance r at the rate p = alpha r + beta; its label with the estimated parameters alpha',
+beta' is (c/n - beta') / alpha'. With many impressions c/n becomes p, and the error becomes
 
     |(alpha r + beta - beta') / alpha' - r| = |r (alpha' - alpha) + beta' - beta| / alpha'
 
 The paper's equation 5 is its mean over r = 1 with chance gamma and r = 0 otherwise: relevance fixed per document, many
-impressions. For graded users r is grade / largest grade, each with its chance. With n impressions the error is exact
-as a sum over the binomial, and never 0.
+impressions. For graded users r is grade / largest grade, each with its chance. With n impressions the exact error is a
+sum over the binomial, and never 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.errors import SettingError
 from clickmix.types import Floats
 
-LARGEST_SUM = 50_000_000  # terms at once: 400 MB
+LARGEST_SUM = 50_000_000  # terms: 400 MB
 
 
 def affine_error(
@@ -36,7 +36,7 @@ def affine_error(
     """Expected |label - relevance| of affine labels at every position, before clipping.
 
     A document has `relevance[i]` with chance `chances[i]`: (0, 1) with (1 - gamma, gamma) is the paper's equation 5,
-    (0, .25, .5, .75, 1) a graded user. Without `impressions` it is the limit of many.
+    (0, .25, .5, .75, 1) is a graded user. Without `impressions` it is the limit of many.
 
     >>> true, estimated = BiasParameters([0.3], [0.1]), BiasParameters([0.4], [0.1])
     >>> affine_error(true, estimated, chances=(0.8, 0.2)).round(3).tolist()
@@ -64,7 +64,7 @@ def _limit(true: BiasParameters, estimated: BiasParameters, r: Floats) -> Floats
 
 def _exact(true: BiasParameters, estimated: BiasParameters, r: Floats, n: int) -> Floats:
     """sum over c of C(n, c) p^c (1 - p)^(n - c) |(c/n - beta') / alpha' - r|, positions x relevances."""
-    from scipy.stats import binom  # late: it takes a second to load
+    from scipy.stats import binom  # here, because it takes a second to load
 
     c = np.arange(n + 1)
     p = np.minimum(np.multiply.outer(true.alpha, r) + true.beta[:, None], 1.0)
@@ -76,9 +76,9 @@ def _exact(true: BiasParameters, estimated: BiasParameters, r: Floats, n: int) -
 
 @dataclass(frozen=True, eq=False)
 class WrongParameters:
-    """Expected error where alpha is off by alpha_off[i] (a row) and beta by beta_off[j] (a column), relative to truth.
+    """Expected error if alpha is off by alpha_off[i] (a row) and beta by beta_off[j] (a column), relative to the truth.
 
-    NaN where such parameters cannot be: alpha + beta above 1.
+    NaN for impossible parameters: alpha + beta above 1.
     """
 
     alpha_off: Floats
@@ -86,7 +86,7 @@ class WrongParameters:
     error: Floats
 
     def __str__(self) -> str:
-        """As a table: alpha's error in rows, beta's in columns; - where such parameters cannot be."""
+        """A table: alpha's error in rows, beta's in columns; - for impossible parameters."""
         head = ["alpha \\ beta", *(f"{off:+.0%}" for off in self.beta_off)]
         cells = [["-" if np.isnan(error) else f"{error:.3f}" for error in row] for row in self.error]
         rows = [head, *([f"{off:+.0%}", *row] for off, row in zip(self.alpha_off, cells, strict=True))]
@@ -102,7 +102,7 @@ def wrong_parameters(
     off: ArrayLike = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5),
     impressions: int | None = None,
 ) -> WrongParameters:
-    """A view of how wrong parameters hurt at one position: the error for every pair of relative errors `off`.
+    """How much wrong parameters hurt at one position: the error for every pair of relative errors `off`.
 
     >>> view = wrong_parameters(BiasParameters([0.3], [0.1]), position=1, chances=(0.8, 0.2), off=(0.0, 0.5))
     >>> view.error.round(3).tolist()

@@ -1,7 +1,7 @@
-"""The main job, end to end, on a log it makes: simulated users, labels, rankers trained on them, and a report.
+"""The demo: from a simulated log to labels, rankers trained on them, and a report.
 
-An old engine ranks the documents of a synthetic collection and people click on what it shows. Because they are
-simulated, it is known which documents are relevant, and so how near the labels and the rankers come to that.
+An old engine ranks the documents of a synthetic collection, and simulated people click on the results. Because they are
+simulated, we know which documents are relevant, and can compare labels and rankers with the truth.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from clickmix.storage.atomic import make_folder
 from clickmix.types import Floats
 
 QUERIES, POSITIONS, CLICKS = 1_500, 20, 150_000
-ENGINE_QUERIES = 20  # that the old engine has learned from
+ENGINE_QUERIES = 20  # from which the old engine learned
 RIDGE = 50.0
 TREES = 60
 RATE, LABEL, TRUTH = "click-through rates", "clickmix labels", "true relevance"
@@ -41,7 +41,7 @@ Stage = Callable[[str], None]
 
 @dataclass(frozen=True)
 class LabelsAndTruth:
-    """Labels made in one way, beside the truth about the same documents."""
+    """Labels of one kind, and the truth about the same documents."""
 
     name: str
     labels: Labels
@@ -54,7 +54,7 @@ class LabelsAndTruth:
 
     @property
     def precision(self) -> float:
-        """Of as many documents with the highest labels as are relevant, the share that is."""
+        """R-precision: with R relevant documents, the share of relevant ones among the R highest labels."""
         best = np.argsort(-self.labels.relevance, kind="stable")[: int(self.relevant.sum())]
         return float(self.relevant[best].mean())
 
@@ -65,7 +65,7 @@ class LabelsAndTruth:
 
 @dataclass(frozen=True)
 class Demo:
-    """What came out of the demo; without LightGBM no rankers."""
+    """The results of the demo; without LightGBM there are no rankers."""
 
     fit: MixtureFit
     known: tuple[LabelsAndTruth, ...]
@@ -75,7 +75,7 @@ class Demo:
 def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda title: None, date: str = "") -> Demo:
     """Write clicks.parquet, truth.parquet, labels.parquet, model.json and report.html to a folder.
 
-    The report shows `date`; without it the same bytes are written every time.
+    The report shows `date`; without it every run writes the same bytes.
     """
     from clickmix.lab.demo_page import demo_page
     from clickmix.report import write_page
@@ -105,9 +105,9 @@ def run_demo(folder: Path, *, say: Callable[[str], None], stage: Stage = lambda 
 
 
 def old_engine(split: Split) -> Callable[[npt.NDArray[np.float32]], Floats]:
-    """The engine that people clicked on: a weighted sum of features, by least squares on the grades of a few queries.
+    """The engine whose results people clicked: a weighted sum of features, by least squares on grades of a few queries.
 
-    Better than chance, and wrong wherever relevance is more than a sum of features.
+    It is better than chance, and wrong wherever relevance is more than a sum of features.
     """
     seen = split.part(0, ENGINE_QUERIES)
     x = seen.features.astype(np.float64)
@@ -120,7 +120,7 @@ def old_engine(split: Split) -> Callable[[npt.NDArray[np.float32]], Floats]:
 def _write_log(
     collection: Collection, engine: Any, folder: Path, *, say: Callable[[str], None], stage: Stage
 ) -> dict[str, npt.NDArray[Any]]:
-    """Write the log and its truth; the truth also comes back, in the order of labels."""
+    """Write the log and its truth; also return the truth, in the order of labels."""
     train = collection.train
     rows = top_rows(train, engine(train.features), length=POSITIONS)
     relevance = binarized(train.grade, largest_grade=collection.largest_grade)
@@ -149,7 +149,7 @@ def compare_rankers(
     say: Callable[[str], None],
     stage: Stage,
 ) -> Table | None:
-    """nDCG@10 of the old engine and of rankers trained on each kind of label, on queries that nobody clicked on."""
+    """nDCG@10 of the old engine and of rankers trained on each kind of label, on queries without clicks."""
     if importlib.util.find_spec("lightgbm") is None:
         say("No rankers: LambdaMART is LightGBM's, which is not installed. pip install 'clickmix[lightgbm]'")
         return None
@@ -165,7 +165,5 @@ def compare_rankers(
         ranker = LambdaMART(trees=TREES).fit(examples, progress=progress)
         scores[f"trained on {name}"] = ranker.score(test.features)
     rankings = {name: rank(given, test.grade, test.query_id[test.query]) for name, given in scores.items()}
-    return tabulate(
-        {name: [score(ranking, measure=measure)] for name, ranking in rankings.items()},
-        baseline=f"trained on {RATE}",
-    )
+    results = {name: [score(ranking, measure=measure)] for name, ranking in rankings.items()}
+    return tabulate(results, baseline=f"trained on {RATE}")

@@ -1,4 +1,4 @@
-"""The report on the demo: the report on its log, and before it how near labels and rankers come to the known truth."""
+"""The report on the demo: labels and rankers compared with the known truth, then the report on its log."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from clickmix.lab.demo import Demo, LabelsAndTruth
 
 BINS = 10
-FEWEST = 5  # documents in a bin, below which a share says nothing
+FEWEST = 5  # documents in a bin: with fewer, a share says nothing
 
 
 def demo_page(demo: Demo, counts: Counts, *, source: str, date: str = "") -> Page:
-    """What was made, whether it works, and the report that `clickmix debias --report` gives on such a log."""
+    """Whether it works, and the report that `clickmix debias --report` gives on such a log."""
     log = log_page(counts, demo.fit, sources=[source], correction="mixture", command=["clickmix", "demo"], date=date)
     sections = [_truth_section(demo), *([_rankers_section(demo)] if demo.rankers else []), *log.sections]
     return replace(log, title="clickmix demo", sections=sections)
@@ -30,7 +30,7 @@ def demo_page(demo: Demo, counts: Counts, *, source: str, date: str = "") -> Pag
 def _truth_section(demo: Demo) -> Section:
     rates, labels = demo.known
     story = (
-        "Simulated people made this log: they clicked on what an old search engine showed them. So we know which "
+        "Simulated people made this log: they clicked on the results of an old search engine. So we know which "
         "documents are relevant. clickmix did not know; it saw only the clicks."
     )
     many = f"{int(labels.relevant.sum()):,}"
@@ -46,7 +46,7 @@ def _truth_section(demo: Demo) -> Section:
 
 
 def calibration_figure(demo: Demo) -> Figure:
-    """Of documents with some label, or click-through rate, the share that is relevant."""
+    """The share of relevant documents by label, and by click-through rate."""
     colours: tuple[Colour, ...] = ("vermillion", "blue")  # as in the other figures
     lines = [_calibration_line(known, colour) for known, colour in zip(demo.known, colours, strict=True)]
     ideal = Line("ideal", [0, 1], [0, 1], colour="grey", points=False)
@@ -55,13 +55,13 @@ def calibration_figure(demo: Demo) -> Figure:
         Axis("click-through rate, or label", 0, 1),
         [Panel(Axis("share of documents that are relevant", 0, 1, percent=True), [*lines, ideal])],
         note="Of documents with a label of 0.7, about 70% should be relevant: labels should lie near the ideal line. "
-        "Click-through rates do not: at the top a document is often clicked, relevant or not. Thin bars are 95% "
+        "Click-through rates do not: people often click a document at the top, relevant or not. Thin bars are 95% "
         "intervals.",
     )
 
 
 def _calibration_line(known: LabelsAndTruth, colour: Colour) -> Line:
-    """Mean number and share of relevant documents in each tenth between 0 and 1."""
+    """Mean value and share of relevant documents in each tenth between 0 and 1."""
     values = known.labels.relevance
     tenth = np.minimum((values * BINS).astype(int), BINS - 1)
     documents = np.bincount(tenth, minlength=BINS)

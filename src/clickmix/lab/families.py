@@ -1,4 +1,4 @@
-"""The families of the lab, without what their members need: the command knows them before it loads anything."""
+"""The families of the lab, without the imports of their members: the command's help loads them early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regression-based EM by name: the correction with a regression that the lab has.   --correction regression-em"""
+"""Regression-based EM by name, with a regression of the lab.   --correction regression-em"""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ OPTIONS = (
 def regression_em(
     *, features: Any = None, regression: RegressionName = "dnn-sigmoid", seed: int = 0, **settings: Any
 ) -> RegressionEM:
-    """The paper's choice of regression is a neural network with sigmoid probabilities."""
-    from clickmix.lab.regressions import choose_regression  # late: torch and LightGBM are slow to load
+    """Regression-based EM; by default with the paper's regression, a neural network with sigmoid probabilities."""
+    from clickmix.lab.regressions import choose_regression  # here, because torch and LightGBM are slow to load
 
     if features is None:
         raise SettingError(

@@ -1,4 +1,4 @@
-"""The names of the regressions, for those who must not load them yet."""
+"""The names of the regressions, for modules that must not load them yet."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Simulated users on a collection -> a log with known truth on disk: log, truth and features."""
+"""Simulated users on a collection -> files of a log with known truth: log, truth and features."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ USUAL_QUERIES = 2_000  # training queries of the synthetic collection
 
 @dataclass(frozen=True)
 class Simulation:
-    """Who clicks on what, how much, and the seed that makes the same bytes again."""
+    """Who clicks on what, how often, and the seed, which makes the bytes repeatable."""
 
     clicks: int = 1_000_000
     user: User = field(default_factory=lambda: USERS.make("pbm"))
@@ -42,7 +42,7 @@ class Simulation:
 
 
 def check_inputs_stay(data: Path, folder: Path) -> None:
-    """Complain when a simulation written to `folder` would replace a file of the collection in `data`."""
+    """Raise if a simulation written to `folder` would replace a file of the collection in `data`."""
     read = {real_path(file) for file in collection_files(data)}
     for path in (folder / f"{name}.parquet" for name in SPLITS):
         if real_path(path) in read:
@@ -53,7 +53,7 @@ def open_collection(data: Path | None, *, queries: int | None, seed: int) -> Col
     """The collection in a folder, or a synthetic one with that many training queries."""
     if data is not None:
         if queries is not None:
-            raise SettingError(f"queries={queries}: {data} has its own. Leave the number, or the collection, out.")
+            raise SettingError(f"queries={queries}: {data} has its own queries. Leave one of the two out.")
         return load_collection(data)
     queries = USUAL_QUERIES if queries is None else queries
     if queries < QUERIES:
@@ -62,16 +62,12 @@ def open_collection(data: Path | None, *, queries: int | None, seed: int) -> Col
 
 
 def write_simulation(
-    collection: Collection,
-    folder: Path,
-    settings: Simulation,
-    *,
-    stage: Callable[[str], None] = lambda title: None,
+    collection: Collection, folder: Path, settings: Simulation, *, stage: Callable[[str], None] = lambda title: None
 ) -> int:
-    """Write log.parquet, truth.parquet and the features of the three splits to a folder; says how many impressions.
+    """Write log.parquet, truth.parquet and the features of the three splits; return the number of impressions.
 
-    The production ranker ranks the training queries, and people click on the top of what it shows. `stage` hears
-    what is being done.
+    The production ranker ranks the training queries, and people click on its top results. `stage` is called with the
+    name of each step.
     """
     if collection.train.queries < QUERIES:
         raise InputError(
@@ -84,7 +80,7 @@ def write_simulation(
 
 
 def _write_files(collection: Collection, folder: Path, settings: Simulation, stage: Callable[[str], None]) -> int:
-    """Write the five files; says how many impressions there are."""
+    """Write the five files; return the number of impressions."""
     for name in SPLITS:
         stage(f"writing {name}.parquet")
         write_features(getattr(collection, name), folder / f"{name}.parquet")
@@ -99,7 +95,7 @@ def _write_files(collection: Collection, folder: Path, settings: Simulation, sta
     shown = np.where(rows < 0, np.nan, relevance[rows])
     chunks = settings.user.simulate_chunks(shown, clicks=settings.clicks, rng=np.random.default_rng([settings.seed, 2]))
     return write_sessions(
-        _told(chunks, stage, settings.clicks),
+        _reported(chunks, stage, settings.clicks),
         folder / "log.parquet",
         query_id=train.query_id,
         doc_id=train.doc_id[rows],
@@ -108,15 +104,15 @@ def _write_files(collection: Collection, folder: Path, settings: Simulation, sta
 
 
 def write_columns(columns: Mapping[str, npt.NDArray[Any]], path: Path) -> None:
-    """Write columns as a file, ordered by query and document."""
+    """Write columns as a file, sorted by query and document."""
     engine = DuckDB()
     engine.register("columns", dict(columns))
     engine.write("SELECT * FROM columns ORDER BY query_id, doc_id", path)
     engine.close()
 
 
-def _told(chunks: Iterable[Sessions], stage: Callable[[str], None], goal: int) -> Iterator[Sessions]:
-    """The chunks, and on the way how many clicks there are."""
+def _reported(chunks: Iterable[Sessions], stage: Callable[[str], None], goal: int) -> Iterator[Sessions]:
+    """The chunks, while reporting how many clicks there are."""
     so_far = 0
     for chunk in chunks:
         so_far += int(chunk.clicks.sum())

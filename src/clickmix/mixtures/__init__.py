@@ -1,1 +1,1 @@
-"""Mixtures: documents of each grade are clicked at a rate of their own.   groups -> mixtures -> labels"""
+"""Mixtures: documents of each grade have their own click rate.   groups -> mixtures -> labels"""

@@ -1,8 +1,8 @@
-"""Two ways clicks may scatter around a grade's rate: binomial (clicks are counts) and Gaussian (rates are numbers).
+"""Two ways in which clicks scatter around a grade's rate: binomial (clicks are counts), Gaussian (rates are numbers).
 
-Parameters are an array: kind of parameter x end x 1. The ends are the lowest and the highest grade; the rates of grades
-between them lie evenly spaced between theirs. A distribution gives the log density of every cell under every grade, the
-parameters that fit weighted cells best, and the same without bounds, for long steps.
+Parameters are an array: kind of parameter x end x 1. The ends are the lowest and the highest grade; grades between them
+have evenly spaced rates. A distribution gives the log density of every cell under every grade, the parameters that best
+fit weighted cells, and the parameters on a scale without bounds, for long steps.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from scipy.special import expit, logit
 from clickmix.groups.observations import Observations
 from clickmix.types import Floats
 
-LOWEST_RATE = 1e-12  # a rate of exactly 0 or 1 would make one click, or one skip, an infinite proof
-LEAST_CLICKS = 0.15  # added to a document's clicks for the least variance; labels hardly change from .1 to .2
+LOWEST_RATE = 1e-12  # with a rate of exactly 0 or 1, one click or one skip would be infinite evidence
+LEAST_CLICKS = 0.15  # added to a document's clicks for the least variance; .1 and .2 give nearly the same labels
 
 
 class Distribution(Protocol):
-    """What the EM needs to know of a distribution."""
+    """What EM needs from a distribution."""
 
     name: ClassVar[str]
     parameters_per_end: ClassVar[int]
@@ -35,10 +35,10 @@ class Distribution(Protocol):
         """Grade x cell: log density, up to `constant`."""
 
     def constant(self, seen: Observations) -> float:
-        """What every log-likelihood lacks, whatever the parameters."""
+        """The part of the log-likelihood that does not depend on parameters."""
 
     def maximise(self, weights: Floats, seen: Observations, parameters: Floats | None = None) -> Floats:
-        """Parameters that fit better, from `parameters` on, when cell i has grade k with weight `weights[k, i]`."""
+        """Parameters that fit better than `parameters` if cell i has grade k with weight `weights[k, i]`."""
 
     def score(self, parameters: Floats, weights: Floats, seen: Observations) -> tuple[Floats, Floats]:
         """Slope and curvature (made positive) of the weighted log density in each unbounded parameter."""
@@ -47,7 +47,7 @@ class Distribution(Protocol):
         """The parameters on a scale without bounds."""
 
     def bounded(self, values: Floats, seen: Observations, *, in_order: bool = True) -> Floats:
-        """Back from that scale, within their bounds."""
+        """The parameters from that scale, within their bounds."""
 
     def lowest(self, seen: Observations) -> Floats:
         """The lowest value of each unbounded parameter."""
@@ -57,9 +57,9 @@ class Distribution(Protocol):
 class BinomialCounts:
     """clicks ~ Binomial(impressions, rate of the grade): parameters[0] are the rates of the ends, end x group.
 
-    A document of relevance x = k / (grades - 1) is clicked at the rate (1 - x) low + x high: as if each impression
-    found it relevant with probability x. Taking that finding as one more thing nobody saw gives an EM step in closed
-    form, whose quantities are the clicks and skips that each end accounts for.
+    The click rate of a document of relevance x = k / (grades - 1) is (1 - x) low + x high, as if each impression found
+    it relevant with probability x. If that finding is one more hidden variable, the EM step has a closed form, in terms
+    of the clicks and skips that each end accounts for.
     """
 
     grades: int = 2
@@ -79,7 +79,7 @@ class BinomialCounts:
 
     def log_density(self, parameters: Floats, seen: Observations) -> Floats:
         """c log p + (n - c) log(1 - p)."""
-        p = self.rates(parameters)  # logarithms of a few rates, not of a rate per cell
+        p = self.rates(parameters)  # take logarithms of a few rates, not of a rate per cell
         return np.asarray(seen.clicks * np.log(p) + seen.skips * np.log1p(-p))
 
     def constant(self, seen: Observations) -> float:
@@ -87,9 +87,9 @@ class BinomialCounts:
         return float((seen.multiplicity * seen.log_choose).sum())
 
     def maximise(self, weights: Floats, seen: Observations, parameters: Floats | None = None) -> Floats:
-        """Ratio of sums, clicks / impressions of each end; a highest rate below the lowest is not allowed.
+        """Ratio of sums, clicks / impressions of each end; the highest rate may not be below the lowest.
 
-        Where the order is broken the best fit in order has both rates equal. With two grades each end has its own
+        If it came out below, the best fit in order has both rates equal. With two grades, each end has its own
         documents, and nothing depends on `parameters`.
         """
         clicks, skips = self._of_ends(weights, seen, parameters)
@@ -106,7 +106,7 @@ class BinomialCounts:
         return (clicks - shown * p)[None], (shown * p * (1 - p))[None]
 
     def _of_ends(self, weights: Floats, seen: Observations, parameters: Floats | None) -> tuple[Floats, Floats]:
-        """End x group: the clicks and skips for which each end accounts."""
+        """End x group: the clicks and skips that each end accounts for."""
         clicks, skips = seen.shared_out(weights, seen.clicks), seen.shared_out(weights, seen.skips)
         if self.grades == 2 or parameters is None:
             return (clicks, skips) if self.grades == 2 else (self.shares.T @ clicks, self.shares.T @ skips)
@@ -118,7 +118,7 @@ class BinomialCounts:
         return np.asarray(logit(parameters))
 
     def bounded(self, values: Floats, seen: Observations, *, in_order: bool = True) -> Floats:
-        """Rates of the logits; in order means that the last is not below the first."""
+        """The rates; `in_order` means that the last is not below the first."""
         p = _within(expit(values))
         if not in_order or (p[:, 0] <= p[:, -1]).all():
             return p
@@ -147,7 +147,7 @@ class GaussianRates:
         return np.asarray(squares * precision + level)
 
     def constant(self, seen: Observations) -> float:
-        """Nothing is left out."""
+        """0: the log density leaves nothing out."""
         return 0.0
 
     def maximise(self, weights: Floats, seen: Observations, parameters: Floats | None = None) -> Floats:
@@ -159,10 +159,10 @@ class GaussianRates:
         return np.array([mean, np.maximum(variance, self._floor(seen))])
 
     def _floor(self, seen: Observations) -> Floats:
-        """Per group: how much rates of documents with the group's mean rate, and a little, must scatter as counts do.
+        """Per group: the binomial variance of rates of documents with slightly more than the group's mean rate.
 
-        Without a floor the documents that were never clicked become a component without variance, which beats every
-        other fit; and rates that are all equal have no variance at all.
+        Without a floor, documents that were never clicked become a component without variance, which beats every other
+        fit; and rates that are all equal have no variance at all.
         """
         documents = np.maximum(seen.per_group(np.ones_like(seen.clicks)), 1)
         shown = np.maximum(seen.per_group(seen.impressions), 1)
@@ -178,15 +178,15 @@ class GaussianRates:
         return slope, np.array([total / variance, total / 2])
 
     def unbounded(self, parameters: Floats) -> Floats:
-        """Means as they are, logarithms of variances."""
+        """Means, and logarithms of variances."""
         return np.array([parameters[0], np.log(parameters[1])])
 
     def bounded(self, values: Floats, seen: Observations, *, in_order: bool = True) -> Floats:
-        """Back to variances, with their floor."""
+        """Means, and variances with their floor."""
         return np.array([values[0], np.maximum(np.exp(values[1]), self._floor(seen))])
 
     def lowest(self, seen: Observations) -> Floats:
-        """Means may be anything, the logarithms of variances have their floor."""
+        """No bound for means, the floor for logarithms of variances."""
         floor = np.broadcast_to(np.log(self._floor(seen)), (2, 1))
         return np.array([np.full((2, 1), -np.inf), floor])
 
@@ -196,7 +196,7 @@ def _within(rates: Floats) -> Floats:
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    """above / below, and 0 where nothing was seen."""
+    """above / below, and 0 where below is 0."""
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 

@@ -1,8 +1,8 @@
-"""The EM loop: climb a likelihood by EM steps, with a quasi-Newton climb between them.
+"""The EM loop: climb a likelihood by EM steps, with quasi-Newton climbs between them.
 
-Plain EM needs thousands of steps where components overlap: the likelihood is a long curved ridge. EM's own quantities
-give the gradient (Fisher's identity), and the curvature of complete data a scale for it, so that L-BFGS can walk the
-ridge (Jamshidian & Jennrich 1997). EM has the last word: the climb has ended when an EM step gains nothing.
+Plain EM needs thousands of steps if components overlap, because the likelihood is a long curved ridge. EM's quantities
+give the gradient (Fisher's identity), and the curvature of complete data gives a scale for it, so that L-BFGS can walk
+the ridge (Jamshidian & Jennrich 1997). EM has the last word: the climb ends when an EM step gains nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ QUASI_NEWTON_STEPS = 200
 
 
 class Hill(Protocol):
-    """What can be climbed, by EM and by its gradient."""
+    """A function to climb, by EM and by its gradient."""
 
     def step(self, x: Floats) -> tuple[float, Floats]:
         """The log-likelihood at x, and the point after one EM step from x."""
@@ -34,15 +34,15 @@ class Hill(Protocol):
         """The log-likelihood at x, and its gradient there."""
 
     def curvature(self, x: Floats) -> Floats:
-        """How fast the slope changes in each direction if relevance were known: positive, a scale for steps."""
+        """How fast the slope would change in each direction if relevance were known: positive, a scale for steps."""
 
     def bounds(self) -> Sequence[tuple[float | None, float | None]]:
-        """Between what each coordinate must stay."""
+        """The bounds of each coordinate."""
 
 
 @dataclass(frozen=True)
 class Climb:
-    """Where the climb ended, the log-likelihood at every point taken, and whether it had stopped rising."""
+    """Where the climb ended, the log-likelihood at every point on the way, and whether it stopped rising."""
 
     parameters: Floats
     log_likelihoods: tuple[float, ...]
@@ -50,7 +50,7 @@ class Climb:
 
 
 def climb(hill: Hill, starts: Sequence[Floats], *, tolerance: float) -> Climb:
-    """From the best of some starts to the top: where an EM step gains at most `tolerance`."""
+    """Climb from the best of some starts to the top, where an EM step gains at most `tolerance`."""
     path = set_out(hill, starts, tolerance=tolerance)
     for _ in range(CLIMBS):
         if path.converged:
@@ -60,7 +60,7 @@ def climb(hill: Hill, starts: Sequence[Floats], *, tolerance: float) -> Climb:
 
 
 def set_out(hill: Hill, starts: Sequence[Floats], *, tolerance: float) -> Climb:
-    """A few EM steps from every start, some more from the best: to the top already, if components are clear."""
+    """A few EM steps from every start, and some more from the best: enough to reach the top if components are clear."""
     paths = [_em(hill, x, (), tolerance, steps=START_STEPS) for x in starts]
     path = max(paths, key=lambda path: path.log_likelihoods[-1])
     return _em(hill, path.parameters, path.log_likelihoods[:-1], tolerance, steps=EM_STEPS)
@@ -74,7 +74,7 @@ def _em(hill: Hill, x: Floats, before: tuple[float, ...], tolerance: float, *, s
     for _ in range(steps):
         new_value, new_image = hill.step(image)
         gain = new_value - value
-        if gain < 0:  # an EM step can lose only by rounding; more would be a fault, and is not called converged
+        if gain < 0:  # an EM step can lose only by rounding; a larger loss would be a bug, so not converged
             return Climb(x, tuple(trace), -gain <= LARGEST_ROUNDING * abs(value))
         x, value, image = image, new_value, new_image
         trace.append(value)
@@ -84,10 +84,10 @@ def _em(hill: Hill, x: Floats, before: tuple[float, ...], tolerance: float, *, s
 
 
 def _quasi_newton(hill: Hill, path: Climb) -> tuple[Floats, tuple[float, ...]]:
-    """Where L-BFGS comes from the end of a path, and the trace so far; the path's own end if it came no higher."""
+    """Where L-BFGS gets to from the end of a path, and the trace so far; the path's end if it gets no higher."""
     end, values = _lbfgs(hill, path.parameters)
     trace = path.log_likelihoods
-    # Priors and rates are put in order only by EM, so the value that counts is the one EM sees.
+    # Only EM puts priors and rates in order, so the value that counts is the one that EM sees.
     if not hill.step(end)[0] > trace[-1]:
         return path.parameters, trace[:-1]
     return end, (*trace, *np.maximum.accumulate(values)[:-1].tolist())

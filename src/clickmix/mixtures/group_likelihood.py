@@ -1,6 +1,6 @@
 """Fit a mixture of grades to the documents of a group, by EM.   Observations -> GroupFit
 
-For a document d with one cell, prior logits eta_k of the group (of grade k beside grade 0) and densities f_k:
+For a document d with one cell, prior logits eta_k of the group (of grade k relative to grade 0) and densities f_k:
     log P(d, grade k) = log softmax(0, eta)_k + log f_k(cell)                 (E-step: normalise over k, in log space)
 """
 
@@ -25,7 +25,7 @@ LARGEST_LOGIT = 30.0
 class GroupFit:
     """Prior logits (1 x grades above 0), the distribution's parameters, and the way there.
 
-    `log_posterior` is grade x document: beyond 1 - 1e-16 a probability itself can no longer tell.
+    `log_posterior` is grade x document; a logarithm, because floats cannot hold probabilities between 1 - 1e-16 and 1.
     """
 
     prior: Floats
@@ -55,7 +55,7 @@ class GroupLikelihood:
         return np.concatenate([prior.ravel(), self.family.unbounded(parameters).ravel()])
 
     def unpack(self, x: Floats, *, in_order: bool = True) -> tuple[Floats, Floats]:
-        """Prior logits and the family's parameters; not in order for gradients, which belong to a smooth function."""
+        """Prior logits and the family's parameters; not in order for gradients, which need a smooth function."""
         ends = x[self.priors :].reshape(self.family.parameters_per_end, 2, 1)
         prior = np.clip(x[: self.priors], -LARGEST_LOGIT, LARGEST_LOGIT)[None]
         return prior, self.family.bounded(ends, self.seen, in_order=in_order)
@@ -84,7 +84,7 @@ class GroupLikelihood:
         return float((self.seen.multiplicity * total).sum()) + self.constant, np.asarray(joint - total)
 
     def maximise(self, posterior: Floats, parameters: Floats | None = None) -> tuple[Floats, Floats]:
-        """M-step: priors and parameters that fit better when each document has each grade with this probability."""
+        """M-step: priors and parameters that fit better if each document has each grade with this probability."""
         logs = np.log(np.maximum(self._graded(posterior), np.finfo(float).tiny))
         prior = np.clip(logs[1:] - logs[0], -LARGEST_LOGIT, LARGEST_LOGIT).T
         return prior, self.family.maximise(posterior, self.seen, parameters)
@@ -96,18 +96,18 @@ class GroupLikelihood:
         return value, self.pack(*self.maximise(posterior, parameters))
 
     def slope(self, x: Floats) -> tuple[float, Floats]:
-        """The log-likelihood at x and its gradient: that of the complete one, with grades as expected at x."""
+        """The log-likelihood at x and its gradient, which is that of the complete data with grades as expected at x."""
         prior, parameters = self.unpack(x, in_order=False)
         value, posterior = self.expect(prior, parameters)
         return value, self._score(prior, parameters, posterior)[0]
 
     def curvature(self, x: Floats) -> Floats:
-        """The information that complete data would have in each coordinate."""
+        """The information of complete data in each coordinate."""
         prior, parameters = self.unpack(x, in_order=False)
         return self._score(prior, parameters, self.expect(prior, parameters)[1])[1]
 
     def bounds(self) -> list[tuple[float | None, float | None]]:
-        """Logits within what a float can tell from 0 and 1."""
+        """Bounds within which a float can distinguish probabilities from 0 and 1."""
         lowest = self.family.lowest(self.seen).ravel()
         highest = -lowest if self.family.name == "binomial" else np.full_like(lowest, np.inf)
         return [(-LARGEST_LOGIT, LARGEST_LOGIT)] * self.priors + [
@@ -129,7 +129,7 @@ class GroupLikelihood:
 
 
 def fit_mixture(seen: Observations, family: Distribution) -> GroupFit:
-    """Climb from several starts, the best one to the end."""
+    """Climb from several starts, and from the best one to the top."""
     likelihood = GroupLikelihood(seen, family)
     path = climb(likelihood, starts(likelihood), tolerance=GAIN_PER_DOCUMENT * float(seen.multiplicity.sum()))
     prior, parameters = likelihood.unpack(path.parameters)

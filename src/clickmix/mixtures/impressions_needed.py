@@ -1,10 +1,10 @@
-"""How many impressions a document needs before its label can be relied on.   Mixture -> a number
+"""How many impressions a document needs before its label is reliable.   Mixture -> a number
 
-The paper asks for n = Omega((max sigma / (mu_1 - mu_0))^2) impressions; here is the number itself. With n impressions
-of a document of unknown relevance r, c of them clicked,
+The paper asks for n = Omega((max sigma / (mu_1 - mu_0))^2) impressions; this module computes the number itself. With n
+impressions of a document of unknown relevance r, c of them clicked,
     V(n) = sum_c P(c) Var(r | c),    P(c) = sum_k w_k Binomial(c; n, p_k)
-is the expected squared error of its label. It never rises with n, so the n that brings it under a target is found by
-doubling and halving.
+is the expected squared error of its label. It never rises with n, so doubling and halving find the n that brings it
+below a target.
 
     squared error(s) = sum over groups of documents V(s impressions per document) / documents
 is the expected squared error of a log's labels with s times the impressions. If s_0 gives today's error and s_1 gives
@@ -26,16 +26,16 @@ from clickmix.errors import SettingError
 from clickmix.mixtures.mixture import Group, Mixture
 from clickmix.types import Floats, Ints
 
-TARGET = 0.1  # root mean squared error of labels under which they are called trustworthy
-MOST = 1_000_000  # impressions; beyond, nobody waits for them
-MOST_APPEALING = 5_000  # impressions; where documents differ in appeal, more of the same one say nothing new
-MOST_GROUPS = 100  # that are asked how much more data they need
+TARGET = 0.1  # largest root mean squared error of trustworthy labels
+MOST = 1_000_000  # impressions; nobody waits for more
+MOST_APPEALING = 5_000  # impressions; if documents differ in appeal, more impressions of one say nothing new
+MOST_GROUPS = 100  # to look at for how much more data they need
 LEAST_DATA = 1e-3  # times the impressions: where the search ends
-TAIL = 9.0  # standard deviations, and as many clicks: what lies further out has a probability below 1e-15
+TAIL = 9.0  # standard deviations, and as many clicks: anything further out has a probability below 1e-15
 
 
 def expected_error(mixture: Mixture, impressions: int) -> float:
-    """The expected root mean squared error of labels for documents with this many impressions in the group.
+    """The expected root mean squared error of labels of documents with this many impressions in the group.
 
     >>> from clickmix import Mixture, Verdict
     >>> mixture = Mixture("binomial", Verdict.SEPARATED, weights=(0.7, 0.3), rates=(0.1, 0.5))
@@ -50,8 +50,8 @@ def expected_error(mixture: Mixture, impressions: int) -> float:
 def impressions_for(mixture: Mixture, *, target: float = TARGET) -> int | None:
     """The fewest impressions per document that bring `expected_error` down to `target`.
 
-    None if clicks say nothing about relevance, if even a million impressions are too few, and for a Gaussian mixture,
-    which cannot predict how its rates scatter with more impressions.
+    None if clicks say nothing about relevance, if even a million impressions are too few, or for a Gaussian mixture,
+    which cannot predict how rates scatter with more impressions.
 
     >>> from clickmix import Mixture, Verdict
     >>> mixture = Mixture("binomial", Verdict.SEPARATED, weights=(0.7, 0.3), rates=(0.1, 0.5))
@@ -79,15 +79,15 @@ def prior_squared_error(groups: Sequence[Group]) -> float:
 
 
 def times_more_data(groups: Sequence[Group], *, today: float, goal: float) -> float | None:
-    """How many times the impressions bring the expected squared error of labels from `today` down to `goal`.
+    """How many times the impressions it takes to bring the expected squared error of labels from `today` to `goal`.
 
-    Infinite if no realistic amount would, None if it cannot be predicted.
+    Infinite if no realistic amount would do, None if it cannot be predicted.
     """
     if any(group.mixture.variances is not None for group in groups):
-        return None  # how far a Gaussian's rates scatter with more impressions it does not say
-    # Of a page of thousands of positions some are enough to tell how errors fall.
+        return None  # a Gaussian cannot predict how rates scatter with more impressions
+    # With thousands of positions, some are enough to show how errors fall.
     asked = groups[:: math.ceil(len(groups) / MOST_GROUPS)]
-    # Both searches ask for the same few numbers of impressions again and again.
+    # Both searches need the same few numbers of impressions again and again.
     errors = [functools.cache(functools.partial(expected_error, group.mixture)) for group in asked]
     documents = sum(group.documents for group in asked)
 
@@ -116,7 +116,7 @@ def _squared_error(group: Group, times: float, error: Callable[[int], float]) ->
 
 
 def _solve(squared_error: Callable[[float], float], goal: float) -> float | None:
-    """The number of times at which a falling squared error reaches a goal, to a thousandth."""
+    """The factor at which a falling squared error reaches a goal, to a thousandth."""
 
     def above(log_times: float) -> float:
         return squared_error(math.exp(log_times)) - goal
@@ -134,7 +134,7 @@ def _solve(squared_error: Callable[[float], float], goal: float) -> float | None
 
 
 def _variance(mixture: Mixture, n: int) -> float:
-    """V(n), summed over all numbers of clicks that are not out of the question."""
+    """V(n), summed over all numbers of clicks that are not negligible."""
     p, w = np.array(mixture.rates)[:, None], np.array(mixture.weights)[:, None]
     if mixture.alike is not None:
         n = min(n, MOST_APPEALING)
@@ -152,7 +152,7 @@ def _variance(mixture: Mixture, n: int) -> float:
 
 
 def _likely_clicks(n: int, rates: Floats) -> Ints:
-    """The numbers of clicks near what some rate gives: between two that are far apart there may be a million more."""
+    """The numbers of clicks near what some rate gives; between two distant rates there may be a million others."""
     middle, reach = n * rates, TAIL * np.sqrt(n * rates * (1 - rates)) + TAIL
     ends = zip((middle - reach).tolist(), (middle + reach).tolist(), strict=True)
     return np.unique(np.concatenate([np.arange(max(0, int(low)), min(n, int(high) + 1) + 1) for low, high in ends]))

@@ -1,9 +1,8 @@
 """Observed information of a group's binomial mixture, and the standard errors it gives.   Observations -> information
 
-Louis (1982): observed information = expected information if grades were known - variance of the score. If the grade of
-a document is k, its score is (e_k - pi, v_k off_k), with off_k = c/p_k - skips/(1 - p_k), and v_k = shares_k p_e
-(1 - p_e) of both ends e. Coordinates are those of `GroupLikelihood.pack`: prior logits, then the logits of the ends'
-rates.
+Louis (1982): observed information = expected information if grades were known - variance of the score. If a document
+has grade k, its score is (e_k - pi, v_k off_k), with off_k = c/p_k - skips/(1 - p_k), and v_k = shares_k p_e (1 - p_e)
+for both ends e. Coordinates are those of `GroupLikelihood.pack`: prior logits, then the logits of the ends' rates.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def observed_information(seen: Observations, x: Floats) -> Floats:
 
 
 def _sums(seen: Observations, p: Floats, log_pi: Floats, v: Floats) -> tuple[Floats, Floats]:
-    """Squares of the documents' scores, and per grade what information needs."""
+    """Squares of the documents' scores, and per grade the sums that information needs."""
     m = seen.multiplicity
     joint = seen.clicks * np.log(p) + seen.skips * np.log1p(-p) + log_pi
     posterior = np.exp(joint - joint.max(axis=0))
@@ -48,9 +47,9 @@ def _sums(seen: Observations, p: Floats, log_pi: Floats, v: Floats) -> tuple[Flo
 def _if_grades_were_known(
     documents: Floats, first: Floats, second: Floats, pi: Floats, v: Floats, ends: Floats
 ) -> Floats:
-    """The information if grades were known, less the scores' squares, in the mean over grades.
+    """The information if grades were known, minus the scores' squares, in the mean over grades.
 
-    Per grade and group: documents, the sum of off, and the sum of minus its derivative, less its square.
+    Per grade and group: documents, the sum of off, and the sum of minus its derivative minus its square.
     """
     score, priors = np.eye(len(v))[:, 1:, None] - pi, len(pi)  # of the weights: grade x coordinate x group
     total = np.zeros((documents.shape[1], priors + 2, priors + 2))
@@ -64,7 +63,7 @@ def _if_grades_were_known(
 
 
 def standard_errors(information: Floats) -> Floats:
-    """Square roots of the inverse's diagonal; NaN for what is flat or curved the wrong way."""
+    """Square roots of the inverse's diagonal; NaN for directions that are flat or curved the wrong way."""
     values, vectors = np.linalg.eigh(information)
     bad = values <= 1e-12 * max(values.max(), 1.0)
     variance = (vectors[:, ~bad] ** 2 / values[~bad]).sum(axis=1)

@@ -1,6 +1,6 @@
-"""The numbers of a model of a whole log, as the model file holds them.   hierarchical.Model <-> LogModel
+"""The numbers of a model of a whole log, as in the model file.   hierarchical.Model <-> LogModel
 
-mixtures/hierarchical/problem.py has the formulas. Here is what labels need of them: places with their lowest and
+mixtures/hierarchical/problem.py has the formulas. This module has what labels need: places with their lowest and
 highest rates, the prior by position and by impressions, and how much queries and documents differ.
 """
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 Logit = Annotated[float, Range(-60, 60)]
 Log = Annotated[float, Range(-100, 100)]  # of positions, impressions and rates
 ROUNDING = 1e-6
-MOST_ALIKE = 14.0  # log of the impressions that a rate counts for, beyond which documents are alike
+MOST_ALIKE = 14.0  # log of the impressions that a rate counts for; with more, documents are alike
 
 
 @dataclass(frozen=True)
 class Looked:
-    """A model that was compared with others: in words, and how well it predicts held-out clicks of some queries."""
+    """A model that was compared: its name, and how well it predicts held-out clicks of some queries."""
 
     name: str
     score: float
@@ -39,9 +39,9 @@ class Looked:
 class LogModel:
     """One entry per place in `positions`, `contexts`, `low` and `high` (logits of rates, with their errors).
 
-    `prior` has a row per grade above 0: its logits at the knots `where` of log position, then what the knots `often`
-    of log impressions add, from the second on. `curves` are what contexts have in common. `numbers` are the parameters
-    of the effects. `share` of the log's queries were fitted, and `looked` are the models that were compared.
+    `prior` has a row per grade above 0: its logits at the knots `where` of log position, then what the knots `often` of
+    log impressions add, from the second knot. `curves` are common to all contexts. `numbers` are the parameters of the
+    effects. A `share` of the log's queries was fitted, and `looked` are the models that were compared.
     """
 
     positions: tuple[Annotated[float, Range(1)], ...]
@@ -113,7 +113,7 @@ class LogModel:
 
     @cached_property
     def model(self) -> Model:
-        """The same as arrays, for computing."""
+        """The same as arrays, for computations."""
         from clickmix.mixtures.hierarchical.cells import Places
         from clickmix.mixtures.hierarchical.problem import Model
         from clickmix.mixtures.hierarchical.sharing import Walk
@@ -145,7 +145,7 @@ class LogModel:
 
     @cached_property
     def rates(self) -> Floats:
-        """Grade x place, for a query of usual attention."""
+        """Grade x place: the click rates in a query of typical attention."""
         from scipy.special import expit
 
         x = np.linspace(0, 1, self.grades)[:, None]
@@ -153,31 +153,29 @@ class LogModel:
 
     @cached_property
     def alike(self) -> Floats | None:
-        """Grade x place: for how many impressions the rate of a grade counts; None where documents are alike."""
+        """Grade x place: how many impressions the rate of a grade counts for; None if documents are alike."""
         if not self.appeal:
             return None
         d, k = self.numbers[-2:]
         return np.asarray(np.exp(np.minimum(d - k * np.log(self.rates), MOST_ALIKE)))
 
     def evidence(self, place: int) -> Evidence:
-        """What clicks and skips at a place say, in a query of usual attention."""
+        """What clicks and skips at a place say, in a query of typical attention."""
         rates = tuple(self.rates[:, place].tolist())
-        return (
-            binomial_evidence(rates)
-            if self.alike is None
-            else beta_binomial_evidence(rates, tuple(self.alike[:, place].tolist()))
-        )
+        if self.alike is None:
+            return binomial_evidence(rates)
+        return beta_binomial_evidence(rates, tuple(self.alike[:, place].tolist()))
 
     @cached_property
     def place_logits(self) -> Floats:
-        """Place x grade above 0: the prior of a document seen there as rarely as the first knot says."""
+        """Place x grade above 0: the prior logits of a document with as few impressions as the first knot."""
         from clickmix.mixtures.hierarchical.sharing import hats
 
         prior = np.array(self.prior)[:, : len(self.where)]
         return np.asarray(hats(np.log(np.array(self.positions)), np.array(self.where)) @ prior.T)
 
     def exposure(self, grade: int) -> list[tuple[float, float, float]]:
-        """What log impressions add to a grade's logit: (from, to, slope) of each piece of a line with kinks."""
+        """What log impressions add to a grade's logit: (from, to, slope) of each piece of a piecewise linear curve."""
         at = [0.0, *self.prior[grade - 1][len(self.where) :]]
         return [
             (low, high, (b - a) / (high - low))

@@ -1,8 +1,8 @@
-"""Mixture: what was fitted to a group of places, a verdict on it, and what clicks there say.   groups -> labels
+"""Mixture: the fit of a group of places, a verdict on it, and what clicks there say.   groups -> labels
 
-Evidence is what clicks and skips in a group say about relevance, as numbers, as numpy and as SQL:
+Evidence is what clicks and skips in a group say about relevance, as numbers, in numpy and in SQL:
     log ratio of grade k = log P(clicks | grade k) - log P(clicks | grade 0)
-The mean of grades that it gives never falls when a skip becomes a click.
+If a skip becomes a click, the mean grade never falls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RATE = "least(greatest(clicks / impressions, lowest), highest)"
 
 
 def _log_gamma(x: str) -> str:
-    """SQL for ln Gamma(x), x > 0, exact to 1e-10: Stirling's series at x + 5. Few engines have the function itself."""
+    """SQL for ln Gamma(x), x > 0, exact to 1e-10: Stirling's series at x + 5. Few engines have the function."""
     z, below = f"({x} + 5)", " * ".join(f"({x} + {i})" for i in range(5))
     series = "0.0"
     for numerator, denominator in ((1, 1188), (-1, 1680), (1, 1260), (-1, 360), (1, 12)):
@@ -30,13 +30,13 @@ def _log_gamma(x: str) -> str:
 
 
 def _counted(a: str, b: str) -> str:
-    """SQL for what a cell's counts change in the log density of a beta-binomial, except for a constant."""
+    """SQL for the part of a beta-binomial's log density that depends on a cell's counts and on a and b."""
     skips = "(impressions - clicks)"
     logs = _log_gamma(f"(clicks + {a})"), _log_gamma(f"({skips} + {b})"), _log_gamma(f"(impressions + {a} + {b})")
     return f"({logs[0]} + {logs[1]} - {logs[2]})"
 
 
-# By family: the log ratio of a grade, in the names of its numbers.
+# By family: SQL for the log ratio of a grade, with the names of its numbers.
 EVIDENCE_SQL: Mapping[str, str] = {
     "binomial": "clicks * on_click + (impressions - clicks) * on_skip",
     "beta-binomial": f"{_counted('a', 'b')} - {_counted('a_of_0', 'b_of_0')} + level",
@@ -51,18 +51,18 @@ NOTHING: Mapping[str, Mapping[str, float]] = {
 
 @dataclass(frozen=True)
 class Evidence:
-    """For each grade above 0 the numbers of one group that `EVIDENCE_SQL` of its family names."""
+    """For each grade above 0, the numbers that `EVIDENCE_SQL` of its family names, for one group."""
 
     family: str
     numbers: tuple[Mapping[str, float], ...]
 
     def log_ratios(self, impressions: Any, clicks: Any) -> Floats:
-        """Grade above 0 x cell: the log ratios, the same formula as the SQL."""
+        """Grade above 0 x cell: the log ratios, by the same formula as the SQL."""
         n, c = np.asarray(impressions, dtype=np.float64), np.asarray(clicks, dtype=np.float64)
         if self.family == "binomial":
             return np.array([c * w["on_click"] + (n - c) * w["on_skip"] for w in self.numbers])
         if self.family == "beta-binomial":
-            from scipy.special import betaln  # late: slow to load
+            from scipy.special import betaln  # here, because it is slow to load
 
             return np.array(
                 [
@@ -75,7 +75,7 @@ class Evidence:
 
 
 def no_evidence(family: str, *, grades: int) -> Evidence:
-    """A group in which clicks say nothing of relevance."""
+    """The evidence of a group in which clicks say nothing about relevance."""
     return Evidence(family, (NOTHING[family],) * (grades - 1))
 
 
@@ -89,9 +89,9 @@ def binomial_evidence(rates: tuple[float, ...]) -> Evidence:
 
 
 def beta_binomial_evidence(rates: tuple[float, ...], weights: tuple[float, ...]) -> Evidence:
-    """Documents of grade k are clicked at rates that scatter as Beta(m p_k, m (1 - p_k)), with m its weight.
+    """Click rates of documents of grade k follow Beta(m p_k, m (1 - p_k)), with m its weight.
 
-    The log ratio of ln B(a + clicks, b + skips) / B(a, b); `level` has what no count changes.
+    The log ratio of B(a + clicks, b + skips) / B(a, b); `level` is the part that counts do not change.
     """
     from scipy.special import betaln
 
@@ -108,7 +108,7 @@ def gaussian_evidence(means: tuple[float, ...], variances: tuple[float, ...]) ->
     """The log ratio of two normal densities is a parabola in the rate x: square x^2 + slope x + level.
 
     With unequal variances the wider component wins both tails, and fewer clicks could look more relevant. So the rate
-    is kept on the rising side of the parabola's vertex.
+    is limited to the rising side of the parabola.
     """
     (m0, m1), (v0, v1) = means, variances
     square = (1 / v0 - 1 / v1) / 2
@@ -121,7 +121,7 @@ def gaussian_evidence(means: tuple[float, ...], variances: tuple[float, ...]) ->
     return Evidence("gaussian", (numbers,))
 
 
-SEPARATED_FROM = 0.8  # share of the uncertainty about relevance that the clicks must remove
+SEPARATED_FROM = 0.8  # share of the uncertainty about relevance that clicks must remove
 
 
 class Verdict(enum.StrEnum):
@@ -145,10 +145,10 @@ class Mixture:
     """The grades of one group, lowest rate first: two or more, or one if clicks say nothing about relevance.
 
     `weights` are the shares of documents of each grade. `standard_errors` are those of the lowest and the highest rate
-    on the logit scale, where the information matrix allows them. `separation` is the share of the uncertainty about
-    relevance that clicks in this group remove (0 none, 1 all), and `error` what they leave: the root mean squared error
-    to expect of labels. `own` is how many parameters the group's own clicks determine; neighbours determine the rest.
-    Where documents of a grade differ in appeal, its rate counts for `alike` impressions of a document.
+    on the logit scale, if the information matrix allows them. `separation` is the share of the uncertainty about
+    relevance that clicks in this group remove (0 none, 1 all), and `error` what they leave: the expected root mean
+    squared error of labels. `own` is how many parameters the group's own clicks determine; neighbours determine the
+    rest. If documents of a grade differ in appeal, its rate counts for `alike` impressions of a document.
 
     >>> mixture = Mixture("binomial", Verdict.SEPARATED, weights=(0.8, 0.2), rates=(0.1, 0.5))
     >>> mixture.relevance([10, 10], [1, 6]).round(3).tolist()
@@ -199,9 +199,9 @@ class Mixture:
 
     def relevance(self, impressions: Any, clicks: Any) -> Floats:
         """The label of a document seen in this group only: the mean of its grades; nan if there is one rate."""
-        return (
-            mean_grade(self.posterior(impressions, clicks)) if self.informative else np.full(np.shape(clicks), np.nan)
-        )
+        if not self.informative:
+            return np.full(np.shape(clicks), np.nan)
+        return mean_grade(self.posterior(impressions, clicks))
 
 
 def mean_grade(posterior: Floats) -> Floats:
@@ -210,7 +210,7 @@ def mean_grade(posterior: Floats) -> Floats:
 
 
 def silent(family: str, clicks: float, impressions: float) -> Mixture | None:
-    """A group in which everything, or nothing, was clicked: EM would give equal rates and any weights at all."""
+    """The mixture if nothing or everything was clicked, otherwise None: EM would give equal rates and any weights."""
     if clicks == 0:
         return Mixture(family, Verdict.NO_CLICKS, (1.0,), (0.0,))
     if clicks == impressions:
@@ -219,7 +219,7 @@ def silent(family: str, clicks: float, impressions: float) -> Mixture | None:
 
 
 def left_over(posterior: Floats, documents: Floats) -> tuple[float, float]:
-    """What clicks tell of relevance, by the law of total variance: separation, and the error they leave.
+    """What clicks say about relevance, by the law of total variance: separation, and the error they leave.
 
     separation = 1 - mean Var(relevance | clicks) / Var(relevance), error = the root of that mean.
     """
@@ -232,7 +232,7 @@ def left_over(posterior: Floats, documents: Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class PlaceCounts:
-    """A place, and what was seen there."""
+    """A place, and its counts."""
 
     place: Place
     documents: int
@@ -294,6 +294,6 @@ class Group:
         return tuple(np.log(np.array(self.prior[1:]) / self.prior[0]).tolist())
 
     def verdict(self, place: PlaceCounts) -> Verdict:
-        """The verdict on one of its places: a small one was only joined."""
+        """The verdict on one of its places; a small place was only joined."""
         small = place.documents < SMALLEST_GROUP and len(self.places) > 1
         return Verdict.TOO_FEW_DOCUMENTS if small else self.mixture.verdict

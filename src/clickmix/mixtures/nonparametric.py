@@ -1,8 +1,8 @@
 """A mixture without a shape: any distribution of click rates, on a grid, by maximum likelihood.   -> Mixture
 
-Which rate means relevant is not in the data, so a rule says it: 0 is the rate that one document in ten is below, 1 the
-rate that one in a hundred is above, both of the fitted distribution; between them relevance is even in the rate. The
-weights are then fitted on an even scale between those two rates, so that the cells of a document add up as always.
+The data do not say which rate means relevant, so a rule does. In the fitted distribution, one document in ten is below
+the rate of relevance 0, and one in a hundred is above the rate of relevance 1; between them relevance is linear in the
+rate. The weights are then fitted on an even scale between those two rates, so that a document's cells add up as usual.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from clickmix.mixtures.mixture import Mixture, silent
 from clickmix.mixtures.single import describe, one_rate_log_likelihoods, one_rate_mixture
 from clickmix.types import Floats
 
-GRID = 60  # rates, evenly spaced in the arcsine of their root, where a binomial has about the same spread everywhere
+GRID = 60  # rates, evenly spaced in the arcsine of their root, which gives a binomial about the same spread everywhere
 STEPS = 21  # of relevance between 0 and 1
 LOWEST_SHARE, HIGHEST_SHARE = 0.1, 0.99
 ROUNDS = 500
@@ -23,7 +23,7 @@ GAIN_PER_DOCUMENT = 1e-7
 
 
 def fit_nonparametric(seen: Observations) -> Mixture:
-    """Fit one group by itself; it has one rate where any distribution gains less than BIC asks for two grades."""
+    """Fit one group; it gets one rate if any distribution gains less than BIC demands for two grades."""
     m = seen.multiplicity
     nothing = silent("binomial", *seen.totals)
     if nothing is not None:
@@ -39,19 +39,14 @@ def fit_nonparametric(seen: Observations) -> Mixture:
 
 
 def rate_grid(seen: Observations, size: int) -> Floats:
-    """So many rates, from the lowest to the highest that the clicks suggest."""
-    return np.asarray(np.sin(np.linspace(*_ends(seen), size)) ** 2)
-
-
-def _ends(seen: Observations) -> tuple[float, float]:
-    """Where the grid begins and ends: the lowest and highest rates seen, with half a click more or less."""
-    low = ((seen.clicks + 0.5) / (seen.impressions + 1)).min()
-    high = ((seen.clicks + 0.5) / (seen.impressions + 1)).max()
-    return float(np.arcsin(np.sqrt(max(low / 2, LOWEST_RATE)))), float(np.arcsin(np.sqrt(high)))
+    """`size` rates between the lowest and the highest that clicks suggest, with half a click more or less."""
+    rates = (seen.clicks + 0.5) / (seen.impressions + 1)
+    low, high = (float(np.arcsin(np.sqrt(end))) for end in (max(rates.min() / 2, LOWEST_RATE), rates.max()))
+    return np.asarray(np.sin(np.linspace(low, high, size)) ** 2)
 
 
 def _weights(seen: Observations, rates: Floats) -> tuple[Floats, float]:
-    """EM over the weights alone, which is climbing a hill with one top; and the log-likelihood there."""
+    """The weights by EM, which has only one top, and the log-likelihood there."""
     logs = np.outer(seen.clicks, np.log(rates)) + np.outer(seen.skips, np.log1p(-rates))
     highest = logs.max(axis=1)
     density = np.exp(logs - highest[:, None])

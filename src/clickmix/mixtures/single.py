@@ -1,4 +1,4 @@
-"""Fit one group by itself, from its histogram.   Observations -> Mixture"""
+"""Fit one group, from its histogram.   Observations -> Mixture"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clickmix.types import Floats
 
 
 def fit_group(seen: Observations, family: Literal["binomial", "gaussian"], *, grades: int = 2) -> Mixture:
-    """Fit one group by itself; give it a single rate if that explains it as well, by BIC over documents.
+    """Fit one group; give it a single rate if that explains it as well, by BIC over documents.
 
     >>> from clickmix import Counts, fit_group
     >>> from clickmix.groups.places import observations_of, read_histogram
@@ -33,7 +33,7 @@ def fit_group(seen: Observations, family: Literal["binomial", "gaussian"], *, gr
     bics = _bics(seen, kind, fit)
     one_rate = bics[0] >= bics[1]
     if family == "gaussian" and not one_rate:
-        # Rates of few impressions scatter more than those of many: to a Gaussian that alone looks like two components.
+        # Rates of few impressions scatter more than those of many; to a Gaussian that alone looks like two components.
         counts = _bics(seen, BinomialCounts(), fit_mixture(seen, BinomialCounts()))
         one_rate = counts[0] >= counts[1]
     mixture = one_rate_mixture(seen, family) if one_rate else describe(seen, kind, fit.prior, fit.parameters)
@@ -47,7 +47,9 @@ def describe(seen: Observations, family: Distribution, prior: Floats, parameters
     if parameters[0, 0, 0] >= parameters[0, 1, 0]:
         return one_rate_mixture(seen, family.name)
     problem = GroupLikelihood(seen, family)
-    errors = _rate_errors(problem, prior, parameters) if family.name == "binomial" else None
+    errors = None
+    if family.name == "binomial":
+        errors = standard_errors(observed_information(seen, problem.pack(prior, parameters)))[-2:]
     weights = np.exp(problem.log_prior(prior))[:, 0]
     plain = Mixture(
         family.name,
@@ -62,11 +64,6 @@ def describe(seen: Observations, family: Distribution, prior: Floats, parameters
     return replace(plain, verdict=verdict, separation=separation, error=error)
 
 
-def _rate_errors(problem: GroupLikelihood, prior: Floats, parameters: Floats) -> Floats:
-    """Standard errors of the logits of the lowest and the highest rate."""
-    return standard_errors(observed_information(problem.seen, problem.pack(prior, parameters)))[-2:]
-
-
 def one_rate_mixture(seen: Observations, family: str) -> Mixture:
     """All documents of a group at one rate."""
     m = seen.multiplicity
@@ -74,7 +71,7 @@ def one_rate_mixture(seen: Observations, family: str) -> Mixture:
 
 
 def one_rate_log_likelihoods(seen: Observations, family: Distribution) -> Floats:
-    """Per group, the best a single rate can do; without the family's constant."""
+    """Per group, the log-likelihood of the best single rate, without the family's constant."""
     weights = np.ones((family.grades, len(seen.clicks)))
     parameters = family.maximise(weights, seen)
     parameters = np.repeat(parameters.mean(axis=1, keepdims=True), 2, axis=1)
@@ -82,7 +79,7 @@ def one_rate_log_likelihoods(seen: Observations, family: Distribution) -> Floats
 
 
 def _bics(seen: Observations, family: Distribution, fit: GroupFit) -> tuple[float, float]:
-    """BIC over documents, of all grades and of one."""
+    """BIC over documents, of all grades and of one rate."""
     log_documents, k = float(np.log(seen.multiplicity.sum())), family.parameters_per_end
     graded = -2 * fit.log_likelihood + (2 * k + family.grades - 1) * log_documents
     one = float(one_rate_log_likelihoods(seen, family)[0]) + family.constant(seen)
@@ -90,7 +87,7 @@ def _bics(seen: Observations, family: Distribution, fit: GroupFit) -> tuple[floa
 
 
 def _in_order(fit: GroupFit) -> GroupFit:
-    """The component with the higher rate second; a Gaussian's EM may end with them the other way round."""
+    """The fit with the higher rate second; a Gaussian's EM can end with them the other way round."""
     if fit.parameters[0, 0, 0] <= fit.parameters[0, 1, 0]:
         return fit
     return replace(fit, prior=-fit.prior, parameters=fit.parameters[:, ::-1], log_posterior=fit.log_posterior[::-1])

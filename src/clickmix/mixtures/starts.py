@@ -1,7 +1,7 @@
-"""Where climbs begin: the least and the most clicked documents say where the ends of the scale may be.   -> points
+"""Where climbs begin: the least and the most clicked documents suggest the ends of the scale.   -> points
 
-A likelihood of several grades has many tops: where a grade between is taken for one of the ends, no small step leads
-on. A rare lowest or highest grade has no other sign than the most extreme documents.
+A likelihood of several grades has many tops: if a middle grade is mistaken for one of the ends, no small step leads
+further. Only the most extreme documents show a rare lowest or highest grade.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from clickmix.types import Floats
 if TYPE_CHECKING:
     from clickmix.mixtures.group_likelihood import GroupLikelihood
 
-EXTREMES = (0.01, 0.2)  # shares of the documents that may have the lowest grade, or the highest
+EXTREMES = (0.01, 0.2)  # shares of documents that may have the lowest grade, or the highest
 CUTS = (0.5, 0.75, 0.9, 0.97)
 CONFIDENCE = 0.9
 
 
 def starts(problem: GroupLikelihood) -> list[Floats]:
-    """Rates of several shares of the least clicked documents for the lowest grade, of the most clicked for the highest.
+    """Several starts: rates of shares of the least clicked documents for the lowest grade, the most for the highest.
 
-    A Gaussian needs variances as well: it starts from documents above and below some cuts.
+    A Gaussian needs variances as well, so it starts from documents above and below some cuts.
     """
     seen = problem.seen
     clicks, shown = seen.per_group(seen.clicks), seen.per_group(seen.impressions)
@@ -44,9 +44,9 @@ def starts(problem: GroupLikelihood) -> list[Floats]:
 
 
 def _ranks(seen: Observations, mean: Floats) -> Floats:
-    """Per document: the share of documents that are clicked less, beside what was to be expected."""
+    """Per document: the share of documents that are clicked less, relative to expected clicks."""
     expected = seen.impressions * mean
-    score = (seen.clicks + 1) / (expected + 1)  # one click more: a document that was shown once is no extreme
+    score = (seen.clicks + 1) / (expected + 1)  # add one click, so that a document shown once is not extreme
     order = np.argsort(score, kind="stable")
     new = np.r_[True, np.diff(score[order]) != 0]
     size = np.add.reduceat(seen.multiplicity[order], np.flatnonzero(new))  # of those with the same score
@@ -57,16 +57,16 @@ def _ranks(seen: Observations, mean: Floats) -> Floats:
 
 
 def _rates(seen: Observations, documents: Floats, mean: Floats) -> Floats:
-    """The click rate of some documents, drawn a little towards the mean of all."""
+    """The click rate of some documents, pulled a little towards the mean of all."""
     clicks, shown = seen.per_group(seen.clicks * documents), seen.per_group(seen.impressions * documents)
-    # Where none of them was seen, their rate is as far from the mean as elsewhere.
+    # If none of them was seen, their rate is as far from the mean as elsewhere.
     usual = mean * clicks.sum() / max(float((shown * mean).sum()), np.finfo(float).tiny)
     rates = CONFIDENCE * (clicks + usual) / (shown + 1) + (1 - CONFIDENCE) * mean
     return np.asarray(np.clip(rates, LOWEST_RATE, 1 - LOWEST_RATE))
 
 
 def _relevance(ends: Floats, clicks: Floats, shown: Floats) -> float:
-    """The mean relevance that explains how often all documents were clicked, never quite 0 or 1."""
+    """The mean relevance that explains the clicks on all documents, never quite 0 or 1."""
     least, most = ((shown * end).sum() for end in ends)
     return float(np.clip((clicks.sum() - least) / max(most - least, LOWEST_RATE * shown.sum()), 0.001, 0.999))
 
@@ -84,7 +84,7 @@ def _divided(rank: Floats, cut: float) -> Floats:
 
 
 def _quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> Floats:
-    """The values up to which these shares of the weight lie, each once."""
+    """The distinct values up to which these shares of the weight lie."""
     order = np.argsort(values, kind="stable")
     cumulated = np.cumsum(weights[order])
     places = np.searchsorted(cumulated, np.array(shares) * cumulated[-1])

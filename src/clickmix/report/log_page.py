@@ -62,7 +62,7 @@ def log_page(
     'Queries'
     """
     if min_sessions < 1:
-        raise SettingError(f"report_min_sessions {min_sessions}: expected a whole number from 1 on.")
+        raise SettingError(f"report_min_sessions {min_sessions}: expected a whole number of at least 1.")
     mixture, histogram = mixture_of(fitted), read_histogram(counts)
     with (
         labels_at_hand(fitted.label(counts)) as labels,

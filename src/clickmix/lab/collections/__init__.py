@@ -1,4 +1,4 @@
-"""Learning-to-rank collections for simulated users to browse: readers, a synthetic one, the production ranker."""
+"""Learning-to-rank collections for simulated users: readers, a synthetic one, the production ranker."""
 
 from clickmix.lab.collections.cache import read_cached
 from clickmix.lab.collections.load import collection_files, load_collection

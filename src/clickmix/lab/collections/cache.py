@@ -1,7 +1,7 @@
-"""The cache: a split as .npy files that open in a moment.   LETOR file -> memory-mapped Split
+"""The cache: a split as .npy files that open instantly.   LETOR file -> memory-mapped Split
 
-One folder per source file and state of it (size and time of change). Its manifest is written last: a folder without a
-manifest, or with a file that does not fit it, was left half-written, is never trusted and is made again.
+One folder per source file and its state (size and time of change). Its manifest is written last: a folder without a
+manifest, or with a file that does not match it, is incomplete, is never trusted and is made again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ARRAYS = ("query_id", "offsets", "doc_id", "grade", "features")
 
 
 def read_cached(path: str | Path, *, cache: str | Path | None = None) -> Split:
-    """`read_letor(path)`, from the cache where it is there, which otherwise is made.
+    """`read_letor(path)`, from the cache; made if it is missing.
 
-    The cache is the folder `cache`, or `.clickmix` beside the file, or where that cannot be written, the user's cache
-    folder. Where none can be written the file is read without.
+    The cache is the folder `cache`, or `.clickmix` beside the file, or if that cannot be written, the user's cache
+    folder. If none can be written, the file is read without a cache.
     """
     path = Path(path)
     if not path.is_file():
@@ -42,7 +42,7 @@ def read_cached(path: str | Path, *, cache: str | Path | None = None) -> Split:
     split = _open(target)
     if split is None:
         split = read_letor(path)
-        with contextlib.suppress(OSError):  # a full disk must not stop the reading
+        with contextlib.suppress(OSError):  # a full disk must not stop reading
             _write(target, split)
             _remove_older(target, path.name)
         split = _open(target) or split
@@ -50,20 +50,20 @@ def read_cached(path: str | Path, *, cache: str | Path | None = None) -> Split:
 
 
 def _state(path: Path) -> str:
-    """A name for the file as it is now: where it is, its size and when it was changed."""
+    """A name for the present state of a file: its path, size and time of change."""
     now = path.stat()
     text = f"{path.resolve()} {now.st_size} {now.st_mtime_ns}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _cache_folder(path: Path, cache: str | Path | None) -> Path | None:
-    """The first of the possible folders that is there, or can be made, and can be written."""
+    """The first possible folder that exists, or can be made, and can be written."""
     if cache is not None:
         try:
             Path(cache).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"{cache}: cannot be the folder of the cache: {error.strerror}. Give the name of a folder."
+                f"{cache}: cannot be the cache folder: {error.strerror}. Give the name of a folder."
             ) from None
         return Path(cache)
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clickmix"
@@ -78,7 +78,7 @@ def _cache_folder(path: Path, cache: str | Path | None) -> Path | None:
 
 
 def _write(target: Path, split: Split) -> None:
-    """All arrays, then the manifest; nothing is left behind on an error."""
+    """Write all arrays, then the manifest; leave nothing behind on an error."""
     try:
         target.mkdir(exist_ok=True)
         (target / "manifest.json").unlink(missing_ok=True)
@@ -111,7 +111,7 @@ def _open(target: Path) -> Split | None:
 
 
 def _remove_older(target: Path, name: str) -> None:
-    """Remove what was kept of former states of the same file."""
+    """Remove the folders of earlier states of the same file."""
     for other in target.parent.glob(f"{name}.{'[0-9a-f]' * 16}"):
         if other != target:
             shutil.rmtree(other, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Known collections: their published sizes, and how a loaded one differs from them.   sizes -> notes"""
+"""Published collections: their sizes, and how a loaded one differs from them.   sizes -> notes"""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Sizes = dict[str, tuple[int, int]]  # queries and documents of train, vali, test
 
 @dataclass(frozen=True)
 class Known:
-    """A published collection. A sparse one leaves out zeros, and may never name its last features."""
+    """A published collection. A sparse one leaves out zeros, so it may never name its last features."""
 
     name: str
     pattern: str  # of its path, in lower case
     features: int
     queries: int
     documents: int
-    parts: Sizes  # of fold 1, or of the collection where it has no folds, as far as published
+    parts: Sizes  # of fold 1, or of a collection without folds, as far as published
     sparse: bool = False
 
 
@@ -73,14 +73,14 @@ KNOWN = (
 
 
 def recognise(path: str, splits: dict[str, Split]) -> Known | None:
-    """The published collection that `path` names, or that has exactly the size found."""
+    """The published collection that `path` names, or that has exactly this size."""
     named = [known for known in KNOWN if re.search(known.pattern, path.lower())]
     sized = [known for known in KNOWN if (known.queries, known.documents) == _totals(splits)]
     return next(iter([*named, *sized]), None)
 
 
 def differences(known: Known, splits: dict[str, Split], *, fold: int | None) -> tuple[str, ...]:
-    """One sentence for each size that is not the published one; none when all agree."""
+    """One sentence for each size that differs from the published one."""
     notes = []
     width = max(split.features.shape[1] for split in splits.values())
     if width > known.features or (width < known.features and not known.sparse):

@@ -1,7 +1,7 @@
 """Collections on disk.   folder -> Collection
 
 Folders with train, vali (or valid) and test as .txt, .txt.gz or .parquet; folders of such folders Fold1, Fold2, ...;
-and Yahoo!'s, where set1 or set2 stands before each name: give FOLDER/set1.
+and Yahoo!'s, where names begin with set1 or set2: give FOLDER/set1.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from clickmix.lab.collections.known import differences, recognise
 
 NAMES = {"train": ("train",), "vali": ("vali", "valid"), "test": ("test",)}
 SUFFIXES = (".txt", ".txt.gz", ".parquet")
-HELD_OUT = 10  # without a vali file, one in this many training queries becomes vali
+HELD_OUT = 10  # without a vali file, one training query in this many becomes vali
 
 
 def load_collection(path: str | Path, *, fold: int = 1, cache: str | Path | None = None) -> Collection:
-    """The collection in folder `path`; of one in folds, fold number `fold`. Text is read through the cache.
+    """The collection in folder `path`; if it has folds, the one with number `fold`. Text is read through the cache.
 
-    A known collection gets its name, and its notes say where its sizes differ from the published ones.
+    A published collection gets its name, and notes on sizes that differ from the published ones.
     """
     path = Path(path)
     files, found_fold = _files(path, fold)
@@ -32,7 +32,7 @@ def load_collection(path: str | Path, *, fold: int = 1, cache: str | Path | None
     notes = differences(known, splits, fold=found_fold) if known else ()
     if "vali" not in splits:
         splits |= _held_out(splits["train"])
-        notes += (f"There is no vali file: the last {splits['vali'].queries:,} training queries are used as vali.",)
+        notes += (f"There is no vali file, so the last {splits['vali'].queries:,} training queries are vali.",)
     largest_grade = max(1, *(int(split.grade.max()) for split in splits.values()))
     name = known.name if known else path.absolute().name
     return Collection(name, splits["train"], splits["vali"], splits["test"], largest_grade, notes)
@@ -54,7 +54,7 @@ def _files(path: Path, fold: int) -> tuple[dict[str, Path], int | None]:
 
 
 def _place(path: Path, fold: int) -> tuple[Path, str, int | None]:
-    """The folder of the three files, what stands before their names, and the number of the fold if there are folds."""
+    """The folder of the three files, the prefix of their names, and the number of the fold if there are folds."""
     if not path.is_dir():
         return path.parent, f"{path.name}.", None
     folds = sorted(folder.name for folder in path.glob("Fold[0-9]*") if folder.is_dir())
@@ -87,7 +87,7 @@ def _read(file: Path, cache: str | Path | None) -> Split:
 
 
 def _same_width(splits: dict[str, Split]) -> dict[str, Split]:
-    """Fill up with zeros where a sparse file does not name the last features that another one names."""
+    """Add zeros if a sparse file does not name the last features that another one names."""
     width = max(split.features.shape[1] for split in splits.values())
     return {name: widened(split, width) for name, split in splits.items()}
 
@@ -95,5 +95,5 @@ def _same_width(splits: dict[str, Split]) -> dict[str, Split]:
 def _held_out(train: Split) -> dict[str, Split]:
     kept = train.queries - max(1, train.queries // HELD_OUT)
     if kept < 1:
-        raise InputError("There is no vali file, and the one training query cannot be shared out. Add a vali file.")
+        raise InputError("There is no vali file, and the only training query cannot be split. Add a vali file.")
     return {"train": train.part(0, kept), "vali": train.part(kept, train.queries)}

@@ -1,4 +1,4 @@
-"""The production ranker: LambdaMART on the grades of a few queries.   Split -> top lists that users are shown"""
+"""The production ranker: LambdaMART on the grades of a few queries.   Split -> top lists that users see"""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import SettingError
 from clickmix.features.split import Split
+from clickmix.rankers.lambdamart import lightgbm_module
 
 TREES = 300
 QUERIES = 20  # whose grades it learns from
@@ -19,7 +20,7 @@ PARAMETERS = {
     "num_leaves": 31,
     "learning_rate": 0.05,
     "verbosity": -1,
-    # The same bytes on every run: one way of counting, one thread; twenty queries need no more.
+    # The same bytes on every run; twenty queries need only one thread.
     "deterministic": True,
     "force_row_wise": True,
     "num_threads": 1,
@@ -28,7 +29,7 @@ PARAMETERS = {
 
 @dataclass(frozen=True)
 class ProductionRanker:
-    """Better than random with room for improvement; `query_ids` are the queries whose grades it saw."""
+    """A ranker better than random, with room for improvement; `query_ids` are the queries whose grades it saw."""
 
     query_ids: tuple[int | str, ...]
     booster: Any
@@ -47,7 +48,7 @@ def production_ranker(train: Split, *, rng: np.random.Generator, queries: int = 
     """LambdaMART on `queries` random queries of `train`, with the paper's 300 trees, 31 leaves and rate 0.05."""
     if not 1 <= queries <= train.queries:
         raise SettingError(f"queries={queries}: expected 1 to {train.queries}, the queries of the training split.")
-    lightgbm = _lightgbm()
+    lightgbm = lightgbm_module()
     chosen = np.sort(rng.choice(train.queries, size=queries, replace=False))
     rows = np.flatnonzero(np.isin(train.query, chosen))
     data = lightgbm.Dataset(train.features[rows], train.grade[rows], group=train.sizes[chosen])
@@ -57,9 +58,9 @@ def production_ranker(train: Split, *, rng: np.random.Generator, queries: int = 
 
 
 def top_rows(split: Split, scores: NDArray[np.floating], *, length: int) -> NDArray[np.int64]:
-    """Rows of `split` by query and position, best score first; -1 where a query has fewer documents.
+    """Rows of `split` by query and position, best score first; -1 if a query has fewer documents.
 
-    Equal scores come in an order drawn once and for all, not in that of the file, which may be sorted by grade.
+    Equal scores come in a fixed random order, not in that of the file, which may be sorted by grade.
     """
     if length < 1:
         raise SettingError(f"length={length}: a list has at least 1 document.")
@@ -70,14 +71,3 @@ def top_rows(split: Split, scores: NDArray[np.floating], *, length: int) -> NDAr
     rows = np.full((split.queries, length), -1, np.int64)
     rows[split.query[shown], place[shown]] = order[shown]
     return rows
-
-
-def _lightgbm() -> Any:
-    try:
-        import lightgbm
-    except ImportError:
-        raise InputError(
-            "The production ranker is a LambdaMART of LightGBM, which is not installed. "
-            "Install it with: pip install 'clickmix[lightgbm]'"
-        ) from None
-    return lightgbm

@@ -1,7 +1,7 @@
-"""A collection for those who have none: MSLR's shape, relevance its features show only in part.   rng -> Collection
+"""A synthetic collection with MSLR's shape, whose features show relevance only in part.   rng -> Collection
 
-What a document is stands in twelve standard normal numbers z and a query in two, w. Ten of the z can be seen in
-features, through noise; two cannot. Relevance is a nonlinear function of all of them, and the grades are its quantiles.
+Twelve standard normal numbers z describe a document, and two, w, describe a query. Features show ten of the z, through
+noise; two stay hidden. Relevance is a nonlinear function of all of them, and the grades are its quantiles.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ FEATURES = 136
 SMALLEST, LARGEST = 40, 120  # documents of a query
 GRADE_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
 
-VISIBLE = 10  # z[:, :10] can be seen in features
+VISIBLE = 10  # features show z[:, :10]
 HIDDEN = 2
-NOISE = np.array([0.3, 1.0, 2.0, 3.0, 3.5, 4.0, 5.0], np.float32)  # of a feature, beside a signal of 1
-BLOCK = 256  # queries made at once: bounds the memory beyond the collection itself
+NOISE = np.array([0.3, 1.0, 2.0, 3.0, 3.5, 4.0, 5.0], np.float32)  # of a feature, for a signal of 1
+BLOCK = 256  # queries made at once: limits the memory beyond the collection itself
 
 
 def synthetic_collection(*, queries: int, rng: np.random.Generator) -> Collection:
-    """`queries` training queries with 40 to 120 documents, and a third as many for vali and for test, as MSLR's folds.
+    """`queries` training queries with 40 to 120 documents, and a third as many for vali and for test, as in MSLR.
 
-    The same generator state gives the same bytes; numbers of threads do not matter.
+    The same generator state gives the same bytes, with any number of threads.
     """
     if queries < 1:
         raise SettingError(f"queries={queries}: a synthetic collection has at least 1 training query.")
@@ -63,11 +63,11 @@ def _latents(sizes: NDArray[np.int64], *, rng: np.random.Generator) -> tuple[Mat
 
 
 def _relevance(z: Matrix, w: Matrix) -> Matrix:
-    """How relevant each document is, on a scale without meaning; only its order matters.
+    """How relevant each document is, on an arbitrary scale; only the order matters.
 
-    Two signals whose sign another one turns, a pair of which the weaker counts, one that is good only in company, one
-    of two by the kind of query, what no feature shows, and how well the query is served at all. Little of it is a plain
-    sum, and no part outweighs the others: twenty queries teach a ranker some of it, thousands most of the rest.
+    Two signals whose sign another one turns, a pair of which the weaker counts, one that is good only together with
+    another, one of two by the kind of query, hidden numbers, and how well the query is served overall. Little of it is
+    a plain sum, and no part outweighs the others: twenty queries teach a ranker some of it, thousands most of the rest.
     """
     turned = 1.1 * (z[:, 0] * np.sign(z[:, 1]) + z[:, 9] * np.sign(z[:, 4]))
     weaker = 0.9 * np.minimum(z[:, 2], z[:, 3])
@@ -86,10 +86,10 @@ def _grades(relevance: Matrix) -> NDArray[np.int8]:
 
 
 def _features(z: Matrix, w: Matrix, *, rng: np.random.Generator) -> Matrix:
-    """136 features in nine kinds; which latent number a feature shows, and how noisily, is the same for every seed."""
+    """136 features in nine kinds; every seed has the same latent number and the same noise level in a feature."""
 
     def shown(count: int, *, first: int) -> Matrix:
-        """`count` noisy views of the visible numbers in turn, with variance 1."""
+        """`count` noisy views of the visible numbers, one after the other, with variance 1."""
         at = first + np.arange(count)
         noise = NOISE[at % len(NOISE)]
         view: Matrix = z[:, at % VISIBLE] + noise * rng.standard_normal((len(z), count), np.float32)

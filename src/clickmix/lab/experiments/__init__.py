@@ -1,14 +1,14 @@
-"""Experiments: the paper's tables and figures, made again by one resumable runner.
+"""Experiments: one resumable runner that reproduces the paper's tables and figures.
 
 The road of `reproduce(Request("table1"), folder)`:
 
-    request             what was asked for: experiment, collection, scale, runs, rankers
+    request             what to reproduce: experiment, collection, scale, runs, rankers
     paper               the experiments as data; each lists its tasks and draws its page
       ranking_tables    tables 1 and 2, figure 2
       figure1           figure 1
       regression_figures  figure 3 and efficiency
     task                a task: one number or picture of one run, in one scenario of users and clicks
-    runner              does the tasks that FOLDER/EXPERIMENT.jsonl does not hold yet, in worker processes
+    runner              does the tasks that FOLDER/EXPERIMENT.jsonl does not have yet, in worker processes
       worker            does one task
       simulator         the collection, the lists of the production ranker, the clicks
       labels            labels by name: what rankers are trained on
@@ -16,7 +16,7 @@ The road of `reproduce(Request("table1"), folder)`:
     page_files          writes the page: JSON, Markdown, LaTeX, SVG, HTML
     reproduce           all of this, in order
 
-Workers are started by `spawn`: a program that calls `reproduce` needs the usual `if __name__ == "__main__":`.
+Workers start with `spawn`: a program that calls `reproduce` needs the usual `if __name__ == "__main__":`.
 """
 
 from clickmix.lab.experiments.paper import EXPERIMENTS

@@ -1,4 +1,4 @@
-"""Estimates: the bias parameters that regression EM finds, and what finding them costs.   Log -> Result"""
+"""Estimates: the bias parameters that regression EM finds, and their cost.   Log -> Result"""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from clickmix.lab.experiments.simulator import Log
 from clickmix.lab.experiments.task import Result, Task
 from clickmix.lab.regressions import choose_regression
 
-ITERATIONS = 50  # at most; the paper goes up to 100 and calls 30 the least
-SHOWN_ITERATIONS = (1, 2, 3, 5, 10, 15, 20, 30, 40, 50)  # those whose parameters are kept
+ITERATIONS = 50  # at most; the paper goes up to 100 and calls 30 the minimum
+SHOWN_ITERATIONS = (1, 2, 3, 5, 10, 15, 20, 30, 40, 50)  # whose parameters are kept
 TIMED_ITERATIONS = 30
 
 
 def estimate(task: Task, log: Log) -> Result:
-    """alpha and beta of the iteration that regression EM keeps, and those on the way."""
+    """alpha and beta of the iteration that regression EM keeps, and of some before it."""
     fit = RegressionEM(_regression(task, log), iterations=ITERATIONS).fit(log.train.counts)
     return {
         **_parameters(fit.trace[fit.kept - 1]),
@@ -30,16 +30,16 @@ def estimate(task: Task, log: Log) -> Result:
 
 
 def at_iteration(found: Result, iteration: int) -> Result | None:
-    """The estimate as it was after an iteration (0: the one that is kept); None if it had stopped before."""
+    """The estimate after an iteration (0: the one that is kept); None if regression EM had stopped before."""
     by_iteration: dict[str, Result] = found["by iteration"]
     return found if iteration == 0 else by_iteration.get(str(iteration))
 
 
 def time_correction(task: Task, log: Log) -> Result:
-    """Seconds of labelling a log by a mixture, or by AC with that many iterations of regression EM."""
+    """Seconds to label a log by a mixture, or by AC with TIMED_ITERATIONS of regression EM."""
     counts = log.train.counts
     mixture = mixture_correction("mbc" if task.regression else task.labels)
-    mixture.fit(counts).label(counts).columns  # noqa: B018  (whatever is loaded late is loaded now)
+    mixture.fit(counts).label(counts).columns  # noqa: B018  (loads modules before the clock starts)
     begun = time.perf_counter()
     if not task.regression:
         mixture.fit(counts).label(counts).columns  # noqa: B018

@@ -1,4 +1,4 @@
-"""Figure 1: click-through rates in, the labels that corrections make of them out.   results -> Page"""
+"""Figure 1: click-through rates in, the labels of corrections out.   results -> Page"""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ BINS = 30
 
 
 def picture(task: Task, log: Log, estimate: Result | None) -> Result:
-    """Documents at the task's position by click-through rate: how many are relevant, and what labels they get.
+    """Documents at the task's position by click-through rate: how many are relevant, and their labels.
 
-    A label is given by its mean and by what nine in ten documents of the bin lie between.
+    Labels of a bin are given by their mean and the 5 % and 95 % quantiles.
     """
     k = task.position - 1
     rates, truth = log.train.rates[:, k], log.train.relevance[:, k]
@@ -58,7 +58,7 @@ def _summary(bins: NDArray[np.intp], values: Floats) -> dict[str, list[float | N
 
 @dataclass(frozen=True)
 class Pictures:
-    """What labels say of the documents at some positions, in one run."""
+    """Labels of the documents at some positions, in one run."""
 
     name: str
     title: str
@@ -82,9 +82,9 @@ class Pictures:
         """One figure per position: labels above, documents below."""
         figures = [_figure(task, results[task.key], self) for task in self.tasks(request)]
         prose = [
-            "What a document's click-through rate makes of its label, for users with normal bias (eta 1) and binarized "
-            "relevance. Affine correction is a straight line; the mixture decides between two rates, the surer the "
-            "more impressions there are."
+            "How a document's label depends on its click-through rate, for users with normal bias (eta 1) and "
+            "binarized relevance. Affine correction is a straight line; the mixture decides between two rates, and is "
+            "surer with more impressions."
         ]
         return Page(self.title, prose=prose, sections=[Section("Labels by click-through rate", figures=figures)])
 
@@ -101,7 +101,7 @@ def _figure(task: Task, found: Result, pictures: Pictures) -> Figure:
         f"Position {task.position}",
         Axis("click-through rate"),
         (Panel(Axis("label"), tuple(lines), height=180), Panel(Axis("documents"), tuple(bars))),
-        "Means of documents with about the same rate; the strokes hold nine in ten of them.",
+        "Means of documents with about the same rate; thin bars cover nine in ten of them.",
     )
 
 

@@ -1,7 +1,7 @@
-"""Labels by name: what a ranker of the experiments is trained on.   Log -> relevance of training and validation lists
+"""Labels by name, to train the rankers of experiments.   Log -> relevance of training and validation lists
 
-The paper's are none, ac, mbc, ideal-ac and truth; clickmix adds the others. Validation queries are labelled by what
-was fitted to the training queries.
+The paper has none, ac, mbc, ideal-ac and truth; clickmix adds the others. Fits to the training queries also label the
+validation queries.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ TITLES: dict[str, str] = {
     "limit": "Bayes posterior",
     "truth": "true relevance",
 }
-ORACLES = ("ideal-ac", "limit", "truth")  # made with what nobody knows of a real log
+ORACLES = ("ideal-ac", "limit", "truth")  # made with knowledge that nobody has about a real log
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Relevance (lists, positions) of what was shown, NaN if there is no label."""
+    """Relevance (lists, positions) of the documents shown, NaN if there is no label."""
 
     train: Floats
     vali: Floats
 
 
 def label(name: str, log: Log, *, estimate: Result | None = None, clipped: bool = True) -> Labelled:
-    """The labels of this name; `estimate` is what regression EM found, for those that need it.
+    """The labels of this name; `estimate` is the result of regression EM, for those that need it.
 
-    Not `clipped`, they are what the correction's formula gives: below 0 and above 1, too.
+    If not `clipped`, they are the correction's estimates, which can be below 0 and above 1.
     """
     if name == "truth":
         return _both(log, lambda shown: shown.relevance)
@@ -77,7 +77,7 @@ def _both(log: Log, of: Callable[[Shown], Floats]) -> Labelled:
 
 
 MIXTURES: dict[str, dict[str, Any]] = {
-    "mbc": {"mixture": "binomial", "sharing": False},  # the paper's: every position by itself
+    "mbc": {"mixture": "binomial", "sharing": False},  # the paper's: every position separately
     "gaussian": {"mixture": "gaussian"},
     "auto": {"mixture": "auto"},
     "auto-flat": {"mixture": "auto", "prior": "flat"},
@@ -98,8 +98,8 @@ def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
     if name == "ac" and estimate is not None:
         return AffineCorrection(BiasParameters(estimate["alpha"], estimate["beta"]))
     raise SettingError(
-        f"labels {name!r}: expected one of {', '.join(TITLES)}; ac with what regression EM estimated, matching for "
-        "users whose examination a mixture knows."
+        f"labels {name!r}: expected one of {', '.join(TITLES)}; ac needs the estimate of regression EM, and matching "
+        "needs users whose examination a mixture knows."
     )
 
 
@@ -120,7 +120,8 @@ def _posterior_mean(log: Log) -> Callable[[Shown], Floats]:
 def bayes_labels(user: User, truth: Floats, clicks: Any, impressions: Any) -> Floats:
     """Bayes' rule with the true click rates, and the true share of each relevance at each position as prior.
 
-    Nothing that must estimate these parameters can know more. All are (lists, positions); `truth` is NaN past the end.
+    No method that must estimate these parameters can do better. All arrays are (lists, positions); `truth` is NaN past
+    the end of a list.
     """
     levels = np.unique(truth[~np.isnan(truth)])
     share = np.array([(truth == level).sum(axis=0) for level in levels]) + 0.5  # no share is exactly 0

@@ -1,4 +1,4 @@
-"""Outputs: a page in; its tables as text, Markdown and LaTeX, its figures as SVG and the whole as HTML out."""
+"""Outputs: a page in; its tables as text, Markdown and LaTeX, its figures as SVG, and all of it as HTML out."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from clickmix.storage.atomic import write_atomically
 
 
 def write_outputs(page: Page, folder: Path, name: str, results: dict[str, Any]) -> list[Path]:
-    """Write NAME.json, NAME.md, NAME.html, for tables NAME.tex and for each figure NAME.svg; the same page, the same
-    bytes."""
+    """Write NAME.json, NAME.md, NAME.html, NAME.tex for tables and NAME.svg for figures, always with the same bytes."""
     figures = [figure for section in page.sections for figure in section.figures]
     pictures = {f"{name}-{i}.svg" if i > 1 else f"{name}.svg": figure for i, figure in enumerate(figures, start=1)}
     data = json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -54,7 +53,7 @@ def markdown(page: Page, pictures: dict[str, Figure]) -> str:
 
 
 def latex(page: Page) -> str:
-    """The tables with tests, each after a comment that names it; the others are in the Markdown file."""
+    """The tables with tests, each after a comment that names it; other tables are in the Markdown file."""
     return "\n".join(
         f"% {section.title}\n{table.latex()}"
         for section in page.sections

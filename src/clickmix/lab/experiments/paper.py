@@ -18,21 +18,21 @@ from clickmix.report import Page
 
 
 class Experiment(Protocol):
-    """A table or figure: which tasks it takes, and the page that its results make."""
+    """A table or figure: its tasks, and the page of its results."""
 
-    by_ranker: ClassVar[bool]  # made ranker by ranker: one alone can be asked for
-    measures_rankings: ClassVar[bool]  # on test queries, which must be many enough
-    timed: ClassVar[bool]  # measures seconds: no other worker may run beside
+    by_ranker: ClassVar[bool]  # made ranker by ranker, so that one alone can be chosen
+    measures_rankings: ClassVar[bool]  # on test queries, of which there must be enough
+    timed: ClassVar[bool]  # measures seconds, so that no other worker may run at the same time
 
     @property
     def name(self) -> str:
-        """As the command calls it."""
+        """Its name in the command."""
 
     def tasks(self, request: Request) -> list[Task]:
         """All tasks, run by run."""
 
     def page(self, request: Request, collection: Collection, results: Results) -> Page:
-        """What the results say."""
+        """The page of its results."""
 
 
 def _both_relevances(*users: str) -> tuple[Scenario, ...]:
@@ -47,7 +47,7 @@ TABLE1 = RankingTable(
 )
 TABLE2 = RankingTable(
     "table2",
-    "Ranking quality when people click otherwise than the corrections assume",
+    "Ranking quality if people do not click as the corrections assume",
     _both_relevances("dcm", "ubm"),
     ("none", "ac", "mbc", "auto", "matching", "truth"),
 )
@@ -70,12 +70,7 @@ FIGURE2 = ClickCurves(
 )
 
 FIGURE3 = Iterations(
-    "figure3",
-    "Regression EM by iteration",
-    Scenario(),
-    REGRESSIONS,
-    SHOWN_ITERATIONS,
-    ("none", "ideal-ac", "mbc"),
+    "figure3", "Regression EM by iteration", Scenario(), REGRESSIONS, SHOWN_ITERATIONS, ("none", "ideal-ac", "mbc")
 )
 EFFICIENCY = Timings("efficiency", "What a correction costs", Scenario(), ("mbc", "auto"), REGRESSIONS)
 

@@ -22,8 +22,8 @@ from clickmix.lab.self_debiasing import TITLES as RANKER_TITLES
 from clickmix.lab.users import preset_title
 from clickmix.report import Axis, Figure, Line, Listing, Page, Panel, Section
 
-Values = dict[str, dict[str, list[float]]]  # nDCG@10 of the whole runs, by labels and column
-BASELINES = ("ac", "ideal-ac", "none")  # what others are compared with: the first that is there
+Values = dict[str, dict[str, list[float]]]  # nDCG@10 of complete runs, by labels and column
+BASELINES = ("ac", "ideal-ac", "none")  # others are compared with the first of these that is there
 REGRESSION = "dnn-sigmoid"  # the paper's choice for AC
 NO_WAY = "-"
 TITLES = LABEL_TITLES | RANKER_TITLES
@@ -32,7 +32,7 @@ OWN_NAMES = "AC: affine correction; MBC: the paper's mixture-based correction."
 
 @dataclass(frozen=True)
 class RankingTable:
-    """Rankers trained on each kind of labels for each kind of users, `runs` times: tables, and curves over clicks."""
+    """Rankers trained on each kind of label for each kind of user, in several runs: tables, and curves over clicks."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ class RankingTable:
     timed: ClassVar[bool] = False
 
     def tasks(self, request: Request) -> list[Task]:
-        """All tasks, run by run, so that a run that is finished first can be looked at first."""
+        """All tasks, run by run, so that results of the first run come first."""
         chosen = [ranker for ranker in self.rankers if ranker in request.rankers]
         if not chosen:
             raise SettingError(f"{self.name} is made with {' and '.join(self.rankers)}, not with {request.rankers[0]}.")
@@ -62,13 +62,13 @@ class RankingTable:
                     yield task
 
     def task(self, run: int, scenario: Scenario, labels: str, ranker: str) -> Task:
-        """The task behind one number. Truth does not depend on how people click, so it is trained on once."""
+        """The task behind one number. True relevance does not depend on clicks, so one ranker is trained on it."""
         if labels == "truth":
             scenario = next(other for other in self.scenarios if other.relevance == scenario.relevance)
         return Task("ranking", run, scenario, labels, ranker, REGRESSION if labels == "ac" else "")
 
     def page(self, request: Request, collection: Collection, results: Results) -> Page:
-        """nDCG@10 by labels and users, ranker by ranker; the better of two; the paper's numbers where they compare."""
+        """nDCG@10 by labels and users, ranker by ranker; the better of two; the paper's numbers if they compare."""
         values = {ranker: values_of(self, request, results, ranker, column_name) for ranker in self.rankers}
         values = {ranker: found for ranker, found in values.items() if found}
         sections = [ranker_section(RANKERS[ranker], found) for ranker, found in values.items()]
@@ -86,7 +86,7 @@ class RankingTable:
 
 @dataclass(frozen=True)
 class ClickCurves(RankingTable):
-    """The same numbers by number of clicks, as curves; scenarios differ in their clicks alone."""
+    """The same numbers by number of clicks, as curves; scenarios differ only in their clicks."""
 
     def page(self, request: Request, collection: Collection, results: Results) -> Page:
         """nDCG@10 by labels and number of clicks, as curves and as a table."""
@@ -121,7 +121,7 @@ def column_name(scenario: Scenario) -> str:
 
 
 def whole_runs(table: RankingTable, request: Request, results: Results, ranker: str) -> list[int]:
-    """The runs in which every number of this ranker is there: only these count, so that all means are of the same."""
+    """The runs with every number of this ranker: only these count, so that all means are over the same runs."""
     runs = range(request.runs)
     return [run for run in runs if all(task.key in results for task in table.run(run, ranker))]
 
@@ -136,7 +136,7 @@ def values_of(
     *,
     runs: Container[int] | None = None,
 ) -> Values:
-    """nDCG@10 by labels and column, one number per whole run (of `runs`); nothing if there is no whole run."""
+    """nDCG@10 by labels and column, one number per complete run (of `runs`); empty if no run is complete."""
     runs = [run for run in whole_runs(table, request, results, ranker) if runs is None or run in runs]
     return {
         labels: {
@@ -150,7 +150,7 @@ def values_of(
 
 
 def ranker_section(title: str, values: Values, *, prose: Sequence[str] = ()) -> Section:
-    """The means with the paper's marks, their intervals, and how much of the way to true relevance is closed."""
+    """The means with the paper's marks, their intervals, and how much of the gap to true relevance is closed."""
     runs = len(next(iter(next(iter(values.values())).values())))
     tables: list[Table | Listing] = [compared(values)]
     if runs > 1:
@@ -161,7 +161,7 @@ def ranker_section(title: str, values: Values, *, prose: Sequence[str] = ()) -> 
 
 
 def compared(values: Values) -> Table:
-    """The means, with Student's t-test over runs against AC where there are several."""
+    """The means, with Student's t-test over runs against AC if there are several."""
     runs = min(len(sample) for columns in values.values() for sample in columns.values())
     baseline = next((TITLES[name] for name in BASELINES if name in values), None) if runs > 1 else None
     rows = {TITLES[name]: columns for name, columns in values.items()}
@@ -185,15 +185,15 @@ def _errors(values: Values) -> Listing:
 
 
 def _way_closed(values: Values) -> Listing:
-    """(nDCG - that of no correction) / (that of true relevance - that of no correction), of the means."""
+    """(nDCG - that of no correction) / (that of true relevance - that of no correction), from the means."""
     rows = {}
     for name in values:
         if name not in ("none", "truth"):
             rows[name] = [_share(values, name, column) for column in values[name]]
-    found = _listing("How much of the way from no correction to true relevance is closed", values, rows)
+    found = _listing("How much of the gap from no correction to true relevance is closed", values, rows)
     blank = any(cell == NO_WAY for cells in rows.values() for cell in cells)
     note = (
-        f"{NO_WAY}: rankers trained on true relevance did no better than on no correction, so there is no way to close."
+        f"{NO_WAY}: rankers trained on true relevance did no better than on no correction, so there is no gap to close."
     )
     return replace(found, notes=[note]) if blank else found
 
@@ -215,7 +215,7 @@ def _listing(caption: str, values: Values, rows: Mapping[str, Sequence[str]]) ->
 
 
 def _best_section(values: Mapping[str, Values]) -> Section:
-    """The paper's reading: for each correction and column the ranker with the higher mean."""
+    """As the paper reports it: for each correction and column, the ranker with the higher mean."""
     first = next(iter(values.values()))
     best: Values = {}
     for name, columns in first.items():
@@ -223,14 +223,14 @@ def _best_section(values: Mapping[str, Values]) -> Section:
             column: max((found[name][column] for found in values.values()), key=lambda sample: float(np.mean(sample)))
             for column in columns
         }
-    prose = ["The paper's reading: the ranker counts as a setting of the correction, chosen by the test means."]
+    prose = ["As in the paper, the ranker counts as a setting of the correction, chosen by the test means."]
     runs = len(next(iter(next(iter(best.values())).values())))
     title = f"The better of the rankers, {runs} run{'s' * (runs > 1)} of both"
     return Section(title, prose=prose, tables=[compared(best)])
 
 
 def paper_listings(table: RankingTable, collection: str, *, queries: int, top: int | None) -> list[Listing]:
-    """The paper's table on the same collection, ranker by ranker; nothing for others, or parts, or other lists."""
+    """The paper's table on the same collection, ranker by ranker; empty for other collections, parts or lists."""
     paper = json.loads((files("clickmix.lab.experiments") / "paper.json").read_text(encoding="utf-8"))
     if paper["training_queries"].get(collection) != queries or top is not None:
         return []
@@ -253,5 +253,5 @@ def _prose(table: RankingTable) -> list[str]:
     return [
         "Rankers trained on labels from simulated clicks, measured by nDCG@10 on the grades of test queries; queries "
         f"without relevant documents are left out. {OWN_NAMES if 'ac' in table.labels else ''}".rstrip(),
-        f"Made with what nobody knows of a real log: {oracles}.",
+        f"Made with knowledge that nobody has about a real log: {oracles}.",
     ]

@@ -1,4 +1,4 @@
-"""Figure 3 and efficiency: what regression EM did, iteration by iteration and second by second.   results -> Page"""
+"""Figure 3 and efficiency: regression EM by iteration, and its time.   results -> Page"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Iterations:
     timed: ClassVar[bool] = False
 
     def tasks(self, request: Request) -> list[Task]:
-        """Run by run: what to compare with, then every regression."""
+        """Run by run: the labels to compare with, then every regression."""
         return [task for run in range(request.runs) for task in self.run(run)]
 
     def run(self, run: int) -> list[Task]:
@@ -54,8 +54,8 @@ class Iterations:
             "nDCG@10 of LambdaMART on AC labels, by iteration of regression EM",
             Axis("iteration", log=True),
             (Panel(Axis("nDCG@10 on the test queries"), tuple(lines), height=220),),
-            "Means over the runs that got so far, with 95 % intervals. A curve ends where regression EM stopped in "
-            "all.",
+            "Means over the runs that got that far, with 95 % intervals. A curve ends where regression EM stopped in "
+            "all runs.",
         )
         prose = [
             "Affine correction (AC) with bias parameters estimated by regression EM, as the number of iterations "
@@ -77,7 +77,7 @@ def _curve(experiment: Iterations, request: Request, results: Results, regressio
 
 
 def _level(experiment: Iterations, request: Request, results: Results, labels: str) -> Line:
-    """What does not depend on iterations, as a straight line."""
+    """A mean that does not depend on iterations, as a straight line."""
     keys = [Task("ranking", run, experiment.scenario, labels, "lambdamart").key for run in range(request.runs)]
     level = mean(results[key][MEASURE] for key in keys)
     ends = (experiment.iterations[0], experiment.iterations[-1])
@@ -107,7 +107,7 @@ def _endings(experiment: Iterations, request: Request, results: Results) -> List
 
 @dataclass(frozen=True)
 class Timings:
-    """What corrections cost: mixtures, MBC first, and AC with each regression."""
+    """The time of corrections: mixtures, MBC first, and AC with each regression."""
 
     name: str
     title: str
@@ -158,20 +158,10 @@ class Timings:
             "times MBC if the regression were free",
         ]
         prose = [
-            "Time to make labels from the counts of a log, training rankers apart; medians over runs, one process with "
-            "one thread (a GPU, where there is one, works for the networks).",
+            "Time to make labels from the counts of a log, without training rankers; medians over runs, one process "
+            "with one thread (networks use a GPU if there is one).",
             "The paper: MBC 110 s; AC 370 s for a regression and 50 s for its steps, so 12,600 s for 30 iterations, "
             "114 times MBC, and 13 times even if the regression were free. On counts a step takes milliseconds.",
         ]
-        return Page(
-            self.title,
-            prose=prose,
-            sections=[
-                Section(
-                    "Seconds",
-                    tables=[
-                        Listing(head, rows, notes=["-: a mixture has no regression."], numbers=frozenset(range(1, 6)))
-                    ],
-                )
-            ],
-        )
+        table = Listing(head, rows, notes=["-: a mixture has no regression."], numbers=frozenset(range(1, 6)))
+        return Page(self.title, prose=prose, sections=[Section("Seconds", tables=[table])])

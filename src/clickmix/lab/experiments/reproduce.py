@@ -1,4 +1,4 @@
-"""Reproduce an experiment: a request in, results, tables and figures in a folder out."""
+"""Reproduce an experiment: a request in; results, tables and figures in a folder out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PACKAGES = ("numpy", "scipy", "lightgbm", "torch", "xgboost-cpu")
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What came of it: the tables as text, the files, how many tasks there were, and seconds by kind of task."""
+    """The outcome: the tables as text, the files, how many tasks there were, and seconds by kind of task."""
 
     text: str
     files: tuple[Path, ...]
@@ -49,18 +49,17 @@ def reproduce(
     progress: Progress | None = None,
     width: int | None = None,
 ) -> Reproduced:
-    """Do what is left to do of a request and write its tables and figures to a folder.
+    """Do the remaining tasks of a request, and write its tables and figures to a folder.
 
-    The tables as text are at most `width` letters wide.
-
-    Results go to FOLDER/EXPERIMENT.jsonl as they come; call it again to go on after an interruption.
+    The tables as text are at most `width` letters wide. Results go to FOLDER/EXPERIMENT.jsonl as they come; call this
+    again to continue after an interruption.
     """
     asked, folder = experiment(request.experiment), Path(folder)
     if not asked.by_ranker and request.rankers != tuple(RANKERS):
         raise SettingError(f"{asked.name} is not made ranker by ranker. Leave the ranker out.")
     tasks = asked.tasks(request)
     for scenario in dict.fromkeys(task.scenario for task in tasks):
-        preset(scenario.user, positions=request.top)  # complain before any work
+        preset(scenario.user, positions=request.top)  # raise before any work
     lowest = max((task.position for task in tasks), default=0)
     if request.top is not None and lowest > request.top:
         raise SettingError(f"top={request.top}: {asked.name} shows position {lowest}. Choose at least {lowest}.")
@@ -87,12 +86,12 @@ def reproduce(
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on beside the settings."""
+    """The versions on which the numbers depend."""
     found = {"clickmix": clickmix.__version__, "python": platform.python_version(), "gpu": gpu()}
     for package in PACKAGES:
         try:
@@ -103,7 +102,7 @@ def versions() -> dict[str, str]:
 
 
 def gpu() -> str:
-    """The kind of GPU of this machine, as Linux tells it: torch would take seconds to load."""
+    """The GPU of this machine, from Linux: torch would take seconds to load."""
     for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         found = re.search(r"Model:\s*(.+)", file.read_text(errors="replace"))
         if found:
@@ -112,21 +111,21 @@ def gpu() -> str:
 
 
 def _page(asked: Experiment, request: Request, collection: Collection, kept: Kept) -> Page:
-    """The page of an experiment, a warning first if it is too small, and last how its numbers came about."""
+    """The page of an experiment, with a warning first if it is too small, and last how its numbers were made."""
     page = asked.page(request, collection, kept.results)
     scenarios = dict.fromkeys(task.scenario for task in asked.tasks(replace(request, rankers=tuple(RANKERS))))
     points = _circumstances(request, collection, list(scenarios), kept.versions)
     warning = _too_small(asked, request, collection)
-    sections = [*page.sections, Section("How these numbers came about", points=points)]
+    sections = [*page.sections, Section("How these numbers were made", points=points)]
     return Page(page.title, [*([warning] if warning else []), *page.prose], sections)
 
 
 def _too_small(asked: Experiment, request: Request, collection: Collection) -> str:
-    """A warning if these numbers cannot tell one correction from another; empty if they may."""
+    """A warning if these numbers cannot separate corrections; otherwise empty."""
     if not asked.measures_rankings:
         return ""
     queries = collection.test.queries
-    few = f"{queries:,} test queries (from {FEWEST_TEST_QUERIES} on, chance moves a mean nDCG@10 by less than .03)"
+    few = f"{queries:,} test queries (with {FEWEST_TEST_QUERIES}, chance moves a mean nDCG@10 by less than .03)"
     reasons = [few] if queries < FEWEST_TEST_QUERIES else []
     reasons += ["a single run (a test takes two or more)"] if request.runs < 2 else []
     if not reasons:
@@ -137,7 +136,7 @@ def _too_small(asked: Experiment, request: Request, collection: Collection) -> s
 def _circumstances(
     request: Request, collection: Collection, scenarios: Sequence[Scenario], versions: Sequence[Mapping[str, str]]
 ) -> list[str]:
-    """How the numbers came about."""
+    """How the numbers were made."""
     clicks = sorted({scenario.clicks_on(collection.train) for scenario in scenarios})
     splits: dict[str, Any] = {"training": collection.train, "validation": collection.vali, "test": collection.test}
     sizes = (f"{split.queries:,} {name}" for name, split in splits.items())
@@ -153,13 +152,13 @@ def _circumstances(
 
 
 def _keys(asked: Experiment, request: Request) -> list[str]:
-    """The tasks of all rankers, and those they need, in order: a request of one ranker shows what others have left."""
+    """The tasks of all rankers, and those they need, in order: a request for one ranker also shows others' results."""
     tasks = asked.tasks(replace(request, rankers=tuple(RANKERS)))
     return list(dict.fromkeys(each.key for task in tasks for each in (*task.needs, task)))
 
 
 def _seconds(tasks: list[Task], kept: Kept) -> dict[str, float]:
-    """The median seconds of a task, by what it is."""
+    """The median seconds of a task, by kind."""
     by_kind: dict[str, dict[str, float]] = {}
     everything = [each for task in tasks for each in (*task.needs, task) if each.kept]
     for task in everything:

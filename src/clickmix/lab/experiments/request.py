@@ -1,4 +1,4 @@
-"""Request: which experiment was asked for, on which collection, how large.   command -> Request -> tasks"""
+"""Request: which experiment to run, on which collection, how large.   command -> Request -> tasks"""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from clickmix.rankers import LambdaMART
 from clickmix.rankers.dnn import DNN
 
 SYNTHETIC_QUERIES = 4_000  # training queries of the synthetic collection at scale 1
-COLLECTION_SEED = 0  # the collection is one and the same in all runs, as a published one would be
-SMALLEST = 20  # training queries: the production ranker learns from that many
+COLLECTION_SEED = 0  # the collection is the same in all runs, as a published one would be
+SMALLEST = 20  # training queries: the production ranker learns from this many
 
 RANKERS: dict[str, str] = {"lambdamart": "LambdaMART", "dnn": "DNN"}
 
 
 @dataclass(frozen=True)
 class Request:
-    """One experiment as it was asked for: the collection, its size, the number of runs and the rankers.
+    """An experiment to run: the collection, its size, the number of runs and the rankers.
 
-    `scale` is the share of the collection's queries that is used; the synthetic collection has 4,000 training queries
-    at scale 1, and may be larger.
+    `scale` is the share of the collection's queries to use; the synthetic collection has 4,000 training queries at
+    scale 1, and can be larger.
     """
 
     experiment: str
@@ -47,7 +47,7 @@ class Request:
 
     @property
     def command(self) -> str:
-        """The command that asks for it, with the folder's name alone; rankers may have been asked for one by one.
+        """The command for it, with only the folder's name; without rankers, which may have been run one by one.
 
         >>> Request("table1", runs=3, scale=0.1).command
         'clickmix reproduce table1 --scale 0.1 --runs 3'
@@ -58,7 +58,7 @@ class Request:
         return " ".join(["clickmix reproduce", self.experiment, *words])
 
     def collection(self) -> Collection:
-        """The collection: the one in the folder, or the synthetic one; of a smaller scale its first queries."""
+        """The collection in the folder, or the synthetic one; at a smaller scale, its first queries."""
         if self.data:
             return _first(load_collection(self.data), self.scale)
         queries = max(SMALLEST, round(SYNTHETIC_QUERIES * self.scale))
@@ -74,7 +74,7 @@ def _first(found: Collection, share: float) -> Collection:
 
 
 def describe(request: Request, collection: Collection) -> dict[str, Any]:
-    """The settings that results depend on: those of the request except for runs and rankers, which only add results."""
+    """The settings that results depend on: those of the request, except runs and rankers, which only add results."""
     sizes = {name: [split.queries, split.documents] for name, split in _splits(collection).items()}
     return {
         "experiment": request.experiment,
@@ -90,7 +90,7 @@ def describe(request: Request, collection: Collection) -> dict[str, Any]:
 
 
 def lambdamart(collection: Collection) -> LambdaMART:
-    """The LambdaMART of tables and figures, with the weighting of the committed results: only so do they go on."""
+    """The LambdaMART of tables and figures, with the weighting of published results, so that these can be resumed."""
     return LambdaMART(largest_grade=collection.largest_grade, weighting="ideal-dcg")
 
 
@@ -99,7 +99,7 @@ def _splits(collection: Collection) -> dict[str, Split]:
 
 
 def _fingerprint(collection: Collection) -> str:
-    """Of the grades and where queries begin: collections of the same size are still told apart."""
+    """A hash of the grades and of where queries begin, to distinguish collections of the same size."""
     digest = hashlib.sha256()
     for split in _splits(collection).values():
         digest.update(split.offsets.tobytes())

@@ -1,7 +1,7 @@
-"""The runner: tasks in, their results kept in a file of JSON lines as they come.   tasks -> results
+"""The runner: does tasks, and writes their results to a file of JSON lines as they come.   tasks -> results
 
-A finished task is one whole line on the disk; whatever stops the process, the next start goes on from there. Every
-worker is a process of its own with one thread, and ends when the process that started it does.
+A finished task is one complete line on the disk; whatever stops the process, the next start continues from there. Every
+worker is a process with one thread, and ends when the process that started it ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from clickmix.types import Progress
 
 FORMAT = 1
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-# An interrupted run leaves at once, and what workers shared is cleaned up afterwards: no reason to warn.
+# An interrupted run ends at once, and Python cleans up what workers shared afterwards: no need to warn.
 NO_WARNING = "ignore:resource_tracker"
 FIRST = ("lists", "estimate")  # others wait for them
 Line = dict[str, Any]
@@ -41,7 +41,7 @@ Timed = tuple[Result, float]  # and its seconds
 
 @dataclass(frozen=True)
 class Kept:
-    """What a results file holds: results by task, seconds by task, and the versions they were made with, in order."""
+    """The contents of a results file: results and seconds by task, and the versions they were made with, in order."""
 
     results: Results
     seconds: dict[str, float]
@@ -58,13 +58,13 @@ def run_tasks(
     workers: int,
     progress: Progress | None = None,
 ) -> Kept:
-    """Do those of the tasks that are not in the results file yet, and give what is in it then."""
+    """Do the tasks that are not in the results file yet, and return all that is in it."""
     with appending(path) as lines:
         kept = _read(path, lines.found, settings)
         left = [task for task in tasks if task.key not in kept.results]
         if not lines.found:
             lines.append(_text({"format": FORMAT, "settings": settings}))
-        record(f"{path} (the same command goes on from there)")
+        record(f"{path} (the same command continues from there)")
         if left:
             if versions not in kept.versions[-1:]:
                 lines.append(_text({"versions": versions}))
@@ -77,12 +77,12 @@ def run_tasks(
 
 
 def _from(share: float, progress: Progress | None) -> Progress | None:
-    """Progress of the whole, given progress of what is left; `share` was done before."""
+    """Progress of the whole, given progress of the rest; `share` was done before."""
     return None if progress is None else lambda done: progress(share + (1 - share) * done)
 
 
 def read_results(path: Path, *, settings: dict[str, Any]) -> Kept:
-    """The whole lines of a results file that was made with these settings."""
+    """The complete lines of a results file that was made with these settings."""
     whole, newline, _ = path.read_text(encoding="utf-8").rpartition("\n")
     return _read(path, tuple(whole.split("\n")) if newline else (), settings)
 
@@ -106,13 +106,13 @@ def _parsed(path: Path, number: int, line: str) -> Line:
         found = None
     whole = isinstance(found, dict) and ("task" not in found or {"result", "seconds"} <= set(found))
     if not isinstance(found, dict) or not whole:
-        raise FormatError(f"{path}, line {number}: damaged. Take the line out: its task is then done again.")
+        raise FormatError(f"{path}, line {number}: damaged. Remove the line, and its task is done again.")
     return found
 
 
 def _check_settings(path: Path, first: Line, settings: dict[str, Any]) -> None:
     if first.get("format") != FORMAT or not isinstance(first.get("settings"), dict):
-        raise FormatError(f"{path}: no results of this clickmix. Choose another folder.")
+        raise FormatError(f"{path}: not a results file of this clickmix. Choose another folder.")
     for name, value in settings.items():
         before = first["settings"].get(name)
         if before != json.loads(_text(value)):
@@ -128,7 +128,7 @@ def _text(value: Any) -> str:
 def finished_lines(
     left: Sequence[Task], request: Request, results: Results, *, workers: int, progress: Progress | None
 ) -> Generator[Line, None, None]:
-    """The lines of tasks as they are finished, in whatever order; `results` gets those that other tasks wait for.
+    """The lines of tasks as they finish, in any order; results that other tasks wait for go to `results`.
 
     A task that fails does not stop the others; its error is raised at the end.
     """
@@ -155,14 +155,14 @@ def finished_lines(
 
 
 def _submit(pool: ProcessPoolExecutor, waiting: list[Task], results: Results) -> dict[Future[Timed], Task]:
-    """Hand over the tasks whose needs are there; they wait no longer."""
+    """Submit the waiting tasks whose needs are done."""
     ready = [task for task in waiting if all(need.key in results for need in task.needs)]
     waiting[:] = [task for task in waiting if task not in ready]
     return {pool.submit(_timed, task, {need.key: results[need.key] for need in task.needs}): task for task in ready}
 
 
 def _with_needs(left: Sequence[Task], results: Results) -> list[Task]:
-    """The tasks and those that they need, needed ones first, none twice; all in a fixed order."""
+    """The tasks and those that they need, each once, needed ones first, in a fixed order."""
     wanted: dict[str, Task] = {}
     for task in left:
         for need in (*task.needs, task):
@@ -187,8 +187,8 @@ def _pool(request: Request, workers: int) -> Iterator[ProcessPoolExecutor]:
             yield pool
         except BrokenProcessPool:
             raise InputError(
-                "A worker was ended from outside, most likely because memory ran out. What was finished is kept; "
-                "start the same command again with fewer --workers."
+                "A worker was killed, most likely because memory ran out. Finished tasks are kept; run the same "
+                "command again with fewer --workers."
             ) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -199,7 +199,7 @@ def _pool(request: Request, workers: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextlib.contextmanager
 def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Environment variables for the processes that are started meanwhile."""
+    """Set environment variables for processes that start meanwhile."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -212,11 +212,11 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-_simulators: list[Simulator] = []  # of a worker: the one it works in
+_simulators: list[Simulator] = []  # in a worker: the one it uses
 
 
 def _begin(simulator: Simulator) -> None:
-    """Begin a worker: Ctrl-C is for the process that started it, and when that ends, so does the worker."""
+    """Start a worker. Ctrl-C is for the process that started it, and the worker ends when that process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _simulators.append(simulator)

@@ -1,7 +1,7 @@
 """Simulator: the collection, the lists of the production ranker, the clicks of users on them.   Request -> logs
 
-Everything here follows from the request and the number of the run, so that no worker need tell another. Only the lists
-take long; they are put into a scratch folder.
+Everything here follows from the request and the number of the run, so that workers need not share anything. Only the
+lists take long; they go to a scratch folder.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from clickmix.lab.users import ListCounts, User, preset
 from clickmix.storage.atomic import write_atomically
 from clickmix.types import Floats, Ints
 
-PRODUCTION, TRAIN_CLICKS, VALI_CLICKS = 1, 2, 3  # what a generator is for: each has numbers of its own
+PRODUCTION, TRAIN_CLICKS, VALI_CLICKS = 1, 2, 3  # part of a seed: each purpose has its own random numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Lists that people saw, and what they clicked: `rows` (lists, positions) of `split`, -1 past the end of a list."""
+    """Lists that people saw, and their clicks: `rows` (lists, positions) of `split`, -1 past the end of a list."""
 
     split: Split
     rows: Ints
@@ -41,7 +41,7 @@ class Shown:
 
     @cached_property
     def counts(self) -> Counts:
-        """As a correction takes them, list by list; the ids are the numbers of lists and of rows."""
+        """The counts for a correction, list by list; ids are the numbers of lists and of rows."""
         lists, place = np.nonzero((self.rows >= 0) & (self.seen.impressions > 0)[:, None])
         columns = {
             "query_id": lists,
@@ -63,18 +63,18 @@ class Shown:
 
     @property
     def rates(self) -> Floats:
-        """Click-through rates, NaN if there is nothing or nobody looked."""
+        """Click-through rates, NaN past the end and for lists that nobody saw."""
         n = np.broadcast_to(self.seen.impressions[:, None], self.rows.shape)
         known = (self.rows >= 0) & (n > 0)
         return np.asarray(np.divide(self.seen.clicks, n, out=np.full(self.rows.shape, np.nan), where=known))
 
     @property
     def clicked(self) -> FeatureLists:
-        """As a ranker takes them that learns from clicks."""
+        """The lists for a ranker that learns from clicks."""
         return FeatureLists(self.split.features, self.rows, self.seen.impressions, self.seen.clicks)
 
     def spread(self, rows: Ints, values: Floats) -> Floats:
-        """A number for some rows of the split as an array like `rows`, NaN for the others."""
+        """Values of some rows of the split as an array like `rows`, NaN for the others."""
         by_row = np.full(self.split.documents, np.nan)
         by_row[rows] = values
         return np.where(self.rows >= 0, by_row[self.rows], np.nan)
@@ -82,7 +82,7 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """What the users of one scenario did in one run, on training and validation queries."""
+    """The clicks of the users of one scenario in one run, on training and validation queries."""
 
     scenario: Scenario
     user: User
@@ -99,11 +99,11 @@ class Simulator:
 
     @property
     def collection(self) -> Collection:
-        """The collection, made or opened once in every process."""
+        """The collection, made or opened once per process."""
         return _collection(self.request)
 
     def make_lists(self, scenario: Scenario, run: int) -> None:
-        """Have the production ranker of a run rank training and validation queries."""
+        """Rank training and validation queries with the production ranker of a run."""
         collection, top = self.collection, preset(scenario.user, positions=self.request.top).positions
         ranker = production_ranker(collection.train, rng=np.random.default_rng([PRODUCTION, run]))
         lists = {name: ranker.top(getattr(collection, name), length=top) for name in ("train", "vali")}
@@ -132,27 +132,14 @@ def _collection(request: Request) -> Collection:
 @lru_cache(maxsize=2)
 def _log(simulator: Simulator, scenario: Scenario, run: int) -> Log:
     user, lists = preset(scenario.user, positions=simulator.request.top), simulator.lists(run)
-    train, vali = (
-        _shown(
-            simulator.collection,
-            split,
-            lists[name],
-            scenario,
-            user,
-            rng=np.random.default_rng([stage, run, zlib.crc32(scenario.name.encode())]),
-        )
-        for name, split, stage in (
-            ("train", simulator.collection.train, TRAIN_CLICKS),
-            ("vali", simulator.collection.vali, VALI_CLICKS),
-        )
-    )
-    return Log(scenario, user, train, vali)
-
-
-def _shown(
-    collection: Collection, split: Split, rows: Ints, scenario: Scenario, user: User, *, rng: np.random.Generator
-) -> Shown:
     kind = binarized if scenario.relevance == "binarized" else graded
-    relevance = np.where(rows >= 0, kind(split.grade, largest_grade=collection.largest_grade)[rows], np.nan)
-    seen = user.simulate_counts(relevance, clicks=scenario.clicks_on(split), rng=rng)
-    return Shown(split, rows, relevance, seen)
+    collection = simulator.collection
+
+    def shown(split: Split, rows: Ints, purpose: int) -> Shown:
+        rng = np.random.default_rng([purpose, run, zlib.crc32(scenario.name.encode())])
+        relevance = np.where(rows >= 0, kind(split.grade, largest_grade=collection.largest_grade)[rows], np.nan)
+        seen = user.simulate_counts(relevance, clicks=scenario.clicks_on(split), rng=rng)
+        return Shown(split, rows, relevance, seen)
+
+    train = shown(collection.train, lists["train"], TRAIN_CLICKS)
+    return Log(scenario, user, train, shown(collection.vali, lists["vali"], VALI_CLICKS))

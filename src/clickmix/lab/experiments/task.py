@@ -1,4 +1,4 @@
-"""Task: the smallest piece of work whose result is kept, and the scenario it is about.   Request -> tasks -> results"""
+"""Task: the smallest piece of work whose result is kept, and its scenario.   Request -> tasks -> results"""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from clickmix.features import Split
 from clickmix.lab.simulate import Relevance
 
 Kind = Literal["lists", "estimate", "ranking", "picture", "timing"]
-Result = dict[str, Any]  # as JSON has it
+Result = dict[str, Any]  # values that JSON can hold
 Results = dict[str, Result]  # by the task's key
 
-MEASURE, LABEL_ERROR = "ndcg@10", "label error"  # what a ranking's result holds
+MEASURE, LABEL_ERROR = "ndcg@10", "label error"  # the keys of a ranking's result
 PAPER_CLICKS, PAPER_QUERIES = 8_000_000, 18_919  # clicks grow with the training queries
 
-# How long a task takes beside training one LambdaMART; only the estimate of the time left depends on it.
+# How long a task takes compared with training one LambdaMART; only the estimate of the time left depends on it.
 COSTS: dict[str, float] = {"lists": 1.0, "estimate": 10.0, "ranking": 1.0, "picture": 0.2, "timing": 10.0}
 DNN_COST = 3.0
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Who clicks (as `preset` names users), on what, and how often on as many queries as the paper's."""
+    """Who clicks (a name for `preset`), on what relevance, and how often on as many queries as in the paper."""
 
     user: str = "pbm-eta1"
     relevance: Relevance = "binarized"
@@ -30,7 +30,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """In one word, as results have it.
+        """One word for it, as in results.
 
         >>> Scenario(user="pbm-eta2", relevance="graded").name
         'pbm-eta2-graded-8000000'
@@ -38,13 +38,13 @@ class Scenario:
         return f"{self.user}-{self.relevance}-{self.clicks}"
 
     def clicks_on(self, split: Split) -> int:
-        """How many clicks these queries get: the paper's number in proportion."""
+        """How many clicks these queries get, in proportion to the paper's."""
         return max(1, round(self.clicks * split.queries / PAPER_QUERIES))
 
 
 @dataclass(frozen=True)
 class Task:
-    """What one worker does at a time; `run` fixes all its seeds. Fields that a kind has no use for stay empty."""
+    """What a worker does at a time; `run` fixes all its seeds. Fields that a kind does not use stay empty."""
 
     kind: Kind
     run: int
@@ -57,7 +57,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """The task in one line of text, by which its result is found again."""
+        """The task as one line of text, the key of its result."""
         parts = [self.kind, f"run {self.run}", "" if self.kind == "lists" else self.scenario.name]
         parts += [self.regression, f"iteration {self.iteration}" if self.iteration else ""]
         parts += [f"position {self.position}" if self.position else "", self.labels, self.ranker]
@@ -65,12 +65,12 @@ class Task:
 
     @property
     def kept(self) -> bool:
-        """Whether the result goes into the results file; lists are made again where they are needed."""
+        """Whether the result goes to the results file; lists are made again when they are needed."""
         return self.kind != "lists"
 
     @property
     def cost(self) -> float:
-        """How long it takes, roughly."""
+        """Roughly how long it takes."""
         return DNN_COST if self.ranker == "dnn" else COSTS[self.kind]
 
     @property

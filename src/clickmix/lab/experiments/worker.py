@@ -1,4 +1,4 @@
-"""Worker: does one task, in a process of its own that sees one thread.   Task -> Result"""
+"""Worker: does one task, in its own process with one thread.   Task -> Result"""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from clickmix.lab.experiments.labels import Labelled, label, label_error
 from clickmix.lab.experiments.request import lambdamart
 from clickmix.lab.experiments.simulator import Log, Shown, Simulator
 from clickmix.lab.experiments.task import LABEL_ERROR, MEASURE, Result, Results, Task
-from clickmix.lab.self_debiasing import SELF_DEBIASING, Scorer, learn_from_clicks
+from clickmix.lab.self_debiasing import SELF_DEBIASING, learn_from_clicks
 from clickmix.rankers import Ranker
 from clickmix.rankers.lambdamart import STEPS
 from clickmix.types import Floats
 
 
 def do_task(simulator: Simulator, task: Task, found: Results) -> Result:
-    """The result of a task; `found` holds those of the tasks that it needs."""
+    """The result of a task; `found` has those of the tasks that it needs."""
     return _KINDS[task.kind](simulator, task, found)
 
 
@@ -34,29 +34,19 @@ def _lists(simulator: Simulator, task: Task, found: Results) -> Result:
 
 def _ranking(simulator: Simulator, task: Task, found: Results) -> Result:
     """nDCG@10 on the graded test queries of a ranker trained on the task's labels."""
-    log, estimated = simulator.log(task.scenario, task.run), _estimated(task, found)
+    log, test = simulator.log(task.scenario, task.run), simulator.collection.test
     if task.labels in SELF_DEBIASING:
-        return {
-            MEASURE: measure(
-                _learned_from_clicks(task, log).score(simulator.collection.test.features), simulator.collection.test
-            )
-        }
+        _one_thread("dnn" if task.labels == "dla" else "")
+        ranker = learn_from_clicks(task.labels, log.train.clicked, seed=task.run)
+        return {MEASURE: measure(ranker.score(test.features), test)}
+    estimated = _estimated(task, found)
     if task.iteration and estimated is None:
         return {MEASURE: None}  # regression EM had stopped before
     labelled = label(task.labels, log, estimate=estimated)
-    test = simulator.collection.test
+    scores = np.zeros(test.documents)  # if labels teach nothing, any order is as good: ties are averaged
     if teaches(labelled.train):
-        ranker = train(task.ranker, labelled, log, simulator.collection, seed=task.run)
-        scores = ranker.score(test.features)
-    else:
-        scores = np.zeros(test.documents)  # any order is as good: ties are averaged
+        scores = train(task.ranker, labelled, log, simulator.collection, seed=task.run).score(test.features)
     return {MEASURE: measure(scores, test), LABEL_ERROR: label_error(labelled, log)}
-
-
-def _learned_from_clicks(task: Task, log: Log) -> Scorer:
-    """A ranker that debiases itself, trained on what people clicked."""
-    _one_thread("dnn" if task.labels == "dla" else "")
-    return learn_from_clicks(task.labels, log.train.clicked, seed=task.run)
 
 
 def _picture(simulator: Simulator, task: Task, found: Results) -> Result:
@@ -83,13 +73,13 @@ _KINDS: dict[str, Callable[[Simulator, Task, Results], Result]] = {
 
 
 def teaches(relevance: Floats) -> bool:
-    """Whether labels differ within some list, by more than the thousandth that LambdaMART rounds to."""
+    """Whether labels differ within some list, after LambdaMART's rounding to thousandths."""
     rounded = np.rint(relevance * STEPS)
     return bool((np.nanmax(rounded, axis=1, initial=0) > np.nanmin(rounded, axis=1, initial=STEPS)).any())
 
 
 def train(name: str, labelled: Labelled, log: Log, collection: Collection, *, seed: int) -> Ranker:
-    """A ranker of this name. The trees are the authors' 300; the network stops by the validation labels."""
+    """A ranker of this name. LambdaMART has the authors' 300 trees; validation labels stop the network."""
     examples = _examples(log.train, labelled.train)
     if name == "lambdamart":
         return lambdamart(collection).fit(examples, seed=seed)
@@ -101,7 +91,7 @@ def train(name: str, labelled: Labelled, log: Log, collection: Collection, *, se
 
 
 def measure(scores: Floats, test: Split) -> float:
-    """Mean nDCG@10 by the grades; queries without relevant documents are left out, as the authors do."""
+    """Mean nDCG@10 by the grades, without queries that have no relevant documents, as the authors do."""
     return evaluate(scores, test.grade, test.query_id[test.query], measure=MEASURE).mean
 
 
@@ -112,13 +102,13 @@ def _examples(shown: Shown, relevance: Floats) -> Examples:
 
 
 def _estimated(task: Task, found: Results) -> Result | None:
-    """What regression EM found, at the task's iteration."""
+    """The result of regression EM, at the task's iteration."""
     needed = next((found[need.key] for need in task.needs if need.kind == "estimate"), None)
     return None if needed is None else at_iteration(needed, task.iteration)
 
 
 def _one_thread(name: str) -> None:
-    """torch, where it is used, asks for its number of threads in its own way."""
+    """Limit torch, if it is used, to one thread: it does not follow the environment."""
     if name.startswith("dnn"):
         from clickmix.rankers.network import torch_module
 

@@ -1,11 +1,11 @@
 """Regressions of relevance on features, for regression-based EM: trees or a network, with two kinds of probability.
 
-`Regressions` are settings with `start(query_id, doc_id)`, which finds the features of a log's documents; what that
-gives has `fit(target, weight)`, the predicted relevance of each. Probabilities from scores s are
+A regression is settings with `start(query_id, doc_id)`, which finds the features of a log's documents; its result has
+`fit(target, weight)`, which predicts the relevance of each. Probabilities from scores s are
 
     sigmoid        1 / (1 + e^-s)
     soft-min-max   (e^s - min e^s) / (max e^s - min e^s), minimum and maximum over the documents of the query
-each fitted by cross entropy.
+Both are fitted by cross entropy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["REGRESSIONS", "NetworkRegression", "RegressionName", "TreeRegression
 
 
 def choose_regression(name: RegressionName, features: Any, *, seed: int = 0) -> Regression:
-    """The regression of that name on features in any layout that `clickmix.rankers.open_features` takes."""
+    """The regression of that name on features in any layout that `clickmix.features.open_features` reads."""
     if name not in REGRESSIONS:
         raise SettingError(f"regression {name!r}: expected one of {', '.join(REGRESSIONS)}.")
     kind, _, probability = name.partition("-")

@@ -20,7 +20,7 @@ Probability = Literal["sigmoid", "soft-min-max"]
 
 @dataclass(frozen=True, eq=False)
 class DocumentFeatures:
-    """The features of a log's documents; those of query i are the rows offsets[i] to offsets[i + 1]."""
+    """The features of a log's documents; query i has the rows offsets[i] to offsets[i + 1]."""
 
     features: NDArray[np.float32]
     offsets: Ints
@@ -34,7 +34,7 @@ def checked_probability(probability: Probability) -> Probability:
 
 
 def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -> DocumentFeatures:
-    """The features of these documents, in their order; every one must have some, and they must differ."""
+    """The features of these documents, in the same order; raises if one has none, or if all are equal."""
     split = open_features(features)
     query, doc = checked_ids("the log", "query_id", query_id), checked_ids("the log", "doc_id", doc_id)
     queries = codes(split.query_id[split.query], query)
@@ -51,8 +51,8 @@ def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -
     check_features(matrix, name="the features of the log's documents")
     if (matrix == matrix[0]).all():
         raise InputError(
-            f"The features of all {len(matrix):,} documents of the log are equal: there is nothing to tell them apart "
-            "by. Give features that differ between documents."
+            f"The features of all {len(matrix):,} documents of the log are equal, so they say nothing. Give features "
+            "that differ between documents."
         )
     return DocumentFeatures(matrix, offsets_of(query))
 

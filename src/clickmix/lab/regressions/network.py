@@ -1,6 +1,6 @@
 """A neural network as a regression.   targets, features -> predicted relevance
 
-Warm-started: each iteration goes on with the weights of the one before, and with Adagrad's sums, so that steps become
+Warm-started: each iteration continues with the weights of the last one, and with Adagrad's sums, so that steps become
 smaller as the targets settle. A network forgets what it learned from older targets, so this is sound.
 """
 
@@ -23,10 +23,10 @@ from clickmix.types import Floats, Ints
 
 @dataclass(frozen=True)
 class NetworkRegression:
-    """The DNN ranker's network, fitted to relevance by cross entropy; `epochs` of `settings` are those per iteration.
+    """The DNN ranker's network, fitted to relevance by cross entropy; `epochs` of `settings` are per iteration.
 
-    Each iteration is a pass or two, because the next one goes on from there. The settings' loss is not used: it is
-    cross entropy, every document weighted by its impressions.
+    A pass or two per iteration is enough, because the next one continues from there. The settings' loss is not used:
+    the loss is cross entropy, with every document weighted by its impressions.
     """
 
     features: Any = field(repr=False)
@@ -38,7 +38,7 @@ class NetworkRegression:
         checked_probability(self.probability)
 
     def start(self, query_id: NDArray[Any], doc_id: NDArray[Any]) -> _Learning:
-        """Find and normalise the features of these documents; the first weights are drawn."""
+        """Find and normalise the features of these documents, and draw the first weights."""
         documents = find_features(self.features, query_id, doc_id)
         normalisation = Normalisation.fit(documents.features)
         start, dropping, shuffling = np.random.SeedSequence(self.seed).spawn(3)
@@ -60,8 +60,8 @@ class _Learning:
     rng: np.random.Generator
 
     def fit(self, target: Floats, weight: Floats) -> Floats:
-        """Some more epochs; the relevance that the network predicts then."""
-        # Two numbers per document where a ranker has one: batches cut them alike.
+        """Train for some more epochs; return the relevance that the network predicts."""
+        # Two numbers per document instead of a ranker's one; batches handle both.
         taught = np.stack([target, weight / weight.mean()], axis=1).astype(np.float32)
         prepared = Prepared(self.features, taught, self.offsets)
         settings = self.regression.settings
@@ -92,7 +92,7 @@ class _Learning:
 
 
 def soft_min_max_of_tensors(scores: Tensor, mask: Tensor) -> Tensor:
-    """q of every document, as `soft_min_max` has it; the mask, queries × longest list, is False at the padding."""
+    """q of every document, as in `soft_min_max`; the mask, queries × longest list, is False at the padding."""
     s = padded(scores, mask)
     largest = s.masked_fill(~mask, -np.inf).amax(1, keepdim=True)
     e = (s - largest.detach()).exp()

@@ -1,8 +1,8 @@
-"""Soft-min-max probabilities of scores, query by query, and the cross entropy's slope.   scores -> probabilities
+"""Soft-min-max probabilities of scores, query by query, and the slope of their cross entropy.   scores -> probabilities
 
     p = (e^s - m) / (M - m), where m and M are the least and the largest e^s of the query
-The least score of a query has p = 0 and the largest p = 1, where cross entropy is infinite; so what is fitted and given
-is q = MARGIN + (1 - 2 MARGIN) p. Where all scores of a query are equal, q is 1/2.
+The least score of a query has p = 0 and the largest p = 1, where cross entropy can be infinite. So probabilities are
+q = MARGIN + (1 - 2 MARGIN) p. If all scores of a query are equal, q is 1/2.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import numpy as np
 from clickmix.types import Floats, Ints
 
 MARGIN = 1e-3
-LEAST_SPREAD = 1e-9  # of e^s in a query, relative to its largest: below, scores are taken as equal
+LEAST_SPREAD = 1e-9  # of e^s in a query, relative to its largest: below this, scores count as equal
 
 
 def soft_min_max(scores: Floats, offsets: Ints) -> Floats:
-    """q of every document; those of query i are the rows offsets[i] to offsets[i + 1], at least one each."""
+    """q of every document; query i has the rows offsets[i] to offsets[i + 1], at least one."""
     e, m, spread = _spread(scores, offsets)
     p = np.where(spread > LEAST_SPREAD, (e - m) / np.maximum(spread, LEAST_SPREAD), 0.5)
     return MARGIN + (1 - 2 * MARGIN) * p
 
 
 def cross_entropy_slope(scores: Floats, offsets: Ints, target: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Of weight (-t log q - (1 - t) log(1 - q)) summed: its slope in every score, and a curvature that is positive.
+    """The slope of sum of weight (-t log q - (1 - t) log(1 - q)) in every score, and a positive curvature.
 
-    A score moves its own q by e^s / (M - m); the least and the largest move those of all others of the query. The
-    curvature is that of q's own score alone (Gauss-Newton). Where all scores are equal both are those of the sigmoid.
+    A score moves its own q by e^s / (M - m); the least and the largest also move those of all others of the query. The
+    curvature is that of q's own score alone (Gauss-Newton). If all scores are equal, both are those of the sigmoid.
     """
     e, m, spread = _spread(scores, offsets)
     R = np.maximum(spread, LEAST_SPREAD)

@@ -1,8 +1,8 @@
 """Boosted trees as a regression, with LightGBM.   targets, features -> predicted relevance
 
-Every iteration grows new trees. Keeping those of the iteration before would be wrong: trees that learned old targets
-stay in the sum for ever, and new ones must first undo them. Only LightGBM's table of binned features is kept: making it
-takes as long as growing some trees.
+Every iteration grows new trees. Keeping those of the last iteration would be wrong: trees that learned old targets stay
+in the sum forever, and new ones must first undo them. Only LightGBM's table of binned features is kept: making it takes
+as long as growing some trees.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from clickmix.types import Floats
 
 @dataclass(frozen=True)
 class TreeRegression:
-    """LambdaMART's trees, fitted to relevance by cross entropy. The defaults are the paper's ranker's, less trees."""
+    """LambdaMART's trees, fitted to relevance by cross entropy. Defaults: the paper's ranker, with fewer trees."""
 
     features: Any = field(repr=False)
     probability: Probability = "sigmoid"
@@ -55,7 +55,7 @@ class _Trees:
     data: Any
 
     def fit(self, target: Floats, weight: Floats) -> Floats:
-        """Grow new trees; the relevance they predict."""
+        """Grow new trees; return the relevance they predict."""
         weight = weight / weight.mean()
         self.data.set_label(target)
         self.data.set_weight(weight)
@@ -77,7 +77,7 @@ class _Trees:
             "learning_rate": self.settings.rate,
             "seed": self.settings.seed,
             "verbosity": -1,
-            # The same bytes on every run: one way of counting.
+            # The same bytes on every run.
             "deterministic": True,
             "force_row_wise": True,
             "num_threads": self.settings.threads,

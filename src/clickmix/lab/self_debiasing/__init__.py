@@ -1,6 +1,6 @@
 """Rankers that debias themselves: they learn from clicks and positions, not from labels.   lists, clicks -> scores
 
-Baselines for experiments. Each gets the features, trees or layers that the rankers on labels get.
+They are baselines for experiments, with the same features, trees or layers as the rankers on labels.
 """
 
 from __future__ import annotations

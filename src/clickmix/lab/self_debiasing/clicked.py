@@ -14,8 +14,8 @@ from clickmix.types import Ints
 class FeatureLists:
     """Features of documents, and the lists people saw: `rows` (lists, positions) of the features, -1 past the end.
 
-    `impressions` (lists,) says how often each list was seen, `clicks` (lists, positions) how often each result of it
-    was clicked.
+    `impressions` (lists,) is how often each list was seen, `clicks` (lists, positions) how often each result was
+    clicked.
     """
 
     features: NDArray[np.float32]
@@ -24,10 +24,10 @@ class FeatureLists:
     clicks: Ints
 
     def sessions(self, *, rng: np.random.Generator) -> SessionKinds:
-        """All sessions with a click, those that clicked the same counted together.
+        """All sessions with a click; those with the same clicks are counted together.
 
-        Under the position-based model clicks at different positions are independent. So sessions are drawn from the
-        counts, one after the other and without replacement. Those without a click are left out: a ranker learns
+        Under the position-based model, clicks at different positions are independent. So sessions are drawn from the
+        counts, one after the other and without replacement. Sessions without a click are left out: a ranker learns
         nothing from them.
         """
         left, clicks_left = self.impressions.copy(), self.clicks.copy()
@@ -49,7 +49,7 @@ class FeatureLists:
 
 @dataclass(frozen=True, eq=False)
 class SessionKinds:
-    """Kinds of sessions: the `list` seen, the `clicks` in it (kinds, positions), and how many sessions were so."""
+    """Kinds of sessions: the `list` seen, the `clicks` in it (kinds, positions), and the number of sessions."""
 
     list: Ints
     clicks: NDArray[np.bool_]

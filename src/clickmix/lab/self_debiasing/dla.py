@@ -1,12 +1,12 @@
-"""The dual learning algorithm on our network: relevance and examination learn from each other.   clicks -> scores
+"""The dual learning algorithm on the DNN's network: relevance and examination learn from each other.   clicks -> scores
 
 Ai, Bi, Luo, Guo, Croft: Unbiased Learning to Rank with Unbiased Propensity Estimation, SIGIR 2018. Two softmaxes over
 the results of a list: r of the network's scores, and e of one number per position.
 
     loss of the network    = - sum of clicks_k (e_1 / e_k) log r_k,  divided by the sum of the weights
     loss of the positions  = - sum of clicks_k (r_1 / r_k) log e_k,  divided by the sum of the weights
-Both are sums over clicks, so the clicks of a list count at once, whichever session made them. The network is the one
-that learns from labels (`clickmix.rankers.dnn`), with its steps and its batches.
+Both are sums over clicks, so all clicks of a list count together, whatever their sessions. The network, its steps and
+its batches are those of `clickmix.rankers.dnn`, which learns from labels.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from clickmix.rankers.dnn import DNN
 from clickmix.rankers.network import Network, Weights, initial_weights, padded, torch_module
 from clickmix.types import Floats
 
-POSITION_RATE = 0.05  # of learning, as the authors' library has it; the network has its own
+POSITION_RATE = 0.05  # learning rate, as in the authors' library; the network has its own
 
 Tensor = Any
 
 
 @dataclass(frozen=True, eq=False)
 class DualLearner:
-    """A trained network, and the examination of each position beside that of the first."""
+    """A trained network, and the examination of each position relative to the first."""
 
     normalisation: Normalisation
     weights: Weights
@@ -50,7 +50,7 @@ class Positions:
     squares: Tensor
 
     def step(self, *, learning_rate: float) -> None:
-        """Downhill; the gradient is used up."""
+        """Take a step downhill, and clear the gradient."""
         with torch_module().no_grad():
             g = self.numbers.grad
             self.squares.addcmul_(g, g)
@@ -58,7 +58,7 @@ class Positions:
             self.numbers.grad = None
 
     def examination(self) -> Floats:
-        """Beside the first position."""
+        """The examination of each position, relative to the first."""
         shares = self.numbers.detach().softmax(0).cpu().numpy().astype(np.float64)
         return np.asarray(shares / shares[0])
 
@@ -73,7 +73,7 @@ def dual_learning(train: FeatureLists, *, seed: int) -> DualLearner:
     numbers = torch.zeros(train.rows.shape[1], device=network.weights[0].device, requires_grad=True)
     positions = Positions(numbers, torch.zeros_like(numbers, requires_grad=False))
     learned, rng = _prepared(train, normalisation), np.random.default_rng(shuffling)
-    for _ in range(settings.epochs):  # held-out clicks cannot say when to stop: their weights change meanwhile
+    for _ in range(settings.epochs):  # held-out clicks cannot say when to stop, because their weights keep changing
         for batch in learned.batches(queries=settings.batch, rng=rng):
             for loss in _losses(network, positions, batch, dropout=settings.dropout):
                 loss.backward()
@@ -83,7 +83,7 @@ def dual_learning(train: FeatureLists, *, seed: int) -> DualLearner:
 
 
 def _losses(network: Network, positions: Positions, batch: Batch, *, dropout: Any = ()) -> tuple[Tensor, Tensor]:
-    """The loss of the network, and that of the positions; neither moves the other's weights."""
+    """The loss of the network and that of the positions; neither moves the other's weights."""
     mask = network.tensor(np.arange(batch.sizes.max()) < batch.sizes[:, None])
     scores = padded(network.forward(network.tensor(batch.features), dropout=dropout), mask)
     clicks = padded(network.tensor(batch.relevance), mask)
@@ -97,7 +97,7 @@ def _losses(network: Network, positions: Positions, batch: Batch, *, dropout: An
 
 
 def _prepared(lists: FeatureLists, normalisation: Normalisation) -> Prepared:
-    """The clicked lists, in the order of positions, with clicks where labels would be."""
+    """The clicked lists, sorted by position, with clicks instead of labels."""
     clicked = lists.clicks.sum(axis=1) > 0
     rows, shown = lists.rows[clicked], lists.rows[clicked] >= 0
     clicks = np.where(shown, lists.clicks[clicked], 0)[shown].astype(np.float32)

@@ -1,12 +1,12 @@
-r"""Pairs of a clicked and a skipped result, summed over all sessions of a list at once.   sessions, forces -> gradients
+r"""Pairs of a clicked and a skipped result, summed over all sessions of a list.   sessions, forces -> gradients
 
 LambdaMART compares, in every session s, each clicked result i with each skipped one j. The pair's gradient is
 
     M_ij w_s,   w_s = (1 / ideal DCG of s) log2(1 + S_s) / S_s,   S_s = the sum of the session's pairs, both ends
 
-where M_ij depends on scores and positions alone, and so is the same in all sessions of the list. The sum over sessions
-is M_ij W_ij, where W_ij adds up w_s of the sessions that clicked i and skipped j. Trees can so grow on documents
-instead of sessions, and are those that the libraries grow on single sessions.
+where M_ij depends only on scores and positions, and so is the same in all sessions of the list. The sum over sessions
+is M_ij W_ij, where W_ij sums w_s over the sessions that clicked i and skipped j. So trees can grow on documents instead
+of sessions, and are the same as those that the libraries grow on single sessions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clickmix.types import Floats
 
 
 class Pairs:
-    """All sessions of all lists, ready to be summed for the forces between results."""
+    """All sessions of all lists, prepared for sums over the forces between results."""
 
     def __init__(self, lists: FeatureLists, sessions: SessionKinds) -> None:
         self.shown = lists.rows >= 0
@@ -41,7 +41,7 @@ class Pairs:
         self._both_clicked = csr_array((np.ones(len(pair)), pair, ends), shape=(len(ends) - 1, self._both_shown.size))
 
     def ranks(self, scores: Floats) -> tuple[Floats, Floats]:
-        """(lists, positions, positions): by how much discounts differ in the order of scores, and score i - score j.
+        """(lists, positions, positions): how much discounts differ in the order of scores, and score i - score j.
 
         The first is 0 where a list has no result.
         """
@@ -60,7 +60,7 @@ class Pairs:
         return gap, apart
 
     def weights(self, forces: Floats) -> Floats:
-        """W: how much each clicked result i counts against each skipped j, given M; (lists, positions, positions)."""
+        """W (lists, positions, positions): how much each clicked result i counts against each skipped j, given M."""
         all_pairs = self._clicked @ forces.sum(axis=2).ravel()
         total = 2 * self._inverse_ideal * (all_pairs - self._both_clicked @ forces.ravel())
         damped = np.divide(np.log2(1 + total), total, out=np.ones_like(total), where=total > 0)
@@ -68,7 +68,7 @@ class Pairs:
 
     @cached_property
     def plain_weights(self) -> Floats:
-        """The same where sessions are not normalised by their sums."""
+        """The same if sessions are not normalised by their sums."""
         return self._summed(self._number * self._inverse_ideal)
 
     def _summed(self, of_session: Floats) -> Floats:

@@ -1,8 +1,8 @@
 """Trees that estimate position bias while they grow: LightGBM with `position`, XGBoost with `lambdarank_unbiased`.
 
-Both libraries learn from single sessions: all of them would be tens of millions of rows, and hours. Their gradients are
-sums over sessions, so they are computed for all sessions of a list at once (`pairs.py`) and the library grows its trees
-on documents. The trees are the library's own on single sessions, up to rounding.
+Both libraries learn from single sessions, which would be tens of millions of rows, and hours. Their gradients are sums
+over sessions, so `pairs.py` computes them for all sessions of a list together, and the library grows its trees on
+documents. Up to rounding, these are the trees that the library grows on single sessions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clickmix.rankers.lambdamart import LambdaMART, lightgbm_module
 from clickmix.types import Floats, Ints
 
 LEAST_HESSIAN = 0.001  # in LightGBM's step of a position's bias
-LEAST_RATIO = 1e-16  # XGBoost leaves pairs as they are where a position's ratio is smaller
+LEAST_RATIO = 1e-16  # XGBoost leaves pairs unchanged if a position's ratio is smaller
 REGULARIZER = 0.5  # XGBoost's 1 / (1 + lambdarank_bias_norm)
 
 Gradients = Callable[[Floats], tuple[Floats, Floats]]  # scores (lists, positions) -> gradients, second derivatives
@@ -39,7 +39,7 @@ class Boosted:
 
 
 def lightgbm_position(train: FeatureLists, *, seed: int) -> Boosted:
-    """LambdaMART of LightGBM with `position`; as many trees as the other rankers have."""
+    """LambdaMART of LightGBM with `position`, with as many trees as the other rankers."""
     lightgbm, settings = lightgbm_module(), LambdaMART()
     pairs = Pairs(train, train.sessions(rng=np.random.default_rng(seed)))
     shown, code = _shown(train)
@@ -47,7 +47,7 @@ def lightgbm_position(train: FeatureLists, *, seed: int) -> Boosted:
         "objective": _of_rows(_position_gradients(pairs, rate=settings.rate), pairs, code),
         "num_leaves": settings.leaves,
         "learning_rate": settings.rate,
-        "min_data_in_leaf": 0,  # a document stands for many rows
+        "min_data_in_leaf": 0,  # a document represents many rows
         "min_data_in_bin": 1,
         "seed": seed,
         "verbosity": -1,
@@ -60,7 +60,7 @@ def lightgbm_position(train: FeatureLists, *, seed: int) -> Boosted:
 
 
 def _position_gradients(pairs: Pairs, *, rate: float) -> Gradients:
-    """LightGBM's: scores plus a bias of each position, which takes a Newton step with every tree."""
+    """LightGBM's gradients: scores plus a bias of each position, which takes a Newton step with every tree."""
     bias = np.zeros(pairs.shown.shape[1])
 
     def gradients(scores: Floats) -> tuple[Floats, Floats]:
@@ -96,7 +96,7 @@ def xgboost_unbiased(train: FeatureLists, *, seed: int) -> Boosted:
 
 
 def _unbiased_gradients(pairs: Pairs) -> Gradients:
-    """XGBoost's: pairs are divided by a ratio of the clicked position and one of the skipped position."""
+    """XGBoost's gradients: pairs are divided by a ratio of the clicked position and one of the skipped position."""
     clicked, skipped = np.ones(pairs.shown.shape[1]), np.ones(pairs.shown.shape[1])
 
     def gradients(scores: Floats) -> tuple[Floats, Floats]:
@@ -128,7 +128,7 @@ def _shown(train: FeatureLists) -> tuple[Ints, Ints]:
 
 
 def _of_rows(gradients: Gradients, pairs: Pairs, code: Ints) -> Callable[[Floats, Any], tuple[Floats, Floats]]:
-    """As the libraries ask for it: by row of the features."""
+    """The objective that the libraries expect: gradients by row of the features."""
 
     def objective(scores: Floats, _: Any) -> tuple[Floats, Floats]:
         by_list = np.zeros(pairs.shown.shape)

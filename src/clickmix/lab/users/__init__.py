@@ -1,4 +1,4 @@
-"""Users with known truth: each model simulates clicks, gives their probabilities, and can be fitted to a log."""
+"""Users with known truth: each model simulates clicks, computes their probabilities, and can be fitted to a log."""
 
 from clickmix.lab.families import USERS
 from clickmix.lab.users.cascade import Cascade

@@ -18,7 +18,7 @@ from clickmix.lab.users.user import TOP, User
 from clickmix.types import Floats, Ints
 
 NORMALISATION = (
-    "The model itself has everybody examine position 1 and stop at the first click, so sessions are used down to their "
+    "In this model everybody examines position 1 and stops at the first click, so sessions are used down to their "
     "first click, and the attraction of a document is its click rate there. Trust cannot be separated from attraction "
     "without documents of two known relevances at a position, so it is part of attraction."
 )
@@ -34,11 +34,11 @@ class Cascade(User):
     [[1.0, 0.0]]
     """
 
-    examination_of_mixtures = "dcm"  # of people who never go on after a click
+    examination_of_mixtures = "dcm"  # for people who never go on after a click
 
     @classmethod
     def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> UserFit:
-        """Attraction by document = first clicks / impressions down to the first click; no steps are needed."""
+        """Attraction by document = first clicks / impressions down to the first click; needs no steps."""
         D = int(sessions.lists.max()) + 1
         documents = sessions.documents
         examined = (last_click_above(sessions.clicks) == 0) & (documents >= 0)

@@ -21,24 +21,24 @@ from clickmix.registry import Option
 from clickmix.types import Floats, Ints
 
 NORMALISATION = (
-    "The model itself has everybody examine position 1, so the attraction of a document is its click rate at position "
-    "1. Trust cannot be separated from attraction without documents of two known relevances at a position, so it is "
+    "In this model everybody examines position 1, so the attraction of a document is its click rate at position 1. "
+    "Trust cannot be separated from attraction without documents of two known relevances at a position, so it is "
     "part of attraction."
 )
-# P(satisfied | clicked): how often a navigational user stops after a click, as simulations in the literature have it.
+# P(satisfied | clicked): how often a navigational user stops after a click, as in simulations of the literature.
 SATISFIED_RELEVANT, SATISFIED_IRRELEVANT = 0.9, 0.2
 CONTINUATION = 0.9  # the value that Chapelle and Zhang found best
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DynamicBayesian(User):
-    """People examine results from the top; a result they click satisfies them, and they stop, or it does not.
+    """People examine results from the top, and stop if a result they clicked satisfies them.
 
     A clicked result satisfies with probability s = `satisfied_irrelevant` + (`satisfied_relevant` -
-    `satisfied_irrelevant`) * relevance. Whoever is not satisfied, or did not click, examines the next result with
+    `satisfied_irrelevant`) * relevance. People who are not satisfied, or did not click, examine the next result with
     probability `continuation`.
 
-    `relevance` may also be an array (2, lists, positions): how relevant a result looks, which draws the click, and how
+    `relevance` can also be an array (2, lists, positions): how relevant a result looks, which draws the click, and how
     relevant it is, which satisfies.
 
     >>> user = DynamicBayesian(continuation=0.5, trust=Trust.perfect(2))
@@ -61,7 +61,7 @@ class DynamicBayesian(User):
 
     @classmethod
     def of(cls, *, continuation: float, trust: Trust) -> Self:
-        """A user whom a clicked result satisfies if and only if it is relevant."""
+        """A user who is satisfied by a clicked result if and only if it is relevant."""
         return cls(continuation=continuation, trust=trust)
 
     @classmethod
@@ -126,7 +126,7 @@ class DynamicBayesian(User):
         for k, (a, s) in enumerate(zip(attraction, satisfaction, strict=True)):
             u = rng.random(len(seen))
             np.less(u, a.take(seen), out=clicks[k])
-            # The same draw says whether the person goes on: u is uniform on [0, a) after a click, on [a, 1) without.
+            # The same draw decides whether the person goes on: u is uniform on [0, a) after a click, on [a, 1) without.
             goes_on = u >= (a * (1 - self.continuation * (1 - s))).take(seen)
             if self.continuation < 1:
                 goes_on &= u < (a + (1 - a) * self.continuation).take(seen)

@@ -15,9 +15,9 @@ from clickmix.lab.users.user import TOP, User, check_known
 from clickmix.types import Floats, Ints
 
 NORMALISATION = (
-    "The model itself has everybody examine position 1 and go on until a click, so the attraction of a document is "
-    "its click rate at position 1. Trust cannot be separated from going on without documents of two known relevances "
-    "at a position, so it is part of both."
+    "In this model everybody examines position 1 and goes on until a click, so the attraction of a document is its "
+    "click rate at position 1. Trust cannot be separated from going on without documents of two known relevances at a "
+    "position, so it is part of both."
 )
 # Learned by the paper's authors from the Yandex relevance prediction log, for lists of ten.
 GOING_ON = (0.2978, 0.4449, 0.4540, 0.4548, 0.4352, 0.4129, 0.3888, 0.3442, 0.2560)
@@ -27,8 +27,8 @@ GOING_ON = (0.2978, 0.4449, 0.4540, 0.4548, 0.4352, 0.4129, 0.3888, 0.3442, 0.25
 class DependentClick(User):
     """People examine results from the top, one after the other, and stop only after a click.
 
-    After a click at position k they go on to k + 1 with probability `going_on`[k]; without one always. There is one
-    entry for each position but the last, below which there is nothing to see.
+    After a click at position k they go on to k + 1 with probability `going_on`[k]; without a click they always do.
+    There is one entry for each position but the last.
 
     >>> user = DependentClick(going_on=[0.5], trust=Trust.perfect(2))
     >>> user.click_probabilities([[1.0, 1.0]]).tolist()
@@ -97,7 +97,7 @@ class DependentClick(User):
             np.less(u, p, out=clicks[k])
             clicks[k] &= examined
             if k < len(self.going_on):
-                # Of a click, u is uniform on [0, p): the same draw says whether the person goes on.
+                # After a click, u is uniform on [0, p): the same draw decides whether the person goes on.
                 stops = u >= p * self.going_on[k]
                 stops &= clicks[k]
                 examined ^= stops

@@ -1,4 +1,4 @@
-"""Fit: a user model learned from a log, with how it was learned.   sessions -> Fit -> Score on other sessions"""
+"""Fit: a user model learned from a log, and how it was learned.   sessions -> Fit -> Score on other sessions"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Score:
 
     @property
     def log_likelihood(self) -> float:
-        """Of all clicks and non-clicks together, in nats."""
+        """The log-likelihood of all clicks and non-clicks, in nats."""
         return float(self.log_likelihoods.sum())
 
     @property
@@ -49,16 +49,16 @@ class Score:
 class UserFit:
     """A user model that makes a log most likely.
 
-    `user` has perfect trust, so that what it calls relevance is attraction. `attraction` has one entry per document
-    code (NaN: never shown), `examined` says how many examined impressions each rests on. `log_likelihoods` is the
-    trace of the climb. `normalisation` says what was fixed because clicks cannot show it; `unidentified` names the
-    parameters these sessions say nothing about.
+    `user` has perfect trust, so that its relevance is attraction. `attraction` has one entry per document code (NaN:
+    never shown), `examined` says how many examined impressions each rests on. `log_likelihoods` is the trace of the
+    climb. `normalisation` says what was fixed because clicks cannot show it; `unidentified` names the parameters that
+    these sessions say nothing about.
 
-    Predictions are more careful than the fit: `predictor` and `predicted_attraction` are what one more observation at
-    the mean would have given, so that nothing is held impossible because it was not seen in a few sessions.
+    Predictions are more careful than the fit: `predictor` and `predicted_attraction` include one more observation at
+    the mean, so that nothing counts as impossible just because a few sessions did not show it.
 
-    Of models in which a clicked document satisfies or not, `satisfaction` has one entry per document code (NaN: no
-    click tells), and `clicked` says how many clicks each rests on.
+    For models in which a clicked document can satisfy, `satisfaction` has one entry per document code (NaN: no click
+    shows it), and `clicked` says how many clicks each rests on.
 
     >>> from clickmix.lab.users import Cascade, Trust
     >>> relevance, rng = np.random.default_rng(0).random((20, 3)), np.random.default_rng(0)
@@ -80,7 +80,7 @@ class UserFit:
 
     @property
     def mean_attraction(self) -> float:
-        """Of an examined result; the prediction for a document that was never shown."""
+        """The mean attraction of examined results; the prediction for a document that was never shown."""
         return mean(self.attraction, self.examined)
 
     @property
@@ -90,7 +90,7 @@ class UserFit:
 
     @property
     def predicted_satisfaction(self) -> Floats | None:
-        """(satisfaction * clicked + mean) / (clicked + 1), where the model has it."""
+        """(satisfaction * clicked + mean) / (clicked + 1), if the model has it."""
         if self.satisfaction is None or self.clicked is None:
             return None
         return shrunk(self.satisfaction, self.clicked)
@@ -136,6 +136,6 @@ def shrunk(estimates: Floats, observations: Floats) -> Floats:
 
 
 def check_clicked(clicks: int) -> None:
-    """A log without clicks says nothing about anybody."""
+    """Refuse a log without clicks, which says nothing about people."""
     if clicks == 0:
         raise InputError(NO_CLICK)

@@ -1,7 +1,7 @@
-"""Sessions and click logs, one row per session and position: simulated sessions to a file, a log to sessions.
+"""Sessions <-> click logs with one row per session and position.
 
-To write, a session is kept as the number of its list and its clicks as bits, a few bytes; the rows are written out by
-the engine in one pass, so memory holds the sessions and never the rows.
+To write them, sessions are kept in a few bytes each: the number of the list, and clicks as bits. The engine writes the
+rows in one pass, so memory holds the sessions but never the rows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from clickmix.log.layouts.rows import flags
 from clickmix.log.open import open_log
 from clickmix.types import Frame, Ints, Paths, Progress
 
-BITS = 62  # clicks per whole number of 64 bits, its sign left alone
+BITS = 62  # clicks per 64-bit integer, without its sign
 
 
 def write_sessions(
@@ -35,7 +35,7 @@ def write_sessions(
     doc_id: npt.NDArray[Any],
     progress: Progress | None = None,
 ) -> int:
-    """Write session_id, query_id, doc_id, position, clicked; says how many rows.
+    """Write session_id, query_id, doc_id, position, clicked; return the number of rows.
 
     `query_id` (lists,) and `doc_id` (lists, positions) are the ids of the lists that the sessions saw.
 
@@ -46,7 +46,7 @@ def write_sessions(
     2
     >>> folder.cleanup()
     """
-    engine = DuckDB(threads=1)  # unfolding by several threads would shuffle blocks of rows from run to run
+    engine = DuckDB(threads=1)  # several threads would shuffle blocks of rows from run to run
     engine.run("SET preserve_insertion_order = true")
     sessions = 0
     for chunk in chunks:
@@ -62,7 +62,7 @@ def write_sessions(
 
 
 def read_sessions(log: Paths | Frame, *, columns: Mapping[str, str] | None = None) -> SessionLog:
-    """The sessions of a click log with a session_id column (files or a frame), in memory; bad rows are refused.
+    """The sessions of a click log with a session_id column (files or a frame), in memory; refuses bad rows.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -81,7 +81,7 @@ def read_sessions(log: Paths | Frame, *, columns: Mapping[str, str] | None = Non
 
 
 def _impressions(part: Part) -> str:
-    """The query for all impressions of a part that has already been found to be without bad rows."""
+    """The query for all impressions of a part without bad rows."""
     source = part.source
     if not part.layout.row_is_impression:
         raise InputError(
@@ -108,7 +108,7 @@ def _create_tables(engine: DuckDB, lists: Ints, query_id: npt.NDArray[Any], doc_
     row, place = np.nonzero(lists != PAST_THE_END)
     engine.register("shown", {"seen": row, "position": place + 1, "doc_id": doc_id[row, place]})
     engine.register("queries", {"seen": np.arange(len(lists)), "query_id": query_id, "length": lengths})
-    # A list is one row with its documents as an array: each session then meets exactly one row, and keeps its order.
+    # A list is one row with its documents as an array, so that each session joins exactly one row and keeps its order.
     engine.run(
         "CREATE TABLE lists AS SELECT seen, query_id, length, documents FROM queries JOIN "
         "(SELECT seen, array_agg(doc_id ORDER BY position) AS documents FROM shown GROUP BY seen) USING (seen)"
@@ -118,7 +118,7 @@ def _create_tables(engine: DuckDB, lists: Ints, query_id: npt.NDArray[Any], doc_
 
 
 def _bits(clicks: Booleans) -> dict[str, Ints]:
-    """The clicks of each session as whole numbers, position k in bit k - 1, 62 positions to a number."""
+    """The clicks of each session as integers, position k in bit k - 1, 62 positions per integer."""
     words = {}
     for i in range(_words(clicks.shape[1])):
         part = clicks[:, i * BITS : (i + 1) * BITS]

@@ -1,4 +1,4 @@
-"""PositionBased: people examine a position or not, whatever they saw above it.   relevance <-> clicks"""
+"""PositionBased: people examine a position or not, whatever is above it.   relevance <-> clicks"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NORMALISATION = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PositionBased(User):
-    """People examine position k with a probability of its own, and judge each result they examine by itself.
+    """People examine position k with its own probability, and judge each result they examine independently.
 
     P(click at k) = alpha_k * relevance + beta_k, where alpha_k = examination_k (e1_k - e0_k), beta_k =
     examination_k e0_k, and e1, e0 are the trust in relevant and irrelevant results. Clicks do not depend on each other.
@@ -59,7 +59,7 @@ class PositionBased(User):
 
     @property
     def alpha(self) -> Floats:
-        """By how much the click rate at each position grows from relevance 0 to 1."""
+        """How much the click rate at each position grows from relevance 0 to 1."""
         alpha: Floats = self.examination * (self.trust.relevant - self.trust.irrelevant)
         return alpha
 
@@ -78,10 +78,10 @@ class PositionBased(User):
         weights: npt.ArrayLike | None = None,
         rng: np.random.Generator,
     ) -> ListCounts:
-        """What `simulate(...).counts()` would give, drawn at once: clicks on a result are Binomial(impressions, p).
+        """The counts of `simulate(...)`, drawn directly: clicks on a result are Binomial(impressions, p).
 
-        With `clicks`, most are drawn as counts and the last few thousand session by session, up to the one that
-        reaches them.
+        With `clicks`, most are drawn as counts and the last few thousand session by session, up to the session that
+        reaches the number.
         """
         goal = Goal.of(sessions=sessions, clicks=clicks)
         if goal.unit == "sessions":
@@ -125,7 +125,7 @@ class PositionBased(User):
         tolerance: float = 1e-10,
         max_steps: int = 2000,
     ) -> UserFit:
-        """The same from counts: one row per document code (from 0) and position (from 1); rows may repeat."""
+        """The same from counts: one row per document code (from 0) and position (from 1); rows can repeat."""
         d, k, n, c = _checked_counts(document, position, impressions, clicks)
         counts = CellCounts.of(d, k - 1, n, c, documents=int(d.max()) + 1, cells=int(k.max()))
         linked_cells(counts, positions=counts.cells)
@@ -169,7 +169,7 @@ def paper_position_based(*, eta: float = 1.0, top: int = 20) -> PositionBased:
 
 
 def _sessions_safely_below(clicks: int, per_session: float, positions: int) -> int:
-    """Sessions that stay below `clicks`, save for an event ten standard deviations out.
+    """A number of sessions that stays below `clicks`, except in a case ten standard deviations out.
 
     Clicks in a session have at most the variance positions * per_session, so n sessions with about `clicks` clicks
     have at most the variance positions * clicks.
@@ -178,7 +178,7 @@ def _sessions_safely_below(clicks: int, per_session: float, positions: int) -> i
 
 
 def _checked_counts(*columns: npt.ArrayLike) -> list[Ints]:
-    """Document, position, impressions and clicks as whole numbers that can be."""
+    """Document, position, impressions and clicks as checked whole numbers."""
     d, k, n, c = arrays = [np.asarray(column) for column in columns]
     if len({column.shape for column in arrays}) > 1 or d.ndim != 1 or d.size == 0:
         shapes = ", ".join(str(column.shape) for column in arrays)

@@ -1,4 +1,4 @@
-"""Users by text: a name of `USERS`, then options with their values.   pbm-eta2 -> user"""
+"""Users from a text: a name of `USERS`, then options with their values.   pbm-eta2 -> user"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def preset(text: str, *, positions: int | None = None) -> User:
 
 
 def preset_title(text: str) -> str:
-    """As a column of a table shows it: what sets it apart from others of its name, or the name.
+    """The title of a column: the options if there are any, or the name.
 
     >>> preset_title("pbm-eta2"), preset_title("dcm")
     ('eta 2', 'DCM')

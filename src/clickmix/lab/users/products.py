@@ -1,4 +1,4 @@
-"""Products: click rate = attraction of the document * examination of the cell it is shown in.   counts -> both factors
+"""Products: click rate = attraction of the document * examination of its cell.   counts -> both factors
 
 A cell is whatever examination depends on: the position, or the position and the nearest click above it.
 """
@@ -19,12 +19,12 @@ from clickmix.lab.users.fitting import check_clicked
 from clickmix.lab.users.sessions import Booleans, totals
 from clickmix.types import Floats, Ints
 
-DENSE = 4  # with fewer than so many pairs of document and cell to a row, a table of all is quicker than sorting
+DENSE = 4  # with up to this many pairs of document and cell per row, a table of all pairs is quicker than sorting
 
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
-    """Impressions and clicks, one row per document and cell; of `documents` documents and `cells` cells."""
+    """Impressions and clicks, one row per document and cell, for `documents` documents and `cells` cells."""
 
     document: Ints
     cell: Ints
@@ -37,7 +37,7 @@ class CellCounts:
     def of(
         cls, document: Ints, cell: Ints, impressions: Ints, clicks: Ints, *, documents: int, cells: int
     ) -> CellCounts:
-        """Rows with the same document and cell are added up; those never shown are left out."""
+        """Add up rows with the same document and cell; leave out those never shown."""
         pair = document.astype(np.int64) * cells + cell
         if (size := documents * cells) <= DENSE * len(pair):
             pairs = np.arange(size)
@@ -50,7 +50,7 @@ class CellCounts:
         )
 
     def of_clicked_documents(self) -> CellCounts:
-        """Without the documents nobody clicked: their attraction is 0, and they say nothing about examination."""
+        """The same without documents that nobody clicked: they have attraction 0 and say nothing about examination."""
         kept = totals(self.document, self.clicks, size=self.documents)[self.document] > 0
         return replace(
             self,
@@ -71,7 +71,7 @@ class CellCounts:
 
 
 def linked_cells(counts: CellCounts, *, positions: int) -> Booleans:
-    """(positions, cells of each position): which are connected with cell 0; a position with none is refused."""
+    """(positions, cells of each position): which are connected with cell 0; refuses a position with none."""
     check_clicked(int(counts.clicks.sum()))
     linked = counts.connected().reshape(positions, -1)
     unlinked = np.flatnonzero(~np.any(linked, axis=1)) + 1
@@ -86,7 +86,7 @@ def linked_cells(counts: CellCounts, *, positions: int) -> Booleans:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Both factors, with the impressions each rests on: those expected to be examined, and those to attract."""
+    """Both factors, and the expected impressions each rests on: those examined, and those that attract."""
 
     attraction: Floats
     examined: Floats
@@ -98,7 +98,7 @@ class Factors:
 def fit_factors(counts: CellCounts, *, tolerance: float, max_steps: int) -> Factors:
     """The most likely factors with examination 1 in cell 0.
 
-    The log-likelihood is concave in log attraction and log examination, so there is one maximum, whatever the start.
+    The log-likelihood is concave in log attraction and log examination, so there is only one maximum.
     """
     D = counts.documents
     start = np.full(D + counts.cells, 0.5)
@@ -121,8 +121,8 @@ def fit_factors(counts: CellCounts, *, tolerance: float, max_steps: int) -> Fact
 def _em_step(counts: CellCounts) -> Step:
     """One EM step on (a of each document, g of each cell), with p = a g the click rate of a row.
 
-    A click was examined and attracted. Without one, P(attracted) = a (1 - g) / (1 - p) and P(examined) = g (1 - a) /
-    (1 - p).
+    A clicked result was examined and attracted. Without a click, P(attracted) = a (1 - g) / (1 - p) and P(examined) =
+    g (1 - a) / (1 - p).
     """
     d, cell, n, c = counts.document, counts.cell, counts.impressions, counts.clicks
     D = counts.documents
@@ -135,7 +135,7 @@ def _em_step(counts: CellCounts) -> Step:
         attracted = totals(d, c + unclicked * a * (1 - g), size=D)
         examined = totals(cell, c + unclicked * g * (1 - a), size=counts.cells)
         after = np.divide(np.r_[attracted, examined], shown, out=parameters.copy(), where=shown > 0)
-        after[D] = 1.0  # EM stays there by itself, except for rounding
+        after[D] = 1.0  # EM would stay there, except for rounding
         return after, float(np.sum(xlogy(c, p) + xlog1py(n - c, -p)))
 
     return step

@@ -1,8 +1,8 @@
 """SimplifiedDynamicBayesian: the dynamic Bayesian user who stops only when satisfied.   relevance <-> clicks
 
 O. Chapelle, Y. Zhang: A Dynamic Bayesian Network Click Model for Web Search Ranking, WWW 2009. They estimate it from
-shares: clicks among results down to the last click, last clicks among clicks. That takes everybody without a later
-click to be satisfied. Here it is fitted by likelihood: some went on and found nothing.
+shares: clicks among results down to the last click, last clicks among clicks. That assumes that everybody without a
+later click was satisfied. Here it is fitted by likelihood: some went on and found nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SimplifiedDynamicBayesian(DynamicBayesian):
 
     @classmethod
     def of(cls, *, continuation: float, trust: Trust) -> Self:
-        """A user whom a clicked result satisfies if and only if it is relevant; the continuation is 1 for all."""
+        """A user who is satisfied by a clicked result if and only if it is relevant; the continuation is always 1."""
         return cls(trust=trust)
 
 

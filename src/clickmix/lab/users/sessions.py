@@ -1,4 +1,4 @@
-"""Sessions: which result list each person saw and what they clicked.   columns of a click log -> sessions"""
+"""Sessions: which result list each person saw, and their clicks.   columns of a click log -> sessions"""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NO_CLICK = "There is no click in these sessions, so no user model can be fitted 
 
 @dataclass(frozen=True, eq=False)
 class Sessions:
-    """One row per session: the list it saw, and a click or none at each position of that list.
+    """One row per session: the list it saw, and whether each position of that list was clicked.
 
-    `lists` (lists, positions) holds document codes, one code per query and document, -1 past the end of a shorter
-    list; `seen` (sessions,) is the row of `lists` that each session saw; `clicks` (sessions, positions) is True where
-    the document was clicked. Many sessions see the same list, so this stays small.
+    `lists` (lists, positions) has document codes, one code per query and document, -1 past the end of a shorter list;
+    `seen` (sessions,) is the row of `lists` that each session saw; `clicks` (sessions, positions) is True for a click.
+    Many sessions see the same list, so this stays small.
 
     >>> from clickmix.lab.users import PositionBased
     >>> user = PositionBased.with_eta(1, positions=2)
@@ -73,9 +73,9 @@ class Sessions:
         return ListCounts(impressions=impressions, clicks=clicks)
 
     def reading_counts(self, cells: Ints) -> ReadingCounts:
-        """What the fit of people who read from the top needs; `cells` (lists, positions) is the cell of a click there.
+        """Counts to fit people who read from the top; `cells` (lists, positions) is the cell of a click there.
 
-        A log without clicks is refused.
+        Refuses a log without clicks.
         """
         K, L = self.positions, len(self.lists)
         clicks = self.counts().clicks
@@ -112,10 +112,10 @@ class ListCounts:
 
 @dataclass(frozen=True, eq=False)
 class SessionLog:
-    """Sessions read from a log, with the log's own ids.
+    """Sessions read from a log, with the log's ids.
 
-    `query_id` and `doc_id` hold one entry per document code, `session_id` one per session. `clicks_elsewhere` counts
-    the clicks on documents that their session had not been shown; those are left out of `sessions`.
+    `query_id` and `doc_id` have one entry per document code, `session_id` one per session. `clicks_elsewhere` counts
+    clicks on documents that the session was not shown; `sessions` leaves them out.
 
     >>> log = sessions_from_columns(["q", "q"], ["a", "b"], [1, 2], [0, 1], [7, 7])
     >>> log.doc_id.tolist(), log.clicks_elsewhere
@@ -132,7 +132,7 @@ class SessionLog:
 def concatenate(parts: Iterable[Sessions]) -> Sessions:
     """One `Sessions` from several over the same lists."""
     parts = list(parts)
-    # Position by position, as the simulation writes them: a column of clicks is then contiguous.
+    # Position by position, as in the simulation, so that a column of clicks is contiguous.
     clicks = np.concatenate([part.clicks.T for part in parts], axis=1).T
     return Sessions(lists=parts[0].lists, seen=np.concatenate([part.seen for part in parts]), clicks=clicks)
 
@@ -160,7 +160,7 @@ def sessions_from_columns(
     """Sessions from the columns of a click log, one row per document shown, in any order.
 
     A session is one result list: the rows with the same `session_id` and the same `query_id`. Its positions must be
-    1, 2, 3 ... without a hole. Sessions come out ordered by `session_id` and `query_id`.
+    1, 2, 3 ... without a gap. Sessions are sorted by `session_id` and `query_id`.
 
     >>> log = sessions_from_columns(["q", "q"], ["a", "b"], [1, 2], [0, 1], [7, 7])
     >>> log.sessions.clicks.tolist()
@@ -196,7 +196,7 @@ def sessions_from_columns(
 
 
 def _distinct_rows(matrix: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows of `matrix`, and for each row which of them it is; the order of rows means nothing."""
+    """The distinct rows of `matrix`, and for each row which of them it is; the order of distinct rows is arbitrary."""
     matrix = np.ascontiguousarray(matrix)
     rows = matrix.view(np.dtype((np.void, matrix.itemsize * matrix.shape[1]))).ravel()
     _, first, which = np.unique(rows, return_index=True, return_inverse=True)
@@ -224,7 +224,7 @@ def _check_columns(columns: list[npt.NDArray[Any]]) -> None:
 def _missing(column: npt.NDArray[Any]) -> Booleans:
     if column.dtype.kind == "O":
         return np.array([value is None for value in column], dtype=np.bool_)
-    return np.asarray(column != column, dtype=np.bool_)  # NaN alone differs from itself
+    return np.asarray(column != column, dtype=np.bool_)  # only NaN differs from itself
 
 
 def _refuse_first(bad: Booleans, column: npt.NDArray[Any], name: str, expected: str) -> None:
@@ -238,7 +238,7 @@ def _plain(value: Any) -> Any:
 
 
 def _check_positions(position: Ints, *, expected: Ints, queries: npt.NDArray[Any], sessions: npt.NDArray[Any]) -> None:
-    """Positions are sorted within a page: the first that differs is either a repeated one or follows a hole."""
+    """Refuse repeated and missing positions. They are sorted within a page, so the first wrong one shows which."""
     wrong = position != expected
     if not wrong.any():
         return
@@ -251,5 +251,5 @@ def _check_positions(position: Ints, *, expected: Ints, queries: npt.NDArray[Any
         )
     raise InputError(
         f"{where}: no document at position {expected[row]}, but one at position {position[row]}. "
-        "A session needs its whole list, from position 1 without holes."
+        "A session needs its whole list, from position 1 without gaps."
     )

@@ -13,25 +13,25 @@ from clickmix.errors import InputError, SettingError
 from clickmix.lab.users.sessions import PAST_THE_END, Booleans, Sessions, concatenate
 from clickmix.types import Floats, Ints
 
-BLOCK_SESSIONS = 1 << 14  # drawn together: what one position needs of them fits the processor's cache
-CHUNK_BLOCKS = 16  # handed out together: 262,144 sessions, a few megabytes
+BLOCK_SESSIONS = 1 << 14  # drawn together: the data of one position fits into the processor's cache
+CHUNK_BLOCKS = 16  # yielded together: 262,144 sessions, a few megabytes
 
 Draw = Callable[[Floats, Ints, np.random.Generator], Booleans]
 
 
 @dataclass(frozen=True)
 class Goal:
-    """How much is still to be simulated: so many sessions or so many clicks."""
+    """How many sessions or clicks remain to be simulated."""
 
     unit: str
     remaining: int
 
     @classmethod
     def of(cls, *, sessions: int | None, clicks: int | None) -> Goal:
-        """The goal a caller has set: exactly one of the two numbers, at least 1."""
+        """The caller's goal: exactly one of the two numbers, at least 1."""
         given = [(unit, n) for unit, n in (("sessions", sessions), ("clicks", clicks)) if n is not None]
         if len(given) != 1:
-            raise SettingError("Say how much to simulate: either sessions=... or clicks=..., and not both.")
+            raise SettingError("Say how much to simulate: give either sessions=... or clicks=..., but not both.")
         unit, n = given[0]
         if not (isinstance(n, Integral) and n >= 1):
             raise SettingError(f"{unit}={n}: expected a whole number from 1.")
@@ -46,7 +46,7 @@ class Goal:
 
 
 def list_chances(weights: npt.ArrayLike | None, *, lists: int) -> Floats:
-    """Probability of each list to be seen: uniform, or in proportion to `weights`."""
+    """The probability that a session sees each list: uniform, or in proportion to `weights`."""
     w = np.ones(lists) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape != (lists,):
         raise InputError(f"weights has shape {w.shape}, expected one weight for each of the {lists} lists.")
@@ -61,11 +61,11 @@ def simulate_chunks(
 ) -> Iterator[Sessions]:
     """Sessions in chunks; `draw` gives the clicks (positions, sessions) of one block.
 
-    A block is always drawn whole, so a longer log begins with the shorter one of the same seed.
+    Blocks are always drawn completely, so a longer log begins with the shorter one of the same seed.
     """
     padded = np.isnan(traits[0])
     lists = np.where(padded, PAST_THE_END, np.arange(padded.size).reshape(padded.shape))
-    # One row per position, so that a position's attractions lie together; 0 past the end is never clicked.
+    # One row per position, so that a position's attractions are contiguous; 0 past the end is never clicked.
     by_position = np.ascontiguousarray(np.where(padded, 0.0, traits).swapaxes(1, 2))
     blocks: list[Sessions] = []
     while goal.remaining:

@@ -16,7 +16,7 @@ from clickmix.types import Floats
 class Trust:
     """P(click | examined, relevant, k) and P(click | examined, not relevant, k), one entry per position k.
 
-    People trust the ranking: high up they also click on results that are not relevant.
+    People trust the ranking: near the top they also click on results that are not relevant.
 
     >>> Trust(relevant=[1.0, 1.0], irrelevant=[0.5, 0.1]).irrelevant.tolist()
     [0.5, 0.1]
@@ -47,7 +47,7 @@ class Trust:
 
     @property
     def positions(self) -> int:
-        """For how many positions trust is given."""
+        """The number of positions."""
         return len(self.relevant)
 
     def attraction(self, relevance: Floats) -> Floats:
@@ -58,7 +58,7 @@ class Trust:
 
 
 def probabilities(values: npt.ArrayLike, *, name: str) -> Floats:
-    """A read-only row of probabilities, one per position; `name` says in messages whose they are."""
+    """A read-only array of probabilities, one per position; `name` names them in messages."""
     row = np.array(values, dtype=np.float64)
     if row.ndim != 1:
         raise SettingError(f"The {name} must be one number per position, found an array of shape {row.shape}.")

@@ -1,4 +1,4 @@
-"""UserBrowsing: how far people look on depends on where they last clicked.   relevance <-> clicks"""
+"""UserBrowsing: how far people look depends on where they last clicked.   relevance <-> clicks"""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class UserBrowsing(User):
     """People examine position k with a probability that depends on k and on the position of the last click above it.
 
     P(click at k | clicks above) = examination[k, j] * attraction, with j the position of the last click above k, 0
-    for none. `examination` (positions, positions) has a row for each k and a column for each j = 0 ... k-1; what
-    stands right of them is ignored (NaN). The click's own result is judged by itself.
+    for none. `examination` (positions, positions) has a row for each k and a column for each j = 0 ... k-1; other
+    columns are ignored (NaN). People judge each result they examine independently.
 
     >>> user = UserBrowsing(examination=[[1.0, 0.0], [0.5, 0.8]], trust=Trust.perfect(2))
     >>> user.click_probabilities([[1.0, 1.0]]).tolist()
@@ -134,7 +134,7 @@ def _cell_counts(sessions: Sessions) -> CellCounts:
 
 
 def _fit(cls: type[UserBrowsing], factors: Factors, linked: Booleans) -> UserFit:
-    """Cells the log says nothing about take their position's mean."""
+    """The fit; cells that the log says nothing about take their position's mean."""
     K = len(linked)
     examination = np.where(linked, factors.examination.reshape(K, K), np.nan)
     attracted = np.where(linked, factors.attracted.reshape(K, K), 0.0)

@@ -47,7 +47,7 @@ class User(ABC):
 
     @property
     def alpha(self) -> Floats:
-        """By how much the click rate at each position grows from relevance 0 to 1, whatever was clicked above."""
+        """How much the click rate at each position grows from relevance 0 to 1, whatever was clicked above."""
         raise SettingError(
             f"{type(self).__name__} has no alpha and beta: its click rate at a position depends on the results above."
         )
@@ -59,7 +59,7 @@ class User(ABC):
 
     @property
     def positions(self) -> int:
-        """Down to which position this user is described."""
+        """The last position that this user is described for."""
         return self.trust.positions
 
     def attraction(self, relevance: npt.ArrayLike) -> Floats:
@@ -74,7 +74,7 @@ class User(ABC):
         return self.trust.attraction(r)
 
     def traits(self, relevance: npt.ArrayLike) -> Floats:
-        """(traits, lists, positions): what the model needs to know of each result; here its attraction alone."""
+        """(traits, lists, positions): what the model needs to know about each result; here only its attraction."""
         return self.attraction(relevance)[None]
 
     def click_probabilities(self, relevance: npt.ArrayLike, *, clicks: npt.ArrayLike | None = None) -> Floats:
@@ -108,10 +108,10 @@ class User(ABC):
         weights: npt.ArrayLike | None = None,
         rng: np.random.Generator,
     ) -> Sessions:
-        """Sessions over these lists: this many `sessions`, or as many as it takes to reach this many `clicks`.
+        """Sessions over these lists: `sessions` of them, or as many as it takes to reach `clicks`.
 
-        Each session sees a list drawn uniformly, or in proportion to `weights`. The session that reaches the
-        clicks is kept whole. Document codes number the entries of `relevance` row by row.
+        Each session sees a list drawn uniformly, or in proportion to `weights`. The session that reaches the clicks is
+        complete. Document codes number the entries of `relevance` row by row.
         """
         chunks = self.simulate_chunks(relevance, sessions=sessions, clicks=clicks, weights=weights, rng=rng)
         return concatenate(chunks)
@@ -142,7 +142,7 @@ class User(ABC):
         weights: npt.ArrayLike | None = None,
         rng: np.random.Generator,
     ) -> ListCounts:
-        """What `simulate(...).counts()` gives, in bounded memory."""
+        """The counts of `simulate(...)`, in bounded memory."""
         chunks = self.simulate_chunks(relevance, sessions=sessions, clicks=clicks, weights=weights, rng=rng)
         total = next(chunks).counts()
         for chunk in chunks:
@@ -166,11 +166,11 @@ class User(ABC):
         """Clicks (positions, sessions) of sessions that see these lists, for traits (traits, positions, lists)."""
 
 
-TOP = Option("top", "Length of the result lists; 20 for pbm, 10 for the others.", int)  # every user takes it
+TOP = Option("top", "Length of the result lists; 20 for pbm, 10 for the others.", int)  # an option of every user
 
 
 def check_known(name: str, *, top: int, known: int) -> None:
-    """Refuse lists that go below the positions whose parameters are known."""
+    """Refuse lists that are longer than the known parameters."""
     if top > known:
         raise SettingError(
             f"The user {name} is known down to position {known}, found lists of {top}. Cut the lists to {known} "
@@ -179,7 +179,7 @@ def check_known(name: str, *, top: int, known: int) -> None:
 
 
 def check_relevance(relevance: Floats) -> None:
-    """An array (lists, positions) of numbers from 0 to 1, NaN only past the end of a list, no empty list."""
+    """Refuse anything but an array (lists, positions) of numbers from 0 to 1, with NaN only past the end of a list."""
     if relevance.ndim != 2 or relevance.size == 0:
         raise InputError(f"relevance has shape {relevance.shape}, expected (lists, positions), at least one of each.")
     padded = np.isnan(relevance)

@@ -1,6 +1,6 @@
 """Yandex: the format of the relevance prediction challenge.   tab separated text, gzipped or not -> sessions
 
-`log/layouts/yandex.py` says what its lines mean.
+`log/layouts/yandex.py` explains its lines.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ FROM (SELECT number, string_split(line, chr(9)) AS fields FROM lines) WHERE fiel
 def read_yandex(path: str | Path) -> SessionLog:
     """One session per result page, in the order of the file; `query_id` is `query_region`, as text.
 
-    A click belongs to the last page of its session above it that showed the url, at the url's first position there;
-    clicking twice counts once. Clicks on urls that no such page showed are counted in `clicks_elsewhere`.
+    A click belongs to the last page of its session, above it, that showed the url, at the url's first position there;
+    clicking twice counts once. `clicks_elsewhere` counts clicks on urls that no such page showed.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()

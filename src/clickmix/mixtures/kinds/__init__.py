@@ -1,1 +1,1 @@
-"""Kinds of mixtures: how click rates of a grade scatter, and how groups are fitted. One file each."""
+"""Kinds of mixtures: how click rates of a grade scatter, and how to fit groups. One file each."""

@@ -17,13 +17,13 @@ class GaussianKind:
     """Rates are numbers with a variance, not counts."""
 
     def fit_groups(self, seen: Sequence[Observations]) -> GroupFits:
-        """Each group by itself."""
+        """Fit each group separately."""
         from clickmix.mixtures.single import fit_group
 
         return GroupFits.of([fit_group(observations, "gaussian") for observations in seen])
 
     def given(self, grades: int) -> GaussianKind:
-        """It has no number of grades."""
+        """The same: it always has two components."""
         return self
 
 

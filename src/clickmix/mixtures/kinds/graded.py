@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from clickmix.mixtures.hierarchical.problem import Model
     from clickmix.mixtures.mixture import Mixture
 
-STRONG = 6.0  # difference of BIC that is strong evidence (Kass & Raftery 1995): what more grades must win by
-SEED = 0  # of samples and of clicks that are held out
+STRONG = 6.0  # difference of BIC that is strong evidence (Kass & Raftery 1995), which more grades must gain
+SEED = 0  # of samples and of held-out clicks
 
 
 @dataclass(frozen=True)
 class EachAlone:
-    """A given number of grades, the same number in every group, each fitted by itself; None lets BIC choose."""
+    """A given number of grades, the same in every group, each fitted separately; None lets BIC choose."""
 
     grades: int | None
 
     def fit_groups(self, seen: Sequence[Observations]) -> GroupFits:
-        """Each group from its own clicks; the number of grades by the sum of their BIC if it is not given."""
+        """Fit each group to its own clicks; the sum of their BIC chooses the number of grades if it is not given."""
         from clickmix.mixtures.single import fit_group
 
         fits: dict[int, list[Mixture]] = {}
@@ -39,15 +39,15 @@ class EachAlone:
         return GroupFits.of(fits[fewest], bics)
 
     def given(self, grades: int) -> Self:
-        """With so many grades, unless their number is set."""
+        """The same with this many grades, unless their number is set."""
         return replace(self, grades=self.grades or grades)
 
 
 class Graded(EachAlone):
-    """A given number of grades in one model of the log, queries alike; None lets the log choose, and what differs."""
+    """A given number of grades in one model of the log, with queries alike; None lets the log choose both."""
 
     def fit_log(self, cells: Cells, *, alike: bool) -> Model:
-        """Held-out clicks choose what is not given."""
+        """Fit the log; held-out clicks choose the number of grades if it is not given."""
         import numpy as np
 
         from clickmix.mixtures.hierarchical.choose import choose
@@ -72,5 +72,5 @@ def binomial(*, grades: int = 5, sharing: bool = True) -> EachAlone:
 
 @MIXTURES.register("graded", help="Five grades at evenly spaced click rates.")
 def graded(*, grades: int = 5, sharing: bool = True) -> EachAlone:
-    """As many grades as were asked for."""
+    """This many grades."""
     return Graded(grades) if sharing else EachAlone(grades)

@@ -1,6 +1,6 @@
 """What every kind of mixture has in common.   Observations of groups -> GroupFits, or cells of a log -> Model
 
-Kinds import what fits them inside functions: the family is loaded to list their names.
+Kinds import their fits inside functions, because `--help` loads the family.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GRADES = (2, 3, 4, 5, 6, 7)
 
 @dataclass(frozen=True)
 class GroupFits:
-    """A mixture and prior weights per group, none where nothing could be fitted.
+    """A mixture per group, and its prior weights, None if nothing could be fitted.
 
     `bics` has the BIC of every number of grades that was tried.
     """
@@ -34,7 +34,7 @@ class GroupFits:
 
     @classmethod
     def of(cls, mixtures: Sequence[Mixture], bics: Mapping[int, float] | None = None) -> GroupFits:
-        """Fits whose groups keep the weights that were fitted as their priors."""
+        """Fits that use the fitted weights of groups as their priors."""
         import numpy as np
 
         priors = [np.array(mixture.weights) if mixture.informative else None for mixture in mixtures]
@@ -42,10 +42,10 @@ class GroupFits:
 
 
 class MixtureKind(Protocol):
-    """A kind of mixture, which fits every group by itself."""
+    """A kind of mixture, which fits every group separately."""
 
     def fit_groups(self, seen: Sequence[Observations]) -> GroupFits:
-        """Fit every group from its own histogram."""
+        """Fit every group to its own histogram."""
 
     def given(self, grades: int) -> MixtureKind:
         """The same kind once the number of grades is known."""
@@ -53,10 +53,10 @@ class MixtureKind(Protocol):
 
 @runtime_checkable
 class WholeLogKind(MixtureKind, Protocol):
-    """A kind of mixture that fits one model to the whole log, and groups only where clicks say nothing."""
+    """A kind of mixture that fits one model to the whole log, and groups only if clicks say nothing."""
 
     def fit_log(self, cells: Cells, *, alike: bool) -> Model:
-        """Fit the log; queries may be `alike` because they are not known."""
+        """Fit the log; queries are `alike` if they are not known."""
 
 
 MIXTURES: Family[MixtureKind] = Family("mixture", "clickmix.mixtures.kinds", first="auto")

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shapeless:
-    """Every group by itself, always: jointly there would be too many parameters."""
+    """Every group is fitted separately: together there would be too many parameters."""
 
     def fit_groups(self, seen: Sequence[Observations]) -> GroupFits:
-        """Each group by itself."""
+        """Fit each group separately."""
         from clickmix.mixtures.nonparametric import fit_nonparametric
 
         return GroupFits.of([fit_nonparametric(observations) for observations in seen])
 
     def given(self, grades: int) -> Shapeless:
-        """It has no number of grades."""
+        """The same: it has no number of grades."""
         return self
 
 
 @MIXTURES.register("nonparametric", help="Any distribution of click rates.")
 def nonparametric(*, grades: int = 5, sharing: bool = True) -> Shapeless:
-    """No shape is assumed."""
+    """Any distribution, without an assumed shape."""
     return Shapeless()
