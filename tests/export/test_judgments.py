@@ -151,7 +151,7 @@ def test_opensearch_lists_stay_below_10000_nested_objects(tmp_path: Path) -> Non
 def test_a_query_that_fills_more_than_a_list_is_refused(tmp_path: Path) -> None:
     path = labels(tmp_path, [("q", f"d{d:05}", 0.5, 1, 0, 0, 1) for d in range(9999)])
     message = (
-        "Query 'q' has 9,999 judgments, and a list in OpenSearch holds 9,998. Keep the best with --top 9998. "
+        "Query 'q' has 9,999 judgments, but a list in OpenSearch holds 9,998. Keep the best with --top 9998. "
         "Nothing was written."
     )
     with pytest.raises(InputError, match=re.escape(message)):
