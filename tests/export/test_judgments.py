@@ -267,7 +267,8 @@ def test_pytrec_eval_reads_qrels(tmp_path: Path) -> None:
     assert measured["q1"]["ndcg"] == pytest.approx((1 + 3 / math.log2(3)) / (3 + 1 / math.log2(3)), rel=1e-12)
 
 
-def test_ranx_reads_qrels(tmp_path: Path) -> None:
+def test_ranx_reads_qrels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # compiling what reads four lines takes seconds
     ranx = pytest.importorskip("ranx", reason="ranx is not installed")
     exported(tmp_path, "qrels")
     read = ranx.Qrels.from_file(str(tmp_path / "out"), kind="trec").to_dict()

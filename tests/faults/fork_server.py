@@ -28,6 +28,7 @@ import typer.main
 import clickmix
 from clickmix import cli
 from clickmix.lab import demo
+from clickmix.lab.collections import production
 from clickmix.report import log_page
 
 NOT_LOADED = ("spark", "postgres", "__main__")  # their packages start threads, or are not needed
@@ -60,10 +61,11 @@ def load_what_a_fit_needs() -> None:
     os.wait()
 
 
-def make_demo_small() -> None:
-    """A demo of the same steps in a tenth of a second."""
+def make_simulations_small() -> None:
+    """A demo and simulations of the same steps in a tenth of a second."""
     for name, value in {"QUERIES": 60, "CLICKS": 3_000, "TREES": 2}.items():
         setattr(demo, name, value)
+    production.TREES = 2
 
 
 def run_forked(request: dict[str, Any], library: ctypes.CDLL) -> dict[str, Any]:
@@ -115,7 +117,7 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     load_everything()
     load_what_a_fit_needs()
-    make_demo_small()
+    make_simulations_small()
     typer.main.get_command = functools.cache(typer.main.get_command)
     typer.main.get_command(cli.app)
     gc.freeze()

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import clickmix as cm
 from broken_system import HELPERS, Command
@@ -95,9 +96,11 @@ def make_start(folder: Path) -> None:
 
 def make_slow_start(folder: Path) -> None:
     """An earlier simulation, and a journal of experiments whose tables are still to be written."""
+    from clickmix.lab.collections import production
     from clickmix.lab.simulate import Simulation, open_collection, write_simulation
 
-    write_simulation(open_collection(None, queries=20, seed=1), folder / "simulated", Simulation(clicks=100))
+    with mock.patch.object(production, "TREES", 2):  # as in the fork server
+        write_simulation(open_collection(None, queries=20, seed=1), folder / "simulated", Simulation(clicks=100))
     notes = folder / "notes"
     notes.mkdir()
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HELPERS), *sys.path]), "NOTES": str(notes)}

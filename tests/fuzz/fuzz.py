@@ -78,7 +78,8 @@ class Sandbox:
                 if file.is_file() and whole.get(file) is None:
                     file.unlink()
             for file, content in whole.items():
-                file.write_bytes(content)
+                if not file.is_file() or file.read_bytes() != content:  # to write all again takes a third of the time
+                    file.write_bytes(content)
             shutil.rmtree(path.parent / ".clickmix", ignore_errors=True)
 
 
