@@ -116,12 +116,22 @@ def test_where_a_document_was_shown(positions: dict[int, int], told: str) -> Non
     ("red shoos", None, "query 'red shoos': not in the log. Did you mean 'red shoes'?"),
     ("RED HAT", None, "query 'RED HAT': not in the log. Did you mean 'Red Hat'?"),
     ("umbrella", None, "query 'umbrella': not in the log. Check the spelling."),
+    ("?", None, "query '?': not in the log. Check the spelling."),
     ("red shoes", "sku1", "document 'sku1': not among the documents of this query. Did you mean 'sku-1'?"),
 ])  # fmt: skip
 def test_near_spellings_are_suggested(counts: cm.Counts, query: str, doc: str | None, message: str) -> None:
     with pytest.raises(InputError) as error:
         cm.explain(counts, query, doc, fit=Given())
     assert str(error.value) == message
+
+
+def test_a_rare_query_is_suggested_even_if_thousands_are_shown_more_often() -> None:
+    names = [f"blue hat {i}" for i in range(6000)] + ["red shoes 6120"]
+    impressions = [100] * 6000 + [1]
+    ones = [1] * len(names)
+    counts = cm.Counts.from_arrays(names, ["d"] * len(names), ones, impressions, [0] * len(names))
+    with pytest.raises(InputError, match="Did you mean 'red shoes 6120'"):
+        cm.explain(counts, "red shos 6120", correction="none")
 
 
 def test_a_document_far_down_is_shown_if_it_is_asked_for() -> None:

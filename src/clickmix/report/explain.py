@@ -6,6 +6,7 @@ import difflib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import duckdb
@@ -24,7 +25,8 @@ from clickmix.report.results import mixture_of
 from clickmix.report.rows import Column, LabelInterval, Rows, Value, cut, label_text, text_lines
 
 MOST_DOCUMENTS = 30  # of a query, those shown most near the top
-MOST_TEXTS = 20_000  # to search for near spellings, those shown most first
+MOST_TEXTS = 5_000  # to search for near spellings, those that share most pairs of letters first
+MOST_PAIRS = 30
 MOST_NEAR = 3
 MOST_NAMED = 3  # positions in a sentence
 MOSTLY = 0.6  # of a document's impressions
@@ -337,10 +339,12 @@ def near_spellings(
     """Texts of a column that are spelled almost like `text`, whatever their case."""
     shown = "sum(impressions)" if counted else "count(*)"
     apart = max(2, len(text) // 3)
+    pairs = sorted({pair.lower() for pair in map("".join, pairwise(text)) if pair.isalnum()})[:MOST_PAIRS]
+    shared = " + ".join(f"CASE WHEN lower(found) LIKE '%{pair}%' THEN 1 ELSE 0 END" for pair in pairs)
     rows = engine.rows(
         f"SELECT found FROM (SELECT CAST({column} AS VARCHAR) AS found, {shown} AS shown FROM {table} WHERE {where} "
         f"GROUP BY 1) AS texts WHERE length(found) BETWEEN {len(text) - apart} AND {len(text) + apart} "
-        f"ORDER BY shown DESC, found LIMIT {MOST_TEXTS}"
+        f"ORDER BY {f'{shared} DESC, ' if pairs else ''}shown DESC, found LIMIT {MOST_TEXTS}"
     )
     by_folded: dict[str, str] = {}
     for (found,) in rows:
