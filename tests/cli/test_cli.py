@@ -103,8 +103,8 @@ def test_hundreds_of_contexts_are_told_and_the_table_of_places_ends(folder: Path
     write_contexts(folder / "log.csv", 300)
     result = run("fit", "log.csv", "-o", "fit.json", "--context", "session_id")
     assert (
-        "session_id has 300 values, and each is fitted separately; a context is something like device. That takes "
-        "time, and leaves few documents for each.\n"
+        "session_id has 300 values; a context is something like device. Few documents are left for each, so small ones "
+        "that are clicked alike are fitted together.\n"
     ) in result.stdout
     assert sum(line.startswith("position ") for line in result.stdout.splitlines()) == 100
     assert "100 of 600 places shown; the model file (--model) has all.\n" in result.stdout

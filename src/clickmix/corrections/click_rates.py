@@ -28,6 +28,8 @@ from clickmix.types import Floats, Ints
 if TYPE_CHECKING:
     from clickmix.mixtures.hierarchical.cells import Cells
 
+MOST_PATTERNS = 20_000  # that parameters are fitted to again: their errors are small beside what is predicted
+
 
 @dataclass(frozen=True, eq=False)
 class PlacedCells:
@@ -228,10 +230,12 @@ def model_relevance(model: LogModel, number: Ints, seen: PlacedCells) -> Floats:
 
 
 def fitted_to(model: LogModel, number: Ints, seen: PlacedCells) -> LogModel:
-    """The model fitted again to these cells, starting from its own parameters."""
+    """The model fitted again to these cells, or some of their queries, starting from its own parameters."""
     from clickmix.mixtures.hierarchical.climb import climb_again
 
     cells, _ = _model_cells(model, seen.query, seen.document, number[seen.place], seen.impressions, seen.clicks)
+    if cells.patterns > MOST_PATTERNS:
+        cells = cells.sample(np.flatnonzero(cells.ranks() % -(-cells.patterns // MOST_PATTERNS) == 0))
     return LogModel.of(climb_again(cells, model.model)[0])
 
 

@@ -1,7 +1,7 @@
 """Count a log in one scan of the engine; report or skip bad rows, join spellings of a query.   log -> counts
 
-Every context is fitted separately, in Python. A session id given as a context would make a million of them, so the
-engine counts contexts first. A query in several spellings becomes one query, under its most frequent spelling.
+Contexts are fitted in Python. A session id given as a context would make a million of them, so the engine counts
+contexts first. A query in several spellings becomes one query, under its most frequent spelling.
 """
 
 from __future__ import annotations
@@ -267,8 +267,8 @@ def many_contexts(context: str, number: int) -> str:
         return ""
     what = "combinations" if "," in context else "values"
     return (
-        f"{context} has {number:,} {what}, and each is fitted separately; a context is something like device. That "
-        "takes time, and leaves few documents for each."
+        f"{context} has {number:,} {what}; a context is something like device. Few documents are left for each, so "
+        "small ones that are clicked alike are fitted together."
     )
 
 

@@ -25,6 +25,9 @@ from clickmix.mixtures.mixture import SEPARATED_FROM, Group, Mixture, PlaceCount
 from clickmix.types import Floats, Ints
 
 LEAST_PRIOR = 1e-13
+MOST_APART, OWN_CONTEXTS = 60, 30  # that the model tells apart; the largest, which are never taken for one
+LEVELS, FALLS = 10, 3  # how many kinds of small contexts: by how often they are clicked, and how that changes
+FEW_CLICKS = 30.0  # that a context's own level counts for beside them
 FROZEN_BELOW = 0.01  # share of documents at several places up to which a histogram has all there is to know
 
 
@@ -79,11 +82,38 @@ def joined_places(histogram: Histogram) -> tuple[Places, Ints]:
     """The model's places, and the number of the one that each place of the histogram belongs to."""
     contexts = sorted({place.context for place in histogram.places})
     number = {context: i for i, context in enumerate(contexts)}
-    return join_places(
-        np.array([place.position for place in histogram.places]),
-        np.array([number[place.context] for place in histogram.places]),
-        histogram.total(np.ones_like(histogram.documents)),
-    )
+    position = np.array([place.position for place in histogram.places])
+    context = np.array([number[place.context] for place in histogram.places])
+    if len(contexts) > MOST_APART:
+        context = _alike(position, context, histogram.total(histogram.impressions), histogram.total(histogram.clicks))
+    return join_places(position, context, histogram.total(np.ones_like(histogram.documents)))
+
+
+def _alike(position: Ints, context: Ints, impressions: Ints, clicks: Ints) -> Ints:
+    """The context of each place. Small contexts that are clicked alike are one; the largest stay by themselves.
+
+    They are compared by how often they are clicked, beside what is usual at their positions, in both halves of a page.
+    """
+    at = np.unique(position, return_inverse=True)[1]
+    usual = (np.bincount(at, clicks) / np.bincount(at, impressions))[at] * impressions
+    of_context = np.bincount(context, usual)
+    small = np.argsort(-of_context, kind="stable")[OWN_CONTEXTS:]
+    upper = position <= np.median(position)
+    often = [
+        np.log((np.bincount(context, clicks * part) + FEW_CLICKS) / (np.bincount(context, usual * part) + FEW_CLICKS))
+        for part in (upper, ~upper)
+    ]
+    found = np.arange(len(of_context))
+    found[small] = len(found) + _step(often[0] + often[1], small, LEVELS) * FALLS
+    found[small] += _step(often[0] - often[1], small, FALLS)
+    return np.asarray(np.unique(found[context], return_inverse=True)[1])
+
+
+def _step(values: Floats, small: Ints, steps: int) -> Ints:
+    """On which of so many equal steps each of some values lies; a few extreme ones do not stretch them."""
+    low, high = np.quantile(values[small], [0.02, 0.98])
+    share = (values[small] - low) / max(high - low, np.finfo(float).tiny)
+    return np.asarray(np.clip((share * steps).astype(np.int64), 0, steps - 1))
 
 
 def groups_of(

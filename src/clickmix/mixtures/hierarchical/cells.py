@@ -44,7 +44,8 @@ class Places:
 class Cells:
     """Cells of distinct patterns, in order of pattern; entries (query, pattern, documents), in order of query.
 
-    `score` is what else is known of the documents of each pattern (tilt.py), if anything is.
+    `score` is what else is known of the documents of each pattern (tilt.py), if anything is. Cells that are a part of a
+    log know the pattern that their documents have in the `whole` of it.
     """
 
     places: Places
@@ -57,6 +58,7 @@ class Cells:
     documents: Floats  # how many documents of the query have it
     queries: int
     score: Floats | None = None
+    whole: tuple[Cells, Ints] | None = None
     kept: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
@@ -71,10 +73,12 @@ class Cells:
         *,
         queries: int,
         score: Floats | None = None,
+        kind: Ints | None = None,
     ) -> tuple[Cells, Ints]:
         """Cells from rows (document, place, impressions, clicks), and the entry of each document.
 
-        `query` and `score` have an element per document; queries and documents are numbered from 0.
+        `query`, `score` and `kind` have an element per document; queries and documents are numbered from 0. Documents
+        with different scores, or of different kinds, have different patterns.
         """
         n, c = np.asarray(impressions, dtype=np.float64), np.asarray(clicks, dtype=np.float64)
         codes = _mixed(place.astype(np.uint64), n.astype(np.uint64), c.astype(np.uint64))
@@ -84,6 +88,8 @@ class Cells:
         sums = np.add.reduceat(codes[order], starts) if len(order) else codes
         if score is not None:
             sums = sums + _mixed(np.unique(score, return_inverse=True)[1].astype(np.uint64))
+        if kind is not None:
+            sums = sums + _mixed(kind.astype(np.uint64))
         _, first, pattern = np.unique(sums, return_index=True, return_inverse=True)
         kept = np.isin(document, first)
         rank = np.empty(len(query), dtype=np.int64)

@@ -32,7 +32,9 @@ LARGE = 1.0  # log-likelihood of a query
 EXTREME = 0.08  # of the queries, at either end of a difference between two models, that count for half of it at most
 SURE = 2.0  # standard errors of a difference between two models that settle it
 COMPARED = 1.0  # log-likelihood that a round must bring, of models that are only compared
-MOST_GRADES = 5  # more stand for documents that differ in appeal
+# Numbers of grades that are compared: those of the scales on which people judge. Clicks do not tell four from five, and
+# labels on the wrong scale are off by more than clicks show; more than five stand for documents that differ in appeal.
+SCALES = 2, 3, 5
 FEWEST_SESSIONS = 5  # that have seen a query on which models are compared
 # Distinct patterns, about: to compare models; to compare again what that did not settle, where queries differ and where
 # they are alike; and to fit the chosen one.
@@ -88,7 +90,7 @@ class _Search:
         if _without_vanished(model) != effects:
             return math.inf
         price = CLEAR * ((effects.attention is not None) + effects.shares) + self.worth * (model.grades > 2)
-        price += CLEAR / 2 * max(model.grades - 3, 0)
+        price += CLEAR / 2 * (model.grades > SCALES[1])  # five can have three between two that nothing has
         if effects.appeal:
             price += self.worth + CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else CLEAR
         return price
@@ -137,7 +139,7 @@ class _Search:
         return found
 
     def _fit(self, effects: Effects, grades: int) -> _Candidate:
-        """Start as a smaller sample found it, or from a model with as many grades, one fewer, or two.
+        """Start as a smaller sample found it, or from a model with as many grades, fewer, or two.
 
         Grades that explain what attention or shares would do not come back from there.
         """
@@ -148,7 +150,7 @@ class _Search:
             every = [each for each in self.found.values() if each.model.grades == grades]
             near = [each for each in every if grades == 2 or _explains(each.model.effects, effects)]
             best = max(near, key=lambda each: (_alike(each.model.effects, effects), each.score), default=None)
-            best = best or self.found.get((grades - 1, effects)) or self.compare(effects)
+            best = best or self.found.get((_step(grades, -1), effects)) or self.compare(effects)
             start, look = best.model, best.look if best.model.effects.attention else None
         return self._add(*fit(self.held.cells, grades=grades, effects=effects, start=start, look=look, gain=COMPARED))
 
@@ -175,21 +177,17 @@ class _Search:
         """More grades without appeal: it explains what they would as long as clicks are few."""
         effects = replace(self.best.model.effects, appeal=False)
         last = self.compare(effects)
-        for grades in range(3, MOST_GRADES + 1):
+        for grades in SCALES[1:]:
             finer = self.compare(effects, grades)
             if self.gain(finer, last) < CLEAR / 2:
                 break
             last = finer
-        effects, grades = self.best.model.effects, self.best.model.grades
-        if grades > 2 and effects.attention:  # with these grades it may be of the other kind, or none
+        if last.model.grades > 2 and effects.attention:  # with these grades it may be of the other kind, or none
             for other in (_other(effects), replace(effects, attention=None)):
-                self.compare(other, grades)
-            while self.best.model.effects != effects and self.best.model.grades > 3:  # then fewer may do
-                best = self.best.model
-                fewer = self.compare(best.effects, best.grades - 1)
-                if self.gain(self.best, fewer) > CLEAR / 2:
-                    break
-                self.best = fewer
+                self.compare(other, last.model.grades)
+            best = self.best.model
+            if best.effects != effects and best.grades > SCALES[1]:  # then fewer may do
+                self.best = self.step_grades(self.best)
 
     def rivals(self) -> list[_Candidate]:
         """The best of every kind that more queries might find to be the best of all; that one first."""
@@ -227,6 +225,7 @@ class _Search:
             self.compare(effects, top.model.grades)
         link = self.best.model.effects.attention
         for rival in rivals:
+            self.compare(rival.model.effects, rival.model.grades)
             self.compare(replace(rival.model.effects, attention=link), rival.model.grades)
         finer = [each for each in self.found.values() if each.model.grades > 2]
         # Few grades may lose to appeal where more would win.
@@ -234,13 +233,12 @@ class _Search:
             self.step_grades(self.top(finer))
 
     def step_grades(self, top: _Candidate) -> _Candidate:
-        """A grade less as long as that loses nothing, then a grade more as long as it gains."""
+        """Fewer grades if that loses nothing, then more if that gains."""
         for step in (-1, 1):
-            while top.model.grades > 2 and 3 <= top.model.grades + step <= MOST_GRADES:
-                other = self.compare(top.model.effects, top.model.grades + step)
-                if self.gain(other, top) < step * CLEAR / 2:
-                    break
-                top = other
+            grades = _step(top.model.grades, step)
+            if top.model.grades > 2 and grades > 2 and grades != top.model.grades:
+                fewer, more = sorted((top, self.compare(top.model.effects, grades)), key=lambda each: each.model.grades)
+                top = more if self.gain(more, fewer) >= CLEAR / 2 else fewer
         return top
 
 
@@ -340,6 +338,11 @@ def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -
         return Halved.dealt(cells, rng).held(cells.queries)
     queries = _some(cells, rng, most)
     return Halved.dealt(cells.sample(queries), rng).held(len(queries))
+
+
+def _step(grades: int, step: int) -> int:
+    """The next number of grades, or the one before; the same at either end."""
+    return min((other for other in SCALES if (other - grades) * step > 0), key=lambda n: n * step, default=grades)
 
 
 def _both(on: Effects, other: Effects) -> Effects:

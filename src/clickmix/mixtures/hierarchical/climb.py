@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf
-from scipy.special import logit
+from scipy.special import log_expit, logit
 
 from clickmix.mixtures.hierarchical.cells import Cells
-from clickmix.mixtures.hierarchical.nodes import STEP, Nodes, seen_at, step_of
+from clickmix.mixtures.hierarchical.nodes import Nodes, seen_at, step_of
 from clickmix.mixtures.hierarchical.problem import Effects, Expected, Model, Problem
 from clickmix.mixtures.hierarchical.sharing import Walk, prior_knots
 from clickmix.types import Floats
@@ -25,12 +25,13 @@ GAIN = 0.3  # of the log-likelihood: what a round must bring to go on
 PRECISION = 1e-7  # of the log-likelihood: nodes do not tell more where queries have thousands of clicks
 AGAIN_GAIN = 1.0  # the same, of a fit from where another one of the same log ended
 MEMORY = 8
+HIGHEST_LOG = -1e-3  # of a rate that queries' attention moves
 CALM = 4  # rounds after which deviations of the walk go only half of the way: some swing to and fro
 ONE_THREAD = 64  # rows of a matrix that LAPACK does not share between threads
 FAR = 20.0  # of the log-likelihood: after a round that brought more, what clicks tell is summed up again
 LOOKS = 2  # at a fitted model before its nodes lie well
 TRIED = 0.05  # of an effect's number, to see how slopes change with it
-LEAST_DEVIATION = STEP  # of effects
+LEAST_DEVIATION = 0.05  # of effects
 MOST_DEVIATION = 3.0
 BOUNDS = {
     "log s": (np.log(LEAST_DEVIATION), np.log(MOST_DEVIATION)),
@@ -79,8 +80,7 @@ def climb(
         walk = model.walk.estimated(free, known_to)
         if number >= CALM:
             walk = replace(walk, deviation=np.sqrt(walk.deviation * model.walk.deviation))
-        model = replace(model, walk=walk)
-        look = look.moved(problem, seen)
+        look, model = look.moved(problem, seen).centred(replace(model, walk=walk))
     return replace(model, trace=tuple(trace), converged=converged), look
 
 
@@ -96,6 +96,24 @@ class Look:
 
     mean: Floats
     deviation: Floats
+
+    def centred(self, model: Model) -> tuple[Look, Model]:
+        """Queries around 0, as they are near the top, and a model with rates that take this up.
+
+        Rates cannot go that far by themselves while queries stay in nodes around where they are known to be.
+        """
+        rates, off = 2 * len(model.places), float(self.mean.mean())
+        if not model.effects.attention or abs(off) < float(np.median(self.deviation)):
+            return self, model
+        x = model.x.copy()
+        if model.effects.attention == "odds":
+            x[:rates] += off
+        else:
+            logs = log_expit(x[:rates])
+            off = min(off, max(0.0, HIGHEST_LOG - float(logs.max())))
+            x[:rates] = logs + off - np.log(-np.expm1(logs + off))
+        x[len(x) - 2 * len(model.places.spread.curve) :] += off
+        return Look(self.mean - off, self.deviation), replace(model, x=x)
 
     @classmethod
     def first(cls, cells: Cells, model: Model) -> Look:

@@ -15,13 +15,14 @@ from scipy.sparse import csr_array
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.types import Floats, Ints
 
-STEP = 0.05  # of the grid; a query's attention is never known much better
+STEP = 0.00625  # of the grid: as well as the attention of a query with ten thousand clicks is known
 COARSE_STEP = 0.15  # where documents differ in appeal: nothing is known as well then, and tables take longer
 POINTS = np.arange(-3, 4)  # nodes of a query, in strides
 STRIDES = np.array([1, *(2**i * j for i in range(9) for j in (2, 3))])  # steps; queries with the same ones share nodes
 STRIDE = 1.35  # deviations of a query's own, at most
 MOST_STRIDE = 3.2
 SHARP = 0.7  # a query whose deviation is fewer strides than this is known better than its nodes tell
+BEST_KNOWN, UNKNOWN = 0.125, 1.5  # strides: the deviation of such a query between its nodes, at least, and beyond them
 SHARES = np.linspace(-2.7, 2.7, 7)  # nodes of v, in deviations
 
 
@@ -71,7 +72,9 @@ class Nodes:
         keys = cells.entry[:, None] * len(grid) + at[cells.query]
         met = np.zeros(cells.patterns * len(grid), dtype=bool)
         met[keys.ravel()] = True
-        used, column = np.flatnonzero(met), (np.cumsum(met) - 1)[keys]
+        used, number = np.flatnonzero(met), np.empty(len(met), dtype=np.int32)
+        number[used] = np.arange(len(used))
+        column = number[keys]
         points = steps.shape[1]
         # Entries come in order of query: turned round, those of one point of a query follow each other.
         sizes = np.bincount(cells.query, minlength=cells.queries)
@@ -92,7 +95,7 @@ class Nodes:
 
 def step_of(attention: float, *, appeal: bool, least: float = STEP) -> float:
     """The step of the grid, if queries' attention has this deviation."""
-    return float(np.clip(attention / 2, STEP, COARSE_STEP)) if appeal else least
+    return float(np.clip(attention / 2, COARSE_STEP / 3, COARSE_STEP)) if appeal else least
 
 
 def placed(
@@ -111,13 +114,16 @@ def seen_at(u: Floats, stride: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Mean and deviation of queries that have these weights (query x point) at nodes u, which are a stride apart."""
     mean = (weight * u).sum(axis=1)
     spread = np.sqrt(np.maximum((weight * u * u).sum(axis=1) - mean**2, 0))
-    # A query that is known better than a stride: the parabola through the log weights of the three highest nodes.
-    query, top = np.arange(len(u)), np.clip(weight.argmax(axis=1), 1, weight.shape[1] - 2)
+    # A query that is known better than a stride: the parabola through the log weights of the three highest nodes. From
+    # the last node it is looked for further on, in strides twice as long.
+    highest = weight.argmax(axis=1)
+    query, top = np.arange(len(u)), np.clip(highest, 1, weight.shape[1] - 2)
     before, at, after = (np.log(np.maximum(weight[query, top + i], 1e-300)) for i in (-1, 0, 1))
     bend = np.maximum(2 * at - before - after, 1e-3)
-    sharp = spread < SHARP * stride
     middle = u[query, top] + stride * np.clip((after - before) / (2 * bend), -1, 1)
-    return np.where(sharp, middle, mean), np.where(sharp, stride / np.sqrt(bend), spread)
+    known = stride * np.where(top == highest, np.maximum(1 / np.sqrt(bend), BEST_KNOWN), UNKNOWN)
+    sharp = spread < SHARP * stride
+    return np.where(sharp, middle, mean), np.where(sharp, known, spread)
 
 
 def key_cells(cells: Cells, pattern: Ints) -> tuple[Ints, Ints]:

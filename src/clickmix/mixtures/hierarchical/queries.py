@@ -12,7 +12,7 @@ for all the others, and move its rates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import xlog1py, xlogy
@@ -53,20 +53,33 @@ class Halved:
 
     def held(self, queries: int) -> Held:
         """Cells of all rows and of both halves."""
-        whole = self._cells(self.impressions, self.clicks, queries)
-        first = self._cells(self.first_impressions, self.first_clicks, queries)
-        second = self._cells(self.impressions - self.first_impressions, self.clicks - self.first_clicks, queries)
+        whole = Cells.of_documents(
+            self.places, self.query, self.document, self.place, self.impressions, self.clicks, queries=queries
+        )
+        first = self._half(self.first_impressions, self.first_clicks, *whole)
+        second = self._half(self.impressions - self.first_impressions, self.clicks - self.first_clicks, *whole)
         return Held(self.query, whole, (first, second))
 
-    def _cells(self, n: Floats, c: Floats, queries: int) -> tuple[Cells, Ints]:
+    def _half(self, n: Floats, c: Floats, whole: Cells, entry_of_whole: Ints) -> tuple[Cells, Ints]:
+        """Cells with the entry of each document; it is as relevant, before any click, as in the whole."""
         seen = n > 0
         left, document = np.unique(self.document[seen], return_inverse=True)
+        kind = whole.entry[entry_of_whole[left]]
         cells, entry = Cells.of_documents(
-            self.places, self.query[left], document, self.place[seen], n[seen], c[seen], queries=queries
+            self.places,
+            self.query[left],
+            document,
+            self.place[seen],
+            n[seen],
+            c[seen],
+            queries=whole.queries,
+            kind=kind,
         )
+        pattern = np.zeros(cells.patterns, dtype=np.int64)
+        pattern[cells.entry[entry]] = kind
         entries = np.full(len(self.query), -1)
         entries[left] = entry
-        return cells, entries
+        return replace(cells, whole=(whole, pattern)), entries
 
 
 @dataclass(frozen=True)

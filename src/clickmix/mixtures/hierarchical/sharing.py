@@ -337,8 +337,11 @@ def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> csr_array:
     """Pattern x knot, sparse: where a document was shown, the mean over its impressions, and how often.
 
     How often counts from the second knot on. A document of which only a place is known, with no impression, counts as
-    shown once.
+    shown once. In a part of a log, a document has the prior that it has in the whole of it.
     """
+    if cells.whole is not None:
+        whole, pattern = cells.whole
+        return prior_columns(whole, knots)[pattern]
     shown = np.maximum(cells.impressions, TINY)
     total = cells.per_pattern(shown)
     share = shown / total[cells.pattern]
