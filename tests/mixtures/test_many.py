@@ -23,8 +23,8 @@ EFFECTS = [
     Effects("examination", shares=True, appeal=True),
 ]
 GRID = np.linspace(-5, 5, 401)  # in deviations
-# Attention is looked at in nodes at most .8 deviations apart, shares in seven that are .9 apart: labels are this near to
-# those of a fine grid, most of them much nearer.
+# Attention is looked at in nodes at most .8 deviations apart, shares in seven that are .9 apart: labels are this
+# near to those of a fine grid, most of them much nearer.
 NEAR, MOSTLY_NEAR = 0.06, 0.006
 
 
