@@ -335,6 +335,7 @@ def test_files_that_belong_together_are_all_old_all_new_or_lack_the_last(
 def test_a_simulation_that_fails_leaves_the_one_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from clickmix.lab import simulate
 
+    monkeypatch.setattr("clickmix.lab.collections.production.TREES", 2)
     settings = simulate.Simulation(clicks=500)
     collection = simulate.open_collection(None, queries=20, seed=0)
     simulate.write_simulation(collection, Path("sim"), settings)

@@ -258,7 +258,8 @@ def disturbed(folder: Path, master: str, **how: str) -> subprocess.CompletedProc
     (folder / "labels.parquet" / "part-0.parquet").write_bytes(b"old")
     (folder / "conf").mkdir()
     settings = "".join(f"{key} {value}\n" for key, value in SPARK_SETTINGS.items())
-    (folder / "conf" / "spark-defaults.conf").write_text(f"{settings}spark.executor.memory 512m\n")
+    executor = f"spark.executor.extraJavaOptions {SPARK_SETTINGS['spark.driver.extraJavaOptions']}\n"
+    (folder / "conf" / "spark-defaults.conf").write_text(f"{settings}{executor}spark.executor.memory 512m\n")
     words = ["debias", "log.parquet", "-o", "labels.parquet", "--engine", master, "--correction", "none"]
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(DISTURBED), *words],

@@ -344,11 +344,12 @@ print(*(session.conf.get(name) for name in names))
 def test_a_session_of_ours_suits_the_machine_unless_the_user_chose(spark: Any) -> None:
     """Two processes at once: each starts a Spark."""
     given = ("", "--conf spark.sql.shuffle.partitions=7 ")
+    java = f"--driver-memory 512m --driver-java-options '{SPARK_SETTINGS['spark.driver.extraJavaOptions']}'"
     started = [
         subprocess.Popen(
             [sys.executable, "-c", STARTED],
             env=os.environ
-            | {"PYSPARK_SUBMIT_ARGS": f"{settings}--conf spark.ui.enabled=false pyspark-shell"}
+            | {"PYSPARK_SUBMIT_ARGS": f"{settings}{java} --conf spark.ui.enabled=false pyspark-shell"}
             | {"PYTHONPATH": os.pathsep.join(sys.path), "SPARK_LOCAL_IP": "127.0.0.1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -32,4 +32,8 @@ runner.do_task = made_up  # type: ignore[attr-defined]
 
 if __name__ == "__main__":
     experiment, folder, runs, ranker = sys.argv[1:]
-    reproduce(Request(experiment, scale=0.005, runs=int(runs), rankers=tuple(ranker.split("+"))), folder, workers=2)
+    reproduce(
+        Request(experiment, scale=0.005, runs=int(runs), rankers=tuple(ranker.split("+"))),
+        folder,
+        workers=int(os.environ.get("WORKERS", "2")),
+    )

@@ -98,12 +98,11 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-# Writes each file in a process of its own, which kills itself at the given call.
+# Writes each file in processes of their own, which kill themselves at the 1st call, the 2nd, and so on.
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 import test_atomic
-folder, point = Path(sys.argv[1]), int(sys.argv[2])
 def counted(original):
     def call(*arguments, **named):
         made.append(original)
@@ -111,27 +110,37 @@ def counted(original):
             os.kill(os.getpid(), signal.SIGKILL)
         return original(*arguments, **named)
     return call
-for name in test_atomic.DOCUMENTS:
-    made = []
-    if os.fork() == 0:
-        for call in test_atomic.CALLS:
-            setattr(os, call.split(".")[1], counted(getattr(os, call.split(".")[1])))
-        test_atomic.WRITERS[name](folder / name)
-        os._exit(0)
-    os.wait()
+for point in test_atomic.POINTS:
+    for name in test_atomic.DOCUMENTS:
+        made = []
+        if os.fork() == 0:
+            for call in test_atomic.CALLS:
+                setattr(os, call.split(".")[1], counted(getattr(os, call.split(".")[1])))
+            test_atomic.WRITERS[name](Path(sys.argv[1], str(point), name))
+            os._exit(0)
+        os.wait()
 """
+POINTS = range(1, 8)
 
 
-@pytest.mark.parametrize("point", range(1, 8))
-def test_a_process_killed_at_a_call_leaves_the_old_file_or_the_new_one(tmp_path: Path, point: int) -> None:
-    """All writers go the same way (`replacing`); the engine's threads do not live on after a fork, so: the document."""
-    file = tmp_path / "model.json"
-    file.write_bytes(b"old")
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for each call: what a writer left that was killed there."""
+    folder = tmp_path_factory.mktemp("killed")
+    for point in POINTS:
+        (folder / str(point)).mkdir()
+        (folder / str(point) / "model.json").write_bytes(b"old")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
-    command = [sys.executable, "-c", KILLED, str(tmp_path), str(point)]
-    subprocess.run(command, check=True, timeout=60, env=environment)
+    subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=True, timeout=60, env=environment)
+    return folder
+
+
+@pytest.mark.xdist_group("killed at a call")  # by a program that starts once
+@pytest.mark.parametrize("point", POINTS)
+def test_a_process_killed_at_a_call_leaves_the_old_file_or_the_new_one(killed: Path, point: int) -> None:
+    """All writers go the same way (`replacing`); the engine's threads do not live on after a fork, so: the document."""
     # Up to the rename the old one, after it the new one.
-    assert file.read_bytes() == (b"old" if point <= 4 else FIT.to_json().encode())
+    assert (killed / str(point) / "model.json").read_bytes() == (b"old" if point <= 4 else FIT.to_json().encode())
 
 
 def test_debias_killed_at_any_moment_leaves_old_or_new_files(tmp_path: Path) -> None:
