@@ -278,12 +278,7 @@ def counted_before(counts: Path) -> tuple[int, int]:
 
 
 def check_outputs(
-    log: list[str],
-    engine: Engine,
-    *,
-    table: str | None = None,
-    others: Sequence[Path] = (),
-    read: Sequence[Path] = (),
+    log: list[str], engine: Engine, *, table: str | None = None, others: Sequence[Path] = (), read: Sequence[Path] = ()
 ) -> None:
     """Refuse an output that cannot be written, or that is an input or another output."""
     from clickmix.log.files import find_files

@@ -83,7 +83,7 @@ def _judged(comparison: Comparison, found: Answer) -> Answer:
     by_order = max(made, key=lambda name: comparison.interval(name, "ndcg").value)
     order = comparison.difference(by_order, PRODUCTION, "ndcg")
     z = _widening(comparison)
-    tells, better, worse = _beats(beyond, z), _beats(order, z), _below(order)
+    tells, better, worse = _beats(beyond, z), _beats(order, z), order.high < 0
     place, own, old = (
         comparison.interval(*each).value
         for each in ((by_place, "same_place"), (by_order, "ndcg"), (PRODUCTION, "ndcg"))
@@ -203,10 +203,6 @@ def _widening(comparison: Comparison) -> float:
 
 def _beats(difference: Resampled, z: float) -> bool:
     return difference.value > z * difference.spread
-
-
-def _below(difference: Resampled) -> bool:
-    return difference.high < 0
 
 
 def _more(difference: Resampled, queries: int, z: float) -> int | None:

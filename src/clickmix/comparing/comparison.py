@@ -164,13 +164,10 @@ class Comparison:
 
     def measured(self, measure: str) -> tuple[str, ...]:
         """The contenders that have a measure, best first."""
-        found = [row for row in self.rows if self._has(row, measure)]
+        found = [row for row in self.rows if (row.prediction if measure == "bits" else measure in row.measures)]
         higher_is_better = measure not in LOWER_IS_BETTER
         order = sorted(found, key=lambda row: self._measured(row, measure).value, reverse=higher_is_better)
         return tuple(row.name for row in order)
-
-    def _has(self, row: Row, measure: str) -> bool:
-        return row.prediction is not None if measure == "bits" else measure in row.measures
 
     def _measured(self, row: Row, measure: str) -> Measured:
         if measure == "bits":
@@ -261,11 +258,7 @@ def compare(
         )
         judged, notes = _documents(known, whole, engine), known.sentences()
     field, parts = run_all(
-        lambda lists: counted(lists) if lists else whole,
-        chosen=corrections,
-        features=features,
-        seed=seed,
-        stage=stage,
+        lambda lists: counted(lists) if lists else whole, chosen=corrections, features=features, seed=seed, stage=stage
     )
     stage("measuring")
     rows = [_production(parts, judged)]

@@ -94,12 +94,7 @@ def allowed(chosen: Sequence[str], features: Any, left_out: list[NotCompared]) -
 
 
 def run_all(
-    counted: Callable[[Any], Counts],
-    *,
-    chosen: Sequence[str],
-    features: Any,
-    seed: int,
-    stage: Callable[[str], None],
+    counted: Callable[[Any], Counts], *, chosen: Sequence[str], features: Any, seed: int, stage: Callable[[str], None]
 ) -> tuple[Field, DealtLog]:
     """Fit every correction that the log allows; `counted` gives the counts, with result lists as asked for."""
     found = Field()

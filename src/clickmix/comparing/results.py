@@ -38,14 +38,7 @@ ERROR = Column(
 )
 SECONDS = Column("seconds", "number", help="To fit and label the whole log, without reading it.", rank=2)
 BEATS = Column("better_than", "count", title="better than", help="How many others it beats significantly.", rank=6)
-MEASURES = {
-    "ndcg": NDCG,
-    "same_place": SAME_PLACE,
-    "pairs": PAIRS,
-    "overturned": OVERTURNED,
-    "right": RIGHT,
-    "error": ERROR,
-}
+MEASURES = {column.name: column for column in (NDCG, SAME_PLACE, PAIRS, OVERTURNED, RIGHT, ERROR)}
 SHOWN = {
     "judgments": ("ndcg", "same_place", "pairs", "overturned", "right"),
     "truth": ("error", "ndcg", "same_place", "pairs"),

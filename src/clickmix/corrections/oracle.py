@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,8 @@ class Oracle:
     [1.0, 0.0]
     """
 
+    title: ClassVar[str] = "true relevance"
+
     truth: Columns = field(repr=False)
 
     def __init__(self, query_id: ArrayLike, doc_id: ArrayLike, relevance: ArrayLike) -> None:
@@ -41,11 +43,6 @@ class Oracle:
                 f"The truth, row {row + 1}: found relevance {truth['relevance'][row]:g}, expected a number from 0 to 1."
             )
         object.__setattr__(self, "truth", truth)
-
-    @property
-    def title(self) -> str:
-        """The name in tables."""
-        return "true relevance"
 
     def fit(self, counts: Counts, *, progress: Progress | None = None) -> Oracle:
         """Nothing to fit."""

@@ -156,7 +156,6 @@ def _checked(values: ArrayLike, *, name: str, least: float) -> Floats:
 
 
 def _fields(path: str | Path) -> dict[str, Any]:
-    """The fields of a parameters file."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f'{path}: no such file. Expected parameters, for instance {{"alpha": [...], "beta": [...]}}.')

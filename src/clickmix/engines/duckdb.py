@@ -126,7 +126,6 @@ class DuckDB:
         return table
 
     def forget(self, table: str) -> None:
-        """Drop a table that was kept."""
         self.run(f"DROP TABLE {table}")
 
     def fetch(self, query: str) -> Columns:
@@ -134,7 +133,6 @@ class DuckDB:
         return self._watched(lambda: dict(self._connection.execute(query).fetchnumpy()))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """A very small result, as rows."""
         return self._watched(lambda: self._connection.execute(query).fetchall())
 
     def take(self, columns: Columns) -> str:

@@ -13,7 +13,6 @@ class DuckDBLists:
     nothing = "[NULL]"
 
     def name(self, column: str) -> str:
-        """A column's name."""
         return name(column)
 
     def at_path(self, column: str, kind: str, inside: Sequence[str], after: Sequence[str]) -> str | None:
@@ -29,35 +28,27 @@ class DuckDBLists:
         return f"list_transform({value}, lambda e: {'.'.join(['e', *map(name, after)])})"
 
     def length(self, values: str) -> str:
-        """How many elements a list has."""
         return f"len({values})"
 
     def known(self, values: str) -> str:
-        """How many of them are not NULL."""
         return f"list_count({values})"
 
     def different(self, values: str) -> str:
-        """How many different ones there are."""
         return f"list_unique({values})"
 
     def least(self, values: str) -> str:
-        """The least element."""
         return f"list_min({values})"
 
     def most(self, values: str) -> str:
-        """The largest element."""
         return f"list_max({values})"
 
     def contains(self, values: str, value: str) -> str:
-        """Whether a value is an element."""
         return f"list_contains({values}, {value})"
 
     def place(self, values: str, value: str) -> str:
-        """The first place of a value."""
         return f"list_position({values}, {value})"
 
     def at(self, values: str, place: str) -> str:
-        """The element at a place."""
         return f"list_extract({values}, {place})"
 
     def each(self, values: str, made: OfElement) -> str:
@@ -66,15 +57,12 @@ class DuckDBLists:
         return f"list_transform({values}, lambda {'e, i' if made('e', '') != expression else 'e'}: {expression})"
 
     def whole(self, text: str) -> str:
-        """A text as an integer."""
         return f"TRY_CAST({text} AS BIGINT)"
 
     def or_empty(self, values: str) -> str:
-        """The list, empty if it is missing."""
         return f"coalesce({values}, [])"
 
     def one_more(self, values: str) -> str:
-        """The list with a NULL behind it."""
         return f"list_append({values}, NULL)"
 
     def unfolded(self, table: str, kept: Sequence[str], *, places: bool) -> str:

@@ -39,52 +39,40 @@ class Engine(Protocol):
     @property
     def embedded(self) -> DuckDB | None:
         """The DuckDB in this process, which reads files and frames; None if the engine runs elsewhere."""
-        ...
 
     @property
     def list_sql(self) -> ListSql:
         """How the engine writes SQL over list columns."""
-        ...
 
     def view(self, statement: str) -> str:
         """Make a view of a SELECT in the engine's dialect, until the engine is closed; return its name."""
-        ...
 
     def tables(self, log: object) -> tuple[StoredTable, ...]:
         """The tables of a log. Empty for an embedded engine, whose logs are files and frames."""
-        ...
 
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
         """Compute a result of any size, keep it for this session, and return its table's name."""
-        ...
 
     def forget(self, table: str) -> None:
         """Drop a table that was kept."""
-        ...
 
     def fetch(self, query: str) -> Columns:
         """A result small enough for memory, as numpy columns."""
-        ...
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """A very small result, as rows."""
-        ...
 
     def take(self, columns: Columns) -> str:
         """Keep numpy columns of integers and reals as a table for this session, and return its name."""
-        ...
 
     def types(self, table: str) -> dict[str, str]:
         """The columns of a table, with DuckDB's names of their types."""
-        ...
 
     def frame_like(self, frame: object, query: str) -> Any:
         """A result as the same kind of frame, if `frame` is one of the engine's; otherwise None."""
-        ...
 
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
         """Refuse a target that cannot be written or is part of the log, before an hour of work."""
-        ...
 
     def write(
         self,
@@ -100,11 +88,9 @@ class Engine(Protocol):
         An old table is replaced only if it has the same columns, apart from `optional` ones. `note` is stored with the
         result if its format has a place for it.
         """
-        ...
 
     def close(self) -> None:
         """Free the engine's resources."""
-        ...
 
 
 @dataclass(frozen=True)

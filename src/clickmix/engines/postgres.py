@@ -96,18 +96,15 @@ class Postgres:
         return table
 
     def forget(self, table: str) -> None:
-        """Drop a table that was kept."""
         self._run(f"DROP TABLE {table}")
 
     def fetch(self, query: str) -> Columns:
-        """A result small enough for memory, as numpy columns."""
         with self._asking():
             cursor = self._connection.execute(self._translated(query).encode())
             rows = cursor.fetchall()
         return numpy_columns({column.name: self._type(column) for column in cursor.description or ()}, rows)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """A very small result, as rows."""
         return self._run(query).fetchall()
 
     def take(self, columns: Columns) -> str:
@@ -124,7 +121,6 @@ class Postgres:
         return table
 
     def types(self, table: str) -> dict[str, str]:
-        """The columns of a table, with DuckDB's names of their types."""
         described = self._run(f"SELECT * FROM {table} LIMIT 0").description or ()
         return {column.name: self._type(column) for column in described}
 

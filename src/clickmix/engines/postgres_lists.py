@@ -16,7 +16,6 @@ class PostgresLists:
     nothing = "'{NULL}'"
 
     def name(self, column: str) -> str:
-        """A column's name."""
         return name(column)
 
     def at_path(self, column: str, kind: str, inside: Sequence[str], after: Sequence[str]) -> str | None:
@@ -33,52 +32,40 @@ class PostgresLists:
         return f"CASE WHEN jsonb_typeof({value}) = 'array' THEN {texts} END"
 
     def length(self, values: str) -> str:
-        """How many elements an array has."""
         return f"cardinality({values})"
 
     def known(self, values: str) -> str:
-        """How many of them are not NULL."""
         return _over(f"count({ELEMENT})", values)
 
     def different(self, values: str) -> str:
-        """How many different ones there are."""
         return _over(f"count(DISTINCT {ELEMENT})", values)
 
     def least(self, values: str) -> str:
-        """The least element."""
         return _over(f"min({ELEMENT})", values)
 
     def most(self, values: str) -> str:
-        """The largest element."""
         return _over(f"max({ELEMENT})", values)
 
     def contains(self, values: str, value: str) -> str:
-        """Whether a value is an element."""
         return f"({value} = ANY ({values}))"
 
     def place(self, values: str, value: str) -> str:
-        """The first place of a value."""
         return f"array_position({values}, {value})"
 
     def at(self, values: str, place: str) -> str:
-        """The element at a place."""
         return f"({values})[{place}]"
 
     def each(self, values: str, made: OfElement) -> str:
-        """An array with `made` of each element."""
         elements = f"unnest({values}) WITH ORDINALITY AS elements ({ELEMENT}, {PLACE})"
         return f"ARRAY(SELECT {made(ELEMENT, PLACE)} FROM {elements} ORDER BY {PLACE})"
 
     def whole(self, text: str) -> str:
-        """A text as an integer."""
         return f"CASE WHEN {text} ~ '^-?[0-9]{{1,18}}$' THEN CAST({text} AS BIGINT) END"
 
     def or_empty(self, values: str) -> str:
-        """The array, empty if it is missing."""
         return f"coalesce({values}, '{{}}')"
 
     def one_more(self, values: str) -> str:
-        """The array with a NULL behind it."""
         return f"array_append({values}, NULL)"
 
     def unfolded(self, table: str, kept: Sequence[str], *, places: bool) -> str:

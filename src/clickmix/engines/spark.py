@@ -98,19 +98,16 @@ class Spark:
         return table
 
     def forget(self, table: str) -> None:
-        """Drop a table that was kept."""
         with self._asking():
             self.session.catalog.dropTempView(table)
             self._kept.pop(table).unpersist()
 
     def fetch(self, query: str) -> Columns:
-        """A result small enough for memory, as numpy columns."""
         with self._asking():
             frame = self._sql(query)
             return numpy_columns(_types(frame), frame.collect())
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """A very small result, as rows."""
         with self._asking():
             return [tuple(row) for row in self._sql(query).collect()]
 
@@ -123,7 +120,6 @@ class Spark:
             return self._view(self.session.createDataFrame(rows, schema).persist())
 
     def types(self, table: str) -> dict[str, str]:
-        """The columns of a table, with DuckDB's names of their types."""
         with self._asking():
             return _types(self.session.table(table))
 

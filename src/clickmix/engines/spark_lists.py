@@ -13,7 +13,6 @@ class SparkLists:
     nothing = "array(NULL)"
 
     def name(self, column: str) -> str:
-        """A column's name."""
         return "`" + checked_text(column).replace("`", "``") + "`"
 
     def at_path(self, column: str, kind: str, inside: Sequence[str], after: Sequence[str]) -> str | None:
@@ -23,35 +22,27 @@ class SparkLists:
         return ".".join(map(self.name, (column, *inside, *after)))
 
     def length(self, values: str) -> str:
-        """How many elements an array has."""
         return f"array_size({values})"
 
     def known(self, values: str) -> str:
-        """How many of them are not NULL."""
         return f"array_size(array_compact({values}))"
 
     def different(self, values: str) -> str:
-        """How many different ones there are."""
         return f"array_size(array_distinct(array_compact({values})))"
 
     def least(self, values: str) -> str:
-        """The least element."""
         return f"array_min({values})"
 
     def most(self, values: str) -> str:
-        """The largest element."""
         return f"array_max({values})"
 
     def contains(self, values: str, value: str) -> str:
-        """Whether a value is an element."""
         return f"array_contains({values}, {value})"
 
     def place(self, values: str, value: str) -> str:
-        """The first place of a value."""
         return f"array_position({values}, {value})"
 
     def at(self, values: str, place: str) -> str:
-        """The element at a place."""
         return f"try_element_at({values}, CAST({place} AS INT))"
 
     def each(self, values: str, made: OfElement) -> str:
@@ -59,15 +50,12 @@ class SparkLists:
         return f"transform({values}, (e, i) -> {made('e', '(i + 1)')})"
 
     def whole(self, text: str) -> str:
-        """A text as an integer."""
         return f"try_cast({text} AS BIGINT)"
 
     def or_empty(self, values: str) -> str:
-        """The array, empty if it is missing."""
         return f"coalesce({values}, array())"
 
     def one_more(self, values: str) -> str:
-        """The array with a NULL behind it."""
         return f"concat({values}, array(NULL))"
 
     def unfolded(self, table: str, kept: Sequence[str], *, places: bool) -> str:

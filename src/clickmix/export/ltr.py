@@ -31,7 +31,6 @@ class LTR(JudgmentTarget):
     )
 
     def put(self, judgments: Judgments, output: Path, called: str) -> Exported:
-        """Write the file."""
         table = judgments.table
         # A blank line, because hello-ltr loses the first line after the header.
         judgments.write(

@@ -34,7 +34,6 @@ class OpenSearch(JudgmentTarget):
     ratings = ("grade", "probability", "expected-gain")
 
     def put(self, judgments: Judgments, output: Path, called: str) -> Exported:
-        """Write the folder."""
         title = self.title or called
         if not 0 < len(title) <= LONGEST_NAME or set(title) & set('"\\<>'):
             raise SettingError(

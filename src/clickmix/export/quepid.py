@@ -40,7 +40,6 @@ class Quepid(JudgmentTarget):
     )
 
     def put(self, judgments: Judgments, output: Path, called: str) -> Exported:
-        """Write the file."""
         query = f"""CASE WHEN {QUOTED} THEN '"' || replace(query, '"', '""') || '"' ELSE query END"""
         judgments.write(
             "SELECT 'query,docid,rating' AS line UNION ALL "

@@ -24,7 +24,6 @@ class QuepidBook(JudgmentTarget):
     ratings = ("grade", "probability", "expected-gain")
 
     def put(self, judgments: Judgments, output: Path, called: str) -> Exported:
-        """Write the file."""
         scale = range(self.scale + 1) if self.rating == "grade" else range(2)
         labels = {str(grade): ENDS.get(grade // max(scale), str(grade)) for grade in scale} | {"0": ENDS[0]}
         labels |= {str(grade): f"grade {grade}" for grade in scale if 0 < grade < max(scale)}

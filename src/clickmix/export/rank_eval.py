@@ -27,7 +27,6 @@ class RankEval(JudgmentTarget):
     limits = "_rank_eval takes whole ratings only: it reads 0.731 as 0, without an error."
 
     def put(self, judgments: Judgments, output: Path, called: str) -> Exported:
-        """Write the file."""
         index = needed_index(self.index, "rank-eval")
         body = {"metric": METRIC, "templates": [TEMPLATE], "requests": [ROWS]}
         rated = f"{{'_index': {literal(index)}, '_id': doc_id, 'rating': grade}}"

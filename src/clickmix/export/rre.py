@@ -22,7 +22,6 @@ class RRE(JudgmentTarget):
     limits = "RRE takes whole grades only, and 3 is the largest unless you set another in RRE."
 
     def put(self, judgments: Judgments, output: Path, called: str) -> Exported:
-        """Write the file."""
         index = needed_index(self.index, "rre")
         topic = {"description": called, "query_groups": [ROWS]}
         ratings = {"index": index, "id_field": "_id", "topics": [topic]}

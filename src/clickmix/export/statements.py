@@ -73,7 +73,6 @@ def _assumed(table: str, columns: Mapping[str, str], context: Sequence[str]) -> 
 
 
 def _named(table: str) -> str:
-    """A table's name in SQL."""
     return ".".join(name(part) for part, _ in _parts(table))
 
 

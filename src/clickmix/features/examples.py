@@ -17,7 +17,7 @@ from clickmix.errors import InputError, several
 from clickmix.features.ids import Ids, comparable, id_kind
 from clickmix.features.label_columns import LabelColumns, read_labels
 from clickmix.features.matrix import check_features
-from clickmix.features.split import Split, checked_names
+from clickmix.features.split import GroupedByQuery, Split, checked_names
 from clickmix.features.tables import open_features
 from clickmix.types import Floats, Ints
 
@@ -61,7 +61,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class Examples(GroupedByQuery):
     """Labelled documents, query by query: query i has the rows offsets[i] to offsets[i + 1].
 
     Every query has two documents or more, and labels that differ. A feature that is NaN is missing.
@@ -84,21 +84,6 @@ class Examples:
         object.__setattr__(self, "feature_names", checked_names(self.feature_names, self.features.shape[1]))
         for array in (self.query_id, self.offsets, self.features, self.relevance):
             array.setflags(write=False)
-
-    @property
-    def queries(self) -> int:
-        """How many queries."""
-        return len(self.query_id)
-
-    @property
-    def sizes(self) -> Ints:
-        """How many documents each query has."""
-        return np.diff(self.offsets)
-
-    @property
-    def query(self) -> Ints:
-        """The number, from 0, of each document's query."""
-        return np.repeat(np.arange(self.queries), self.sizes)
 
 
 def make_examples(features: Any, labels: Any, *, names: Sequence[str] = ()) -> Examples:

@@ -16,8 +16,30 @@ KEYS = ("query_id", "doc_id", "grade")  # the columns of a features file that ar
 MOST_NAMES = 8  # in a message
 
 
+class GroupedByQuery:
+    """Documents, query by query: query i has the rows offsets[i] to offsets[i + 1]."""
+
+    query_id: Ids
+    offsets: NDArray[np.int64]
+
+    @property
+    def queries(self) -> int:
+        """How many queries."""
+        return len(self.query_id)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many documents each query has."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def query(self) -> NDArray[np.int64]:
+        """The number, from 0, of each document's query."""
+        return np.repeat(np.arange(self.queries), self.sizes)
+
+
 @dataclass(frozen=True, eq=False)
-class Split:
+class Split(GroupedByQuery):
     """The documents of some queries, query by query: query i has the rows offsets[i] to offsets[i + 1].
 
     `features` (documents × features, float32) can be a read-only memory map; NaN is a missing value. `feature_names`
@@ -47,24 +69,9 @@ class Split:
             array.setflags(write=False)
 
     @property
-    def queries(self) -> int:
-        """How many queries."""
-        return len(self.query_id)
-
-    @property
     def documents(self) -> int:
         """How many documents, over all queries."""
         return len(self.grade)
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """How many documents each query has."""
-        return np.diff(self.offsets)
-
-    @cached_property
-    def query(self) -> NDArray[np.int64]:
-        """The number, from 0, of each document's query."""
-        return np.repeat(np.arange(self.queries), self.sizes)
 
     def part(self, first: int, last: int) -> Split:
         """The queries from number `first` up to, not including, `last`; nothing is copied."""

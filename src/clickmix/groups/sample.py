@@ -228,7 +228,10 @@ def deal(
     enough = shown <= most_read and (of_rows == 1 or of_rows * queries >= FEWEST_QUERIES)
     if engine is not None and enough and counts.parts and all(map(names_sessions, counts.parts)):
         with contextlib.suppress(duckdb.Error):  # lines that only the slow reader can read, or a file that is gone
-            return _deal_sessions(counts, engine, of_rows, seed)
+            types, lists = engine.types(counts.table), counts.parts[0].roles.lists
+            rows = (_rows(part, counts.context, types, of_rows, seed) for part in counts.parts)
+            table = engine.keep(" UNION ALL ".join(rows))
+            return Quarters("sessions", of_rows, engine, table, RowLayout(), Roles({}, counts.context, lists))
     return _deal_impressions(counts, share, seed)
 
 
@@ -238,12 +241,6 @@ def names_sessions(part: Part) -> bool:
         return False
     text = [Path(file) for file in part.source.files if not file.lower().endswith((".parquet", ".pq"))]
     return sum(file.stat().st_size if file.is_file() else MOST_TEXT for file in text) < MOST_TEXT
-
-
-def _deal_sessions(counts: Counts, engine: DuckDB, share: float, seed: int) -> Quarters:
-    types, lists = engine.types(counts.table), counts.parts[0].roles.lists
-    table = engine.keep(" UNION ALL ".join(_rows(part, counts.context, types, share, seed) for part in counts.parts))
-    return Quarters("sessions", share, engine, table, RowLayout(), Roles({}, counts.context, lists))
 
 
 def _rows(part: Part, context: tuple[str, ...], types: Mapping[str, str], share: float, seed: int) -> str:

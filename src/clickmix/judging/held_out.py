@@ -264,7 +264,9 @@ def baseline_rates(seen: PlacedCells, asked: PlacedCells) -> Iterator[tuple[str,
 
 def _priors_by_position(seen: PlacedCells) -> dict[int, BetaPrior]:
     """The Beta of every position; small positions share a neighbour's."""
-    cells = _without_context(seen)
+    positions, code = np.unique([place.position for place in seen.places], return_inverse=True)
+    without_context = tuple(Place(int(position), ()) for position in positions)
+    cells = replace(seen, places=without_context, place=code[seen.place]).added_up()
     found, documents = np.unique(cells.place, return_counts=True)
     places = [cells.places[place] for place in found]
     groups = np.array(join_small(places, documents.tolist()))
@@ -277,12 +279,6 @@ def _priors_by_position(seen: PlacedCells) -> dict[int, BetaPrior]:
         for number in range(groups.max() + 1)
     ]
     return {place.position: priors[g] for place, g in zip(places, groups, strict=True)}
-
-
-def _without_context(cells: PlacedCells) -> PlacedCells:
-    positions, code = np.unique([place.position for place in cells.places], return_inverse=True)
-    places = tuple(Place(int(position), ()) for position in positions)
-    return replace(cells, places=places, place=code[cells.place]).added_up()
 
 
 def held_out_sentences(found: HeldOutEvidence) -> Iterator[str]:

@@ -80,7 +80,6 @@ def write_simulation(
 
 
 def _write_files(collection: Collection, folder: Path, settings: Simulation, stage: Callable[[str], None]) -> int:
-    """Write the five files; return the number of impressions."""
     for name in SPLITS:
         stage(f"writing {name}.parquet")
         write_features(getattr(collection, name), folder / f"{name}.parquet")

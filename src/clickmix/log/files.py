@@ -378,7 +378,6 @@ def _reading(folder: Path) -> Iterator[None]:
 
 
 def _check_link(path: Path) -> None:
-    """Raise if a link leads nowhere."""
     if path.is_symlink() and not path.exists():
         raise InputError(
             f"{path}: a link that leads nowhere. It may have been part of the log; remove it, or restore "

@@ -119,7 +119,6 @@ class Registered(Source):
         return self.shown_as
 
     def table(self) -> str:
-        """SQL that reads it."""
         return name(self.registered)
 
 
@@ -163,7 +162,6 @@ class Parquet(Source):
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     def table(self) -> str:
-        """SQL that reads the files."""
         return self._read("")
 
     def numbered(self, file: str | None, *, used: Sequence[str], ids: Mapping[str, str], key: str) -> tuple[str, ...]:
@@ -172,7 +170,6 @@ class Parquet(Source):
         return table, '"file read"', "file_row_number + 1"
 
     def notes(self, engine: DuckDB) -> dict[str, str]:
-        """The notes that clickmix left in these files, by file."""
         return dict(engine.notes(file_list(self.files)))
 
     def rename(self, renamed: Mapping[str, str], types: Mapping[str, str]) -> Source:
@@ -221,7 +218,6 @@ class Csv(TextFiles):
         return True
 
     def table(self) -> str:
-        """SQL that reads the files."""
         return self._read(None, "ignore_errors = true" if self.leaves_out else "")
 
     def without_broken_lines(self) -> Source:
@@ -233,7 +229,6 @@ class Csv(TextFiles):
         return self._read(file, "store_rejects = true"), literal(file or str(self)), "row_number() OVER ()"
 
     def rejected(self, engine: DuckDB, file: str | None, lines: int | None) -> tuple[list[Refused], list[int]]:
-        """Lines that the last scan of a file could not split into columns, and their row numbers."""
         if file is None:
             return [], []
         refused = rejected_lines(engine, self.shown(file), self.delimiter)
@@ -243,7 +238,6 @@ class Csv(TextFiles):
         return refused
 
     def lines(self, file: str | None) -> int | None:
-        """How many lines of a file are rows, if some may be broken; raises if too many are."""
         if not (file and self.leaves_out):
             return None
         return count_lines(file, self.shown(file), self.own_columns, self.delimiter, gzipped=self.gzipped)
@@ -264,7 +258,6 @@ class Ndjson(TextFiles):
     lenient: ClassVar[bool] = True
 
     def table(self) -> str:
-        """SQL that reads the files."""
         return f"read_json({self.arguments()}, format = 'newline_delimited', columns = {self._columns()})"
 
     def objects(self) -> str:

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,10 @@ class DNN:
         best = network.numpy()
         for number in range(1, self.epochs + 1):
             loss = self._learn(network, train, rng)
-            vali_loss = None if vali is None else self._measure(network, vali)
+            vali_loss = None
+            if vali is not None:
+                batches = vali.batches(queries=self.batch)
+                vali_loss = _mean([network.measure(batch, loss=LOSSES[self.loss]) for batch in batches])
             if not math.isfinite(loss) or (vali_loss is not None and not math.isfinite(vali_loss)):
                 raise SettingError(
                     f"learning_rate={self.learning_rate!r}: the loss stopped being a number in epoch {number}. "
@@ -148,21 +152,14 @@ class DNN:
 
     def _learn(self, network: Network, train: Prepared, rng: np.random.Generator) -> float:
         """Train for one epoch; return its mean loss."""
-        return _mean(
-            [
-                network.learn(
-                    batch,
-                    loss=LOSSES[self.loss],
-                    dropout=self.dropout,
-                    learning_rate=self.learning_rate,
-                    largest_gradient=self.largest_gradient,
-                )
-                for batch in train.batches(queries=self.batch, rng=rng)
-            ]
+        learn = partial(
+            network.learn,
+            loss=LOSSES[self.loss],
+            dropout=self.dropout,
+            learning_rate=self.learning_rate,
+            largest_gradient=self.largest_gradient,
         )
-
-    def _measure(self, network: Network, vali: Prepared) -> float:
-        return _mean([network.measure(batch, loss=LOSSES[self.loss]) for batch in vali.batches(queries=self.batch)])
+        return _mean([learn(batch) for batch in train.batches(queries=self.batch, rng=rng)])
 
 
 @dataclass(frozen=True)

@@ -48,11 +48,7 @@ class DependencePoint:
 
 
 def partial_dependence(
-    score: Callable[[NDArray[np.float32]], Floats],
-    features: NDArray[np.float32],
-    *,
-    names: Sequence[str],
-    name: str,
+    score: Callable[[NDArray[np.float32]], Floats], features: NDArray[np.float32], *, names: Sequence[str], name: str
 ) -> tuple[DependencePoint, ...]:
     """How the mean score changes with one feature if all others stay.
 

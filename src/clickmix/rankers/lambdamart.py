@@ -112,7 +112,11 @@ class LambdaMART:
         ndcg = tuple(next(iter(trace["valid_0"].values()))) if trace else ()
         best = booster.best_iteration if vali else booster.num_trees()
         if not booster.feature_importance("split", iteration=best).any():
-            raise _nothing_learned(examples)
+            raise InputError(
+                f"Nothing was learned from {len(examples.relevance):,} documents of {examples.queries:,} queries: no "
+                "tree could be split, and all documents would get the same score. A leaf needs 20 documents, and "
+                "features and labels must differ within queries. Give more labelled documents, or other features."
+            )
         model = booster.model_to_string(num_iteration=best)
         names = examples.feature_names
         missing = tuple(name for name, gap in zip(names, gaps, strict=True) if gap)
@@ -292,14 +296,6 @@ def _check_worth(levels: Ints, *, of: str) -> None:
             f"All {of} are below 1/{2 * STEPS} and are rounded to 0: there is nothing to rank by. "
             "Check the log: it probably has almost no clicks."
         )
-
-
-def _nothing_learned(examples: Examples) -> InputError:
-    return InputError(
-        f"Nothing was learned from {len(examples.relevance):,} documents of {examples.queries:,} queries: no tree "
-        "could be split, and all documents would get the same score. A leaf needs 20 documents, and features and "
-        "labels must differ within queries. Give more labelled documents, or other features."
-    )
 
 
 def lightgbm_module() -> Any:

@@ -64,11 +64,9 @@ class FeatureTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the features."""
         return self.split.feature_names
 
     def join(self, query_id: Any, doc_id: Any) -> JoinedDocuments:
-        """All documents of a log, whose cells have these ids, and of the features."""
         logged = [checked_ids("the log", name, ids) for name, ids in (("query_id", query_id), ("doc_id", doc_id))]
         known = [self.split.query_id[self.split.query], self.split.doc_id]
         (query, own_query), (doc, own_doc) = (codes(*both) for both in zip(logged, known, strict=True))

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from clickmix.judging.held_out import HeldOutEvidence, held_out_sentences
+from clickmix.judging.held_out import HeldOutEvidence, Move, held_out_sentences
 from clickmix.report.rows import Column, Estimate, Rows, Value
 
 PREDICTIONS = (
@@ -19,10 +19,7 @@ PREDICTIONS = (
         help="Per 1,000 held-out impressions, by the model over this row; ± half a 95% interval over queries.",
     ),
 )
-HALVES = (
-    Column("measure", "text"),
-    Column("value", "number"),
-)
+HALVES = (Column("measure", "text"), Column("value", "number"))
 MOVING = (
     Column("positions", "text"),
     Column("documents", "count", help="Documents seen at both positions.", rank=2),
@@ -57,36 +54,21 @@ class HeldOutResults:
 
 def held_out_results(evidence: HeldOutEvidence) -> HeldOutResults:
     """The evidence in words and rows."""
+    own = evidence.prediction
+    others = ((other.name, other.perplexity, Estimate(*own.gain_over(other))) for other in evidence.baselines)
     return HeldOutResults(
         tuple(held_out_sentences(evidence)),
-        Rows(PREDICTIONS, tuple(_prediction_rows(evidence)), caption="Held-out clicks"),
+        Rows(PREDICTIONS, ((own.name, own.perplexity, None), *others), caption="Held-out clicks"),
         Rows(HALVES, tuple(_half_rows(evidence)), caption="Labels of two halves of the log"),
-        Rows(
-            MOVING,
-            tuple(
-                (
-                    f"{move.above} to {move.below}",
-                    move.documents,
-                    *map(_finite, (move.observed, move.low, move.high)),
-                    move.expected,
-                )
-                for move in evidence.moving
-            ),
-            caption="Documents seen at neighbouring positions",
-        ),
+        Rows(MOVING, tuple(map(_move_row, evidence.moving)), caption="Documents seen at neighbouring positions"),
         evidence.dealt,
         evidence.share,
     )
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _prediction_rows(evidence: HeldOutEvidence) -> list[tuple[Value, ...]]:
-    own = evidence.prediction
-    others = ((other.name, other.perplexity, Estimate(*own.gain_over(other))) for other in evidence.baselines)
-    return [(own.name, own.perplexity, None), *others]
+def _move_row(move: Move) -> tuple[Value, ...]:
+    ratios = (value if math.isfinite(value) else None for value in (move.observed, move.low, move.high))
+    return f"{move.above} to {move.below}", move.documents, *ratios, move.expected
 
 
 def _half_rows(evidence: HeldOutEvidence) -> list[tuple[Value, ...]]:

@@ -63,13 +63,14 @@ def _group_figure(group: Group, fitted: MixtureFit, histogram: Histogram) -> Fig
     n, c, documents = (column[member] for column in (histogram.impressions, histogram.clicks, histogram.documents))
     typical = int(_median(n, documents))
     edges = _edges(_widest(c / n, documents, group.mixture), typical)
-    seen = np.bincount(_bin(c / n, edges), weights=documents, minlength=len(edges) - 1)
+    bins = np.clip(np.searchsorted(edges, c / n + 1e-12, side="right") - 1, 0, len(edges) - 2)
+    seen = np.bincount(bins, weights=documents, minlength=len(edges) - 1)
     centres = (edges[1:] + edges[:-1]) / 2
     shown, weight = np.unique(n, return_inverse=True)
     expected = expected_documents(
         group.mixture, shown, np.bincount(weight, weights=documents).astype(np.float64), edges
     )
-    fewest = log_start(seen)
+    fewest, bars = log_start(seen), Bars("seen", edges, seen)
     lines = [
         Line(name, centres, np.maximum(values, fewest), colour=colour, points=False)
         for name, values, colour in _named(expected)
@@ -81,11 +82,7 @@ def _group_figure(group: Group, fitted: MixtureFit, histogram: Histogram) -> Fig
         described(group, fitted),
         Axis("click-through rate", 0, edges[-1], percent=True),
         [
-            Panel(
-                Axis("documents, logarithmic scale", low=fewest, log=True),
-                [Bars("seen", edges, seen), *lines],
-                height=110,
-            ),
+            Panel(Axis("documents, logarithmic scale", low=fewest, log=True), [bars, *lines], height=110),
             Panel(Axis(f"label of a document shown {times} here", 0, 1), [curve], height=70),
         ],
         note=f"{group.documents:,} documents. Verdict: {verdict}.",
@@ -102,10 +99,6 @@ def _widest(rates: Floats, documents: Ints, mixture: Mixture) -> float:
 def _edges(widest: float, impressions: int) -> Floats:
     """Bins no narrower than one click of a typical document: of narrower ones, many would be empty."""
     return np.linspace(0, widest, int(np.clip(np.floor(widest * impressions), 5, BINS)) + 1)
-
-
-def _bin(rates: Floats, edges: Floats) -> Ints:
-    return np.clip(np.searchsorted(edges, rates + 1e-12, side="right") - 1, 0, len(edges) - 2)
 
 
 def expected_documents(mixture: Mixture, impressions: Ints, documents: Floats, edges: Floats) -> Floats:
@@ -182,23 +175,12 @@ def _rates_figure(fitted: MixtureFit, context: Sequence[str], members: Sequence[
     ]
     rates = [group.clicks / group.impressions for group in groups]
     lines.append(Line("all documents", positions, rates, colour="grey", points=False))
-    lowest = min((y for line in lines for y in line.y if y > 0), default=LOWEST_RATE)
+    low = max(LOWEST_RATE, min((y for line in lines for y in line.y if y > 0), default=LOWEST_RATE) / 1.5)
     where = ", ".join(f"{name} {value or '(none)'}" for name, value in zip(fitted.context, context, strict=True))
     return Figure(
         f"Click rate of relevant and other documents{': ' if where else ''}{cut(where)}",
         Axis("position", whole=True),
-        [
-            Panel(
-                Axis(
-                    "click rate, logarithmic scale",
-                    max(LOWEST_RATE, lowest / 1.5),
-                    1,
-                    log=True,
-                    percent=True,
-                ),
-                lines,
-            )
-        ],
+        [Panel(Axis("click rate, logarithmic scale", low, 1, log=True, percent=True), lines)],
         note="Labels rest on the gap between the lines. Position bias makes both fall. Trust bias makes people click "
         "at the top even if a document is not relevant. Thin bars are 95% intervals.",
     )

@@ -115,15 +115,6 @@ def label_text(value: float) -> str:
     return f"{value:.2f}"
 
 
-def tenths_text(value: float) -> str:
-    """Write a mean position or an expected number with one decimal.
-
-    >>> tenths_text(1234.56)
-    '1,234.6'
-    """
-    return f"{value:,.1f}"
-
-
 def file_name(path: str) -> str:
     """Keep the last part of a path or an address: a report must not show a server's folders, hosts or passwords.
 
@@ -158,7 +149,7 @@ WRITERS: dict[str, Callable[..., str]] = {
     "rate": percent,
     "label": label_text,
     "interval": str,
-    "tenths": tenths_text,
+    "tenths": "{:,.1f}".format,
     "number": number_text,
     "perplexity": "{:.4f}".format,
 }

@@ -59,7 +59,6 @@ class LogSection(Protocol):
 
     def section(self, report: LogReport) -> Section | None:
         """The section for this report, or None if there is nothing to say."""
-        ...
 
 
 SECTIONS: Family[LogSection] = Family("section", "clickmix.report.sections")

@@ -121,12 +121,7 @@ class ReadingCounts:
         return float(np.arange(len(self.documents)) @ self.last[1:].sum(axis=1))
 
     def fit(
-        self,
-        *,
-        continuation: float | None,
-        wanting_more: Floats | None = None,
-        tolerance: float,
-        max_steps: int,
+        self, *, continuation: float | None, wanting_more: Floats | None = None, tolerance: float, max_steps: int
     ) -> Reading:
         """The most likely parameters; the continuation and wanting more are fitted unless they are given."""
         D = self.number_of_documents

@@ -29,7 +29,10 @@ def label_queries(model: LogModel, counts: Counts, place_of: Callable[[Place], i
     kinds = engine.keep(f"SELECT *, row_number() OVER (ORDER BY {keys}) - 1 AS kind FROM {counts.histogram}")
     rows = engine.fetch(f"SELECT {keys}, documents FROM {kinds} ORDER BY kind")
     known = _kinds(model, rows, counts, place_of)
-    documents = None if _ids_are_numbers(counts) else _numbered(counts)
+    # Only DuckDB gives ids that are numbers back in the same type; other ids are numbered.
+    types = engine.types(counts.table)
+    keep_ids = engine.embedded is not None and {types["query_id"], types["doc_id"]} <= NUMPY_HAS
+    documents = None if keep_ids else _numbered(counts)
     source = (
         cells_query(counts) if documents is None else f"{cells_query(counts)} JOIN {documents} USING (query_id, doc_id)"
     )
@@ -49,12 +52,6 @@ def label_queries(model: LogModel, counts: Counts, place_of: Callable[[Place], i
     ids = "query AS query_id, document AS doc_id" if documents is None else "query_id, doc_id"
     named = f"({labelled}) AS labelled" + ("" if documents is None else f" JOIN {documents} USING (query, document)")
     return Labels(counts, f"SELECT {ids}, relevance, impressions, clicks, low, high FROM {named}")
-
-
-def _ids_are_numbers(counts: Counts) -> bool:
-    """Whether ids can be fetched and sent back unchanged; other engines would return numbers in a wider type."""
-    types = counts.engine.types(counts.table)
-    return counts.engine.embedded is not None and {types["query_id"], types["doc_id"]} <= NUMPY_HAS
 
 
 def _numbered(counts: Counts) -> str:

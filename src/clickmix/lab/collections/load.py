@@ -27,7 +27,13 @@ def load_collection(path: str | Path, *, fold: int = 1, cache: str | Path | None
     """
     path = Path(path)
     files, found_fold = _files(path, fold)
-    splits = _same_width({part: _read(file, cache) for part, file in files.items()})
+    splits = {
+        part: read_features(file) if file.suffix == ".parquet" else read_cached(file, cache=cache)
+        for part, file in files.items()
+    }
+    # A sparse file may not name the last features that another one names.
+    width = max(split.features.shape[1] for split in splits.values())
+    splits = {part: widened(split, width) for part, split in splits.items()}
     known = recognise(path.absolute().as_posix(), splits)
     notes = differences(known, splits, fold=found_fold) if known else ()
     if "vali" not in splits:
@@ -80,16 +86,6 @@ def _not_found(path: Path, folder: Path, prefix: str) -> str:
         f"{path}: {found}. Expected a folder with train, vali and test as .txt, .txt.gz or .parquet, or Fold1, Fold2, "
         "... with these; for Yahoo! give FOLDER/set1 or FOLDER/set2."
     )
-
-
-def _read(file: Path, cache: str | Path | None) -> Split:
-    return read_features(file) if file.suffix == ".parquet" else read_cached(file, cache=cache)
-
-
-def _same_width(splits: dict[str, Split]) -> dict[str, Split]:
-    """Add zeros if a sparse file does not name the last features that another one names."""
-    width = max(split.features.shape[1] for split in splits.values())
-    return {name: widened(split, width) for name, split in splits.items()}
 
 
 def _held_out(train: Split) -> dict[str, Split]:

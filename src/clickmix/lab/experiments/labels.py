@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def label(name: str, log: Log, *, estimate: Result | None = None, clipped: bool 
     if name == "truth":
         return _both(log, lambda shown: shown.relevance)
     if name == "limit":
-        return _both(log, _posterior_mean(log))
+        return _both(log, partial(_posterior_mean, log))
     fitted = _correction(name, log, estimate).fit(log.train.counts)
 
     def of(shown: Shown) -> Floats:
@@ -108,13 +109,10 @@ def mixture_correction(name: str) -> MixtureCorrection:
     return MixtureCorrection(**MIXTURES[name])
 
 
-def _posterior_mean(log: Log) -> Callable[[Shown], Floats]:
-    def of(shown: Shown) -> Floats:
-        seen = shown.seen
-        mean = bayes_labels(log.user, log.train.relevance, seen.clicks, seen.impressions[:, None])
-        return np.where(np.isnan(shown.rates), np.nan, mean)
-
-    return of
+def _posterior_mean(log: Log, shown: Shown) -> Floats:
+    seen = shown.seen
+    mean = bayes_labels(log.user, log.train.relevance, seen.clicks, seen.impressions[:, None])
+    return np.where(np.isnan(shown.rates), np.nan, mean)
 
 
 def bayes_labels(user: User, truth: Floats, clicks: Any, impressions: Any) -> Floats:

@@ -136,7 +136,6 @@ def _too_small(asked: Experiment, request: Request, collection: Collection) -> s
 def _circumstances(
     request: Request, collection: Collection, scenarios: Sequence[Scenario], versions: Sequence[Mapping[str, str]]
 ) -> list[str]:
-    """How the numbers were made."""
     clicks = sorted({scenario.clicks_on(collection.train) for scenario in scenarios})
     splits: dict[str, Any] = {"training": collection.train, "validation": collection.vali, "test": collection.test}
     sizes = (f"{split.queries:,} {name}" for name, split in splits.items())

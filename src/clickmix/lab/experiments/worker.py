@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,17 +23,21 @@ from clickmix.types import Floats
 
 def do_task(simulator: Simulator, task: Task, found: Results) -> Result:
     """The result of a task; `found` has those of the tasks that it needs."""
-    return _KINDS[task.kind](simulator, task, found)
+    if task.kind == "lists":
+        simulator.make_lists(task.scenario, task.run)
+        return {}
+    log = simulator.log(task.scenario, task.run)
+    if task.kind == "ranking":
+        return _ranking(simulator.collection, log, task, found)
+    if task.kind == "picture":
+        return picture(task, log, _estimated(task, found))
+    _one_thread(task.regression)
+    return estimate(task, log) if task.kind == "estimate" else time_correction(task, log)
 
 
-def _lists(simulator: Simulator, task: Task, found: Results) -> Result:
-    simulator.make_lists(task.scenario, task.run)
-    return {}
-
-
-def _ranking(simulator: Simulator, task: Task, found: Results) -> Result:
+def _ranking(collection: Collection, log: Log, task: Task, found: Results) -> Result:
     """nDCG@10 on the graded test queries of a ranker trained on the task's labels."""
-    log, test = simulator.log(task.scenario, task.run), simulator.collection.test
+    test = collection.test
     if task.labels in SELF_DEBIASING:
         _one_thread("dnn" if task.labels == "dla" else "")
         ranker = learn_from_clicks(task.labels, log.train.clicked, seed=task.run)
@@ -45,31 +48,8 @@ def _ranking(simulator: Simulator, task: Task, found: Results) -> Result:
     labelled = label(task.labels, log, estimate=estimated)
     scores = np.zeros(test.documents)  # if labels teach nothing, any order is as good: ties are averaged
     if teaches(labelled.train):
-        scores = train(task.ranker, labelled, log, simulator.collection, seed=task.run).score(test.features)
+        scores = train(task.ranker, labelled, log, collection, seed=task.run).score(test.features)
     return {MEASURE: measure(scores, test), LABEL_ERROR: label_error(labelled, log)}
-
-
-def _picture(simulator: Simulator, task: Task, found: Results) -> Result:
-    return picture(task, simulator.log(task.scenario, task.run), _estimated(task, found))
-
-
-def _estimate(simulator: Simulator, task: Task, found: Results) -> Result:
-    _one_thread(task.regression)
-    return estimate(task, simulator.log(task.scenario, task.run))
-
-
-def _timing(simulator: Simulator, task: Task, found: Results) -> Result:
-    _one_thread(task.regression)
-    return time_correction(task, simulator.log(task.scenario, task.run))
-
-
-_KINDS: dict[str, Callable[[Simulator, Task, Results], Result]] = {
-    "lists": _lists,
-    "ranking": _ranking,
-    "picture": _picture,
-    "estimate": _estimate,
-    "timing": _timing,
-}
 
 
 def teaches(relevance: Floats) -> bool:

@@ -9,17 +9,12 @@ import numpy as np
 from clickmix.errors import SettingError
 from clickmix.lab.families import USERS
 from clickmix.lab.users.fitting import UserFit, shrunk
+from clickmix.lab.users.pbm import NORMALISATION
 from clickmix.lab.users.products import CellCounts, Factors, fit_factors, linked_cells
 from clickmix.lab.users.sessions import Booleans, Sessions, last_click_above
 from clickmix.lab.users.trust import Trust
 from clickmix.lab.users.user import TOP, User, check_known
 from clickmix.types import Floats, Ints
-
-NORMALISATION = (
-    "Clicks show only examination times attraction, so examination at position 1 is set to 1 and the attraction of a "
-    "document is its click rate there. Trust cannot be separated from examination without documents of two known "
-    "relevances at a position, so it is part of both."
-)
 
 # Learned by the paper's authors from the Yandex relevance prediction log, for lists of ten.
 EXAMINATION = (  # a row for each position: after no click, then after a last click at position 1, 2, ...
