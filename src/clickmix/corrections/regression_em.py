@@ -139,7 +139,8 @@ class RegressionEM:
                 progress(len(trace) / self.iterations)
             stopped = self._stop(trace, before)
             if stopped is not None:
-                return RegressionEMFit(self.trust, self.clip, stopped, _kept(stopped, len(trace)), tuple(trace))
+                back = {Stop.TOO_RELEVANT: BACK, Stop.SUDDEN_DROP: 1}.get(stopped, 0)  # keep what was before an anomaly
+                return RegressionEMFit(self.trust, self.clip, stopped, max(len(trace) - back, 1), tuple(trace))
 
     def _steps(self, cells: CodedCells, relevance: Floats, parameters: BiasParameters) -> tuple[BiasParameters, Floats]:
         """The parameters after some rounds of E and M, and the target of the next regression."""
@@ -222,9 +223,3 @@ class RegressionEMFit:
     def label(self, counts: Counts) -> Labels:
         """Estimate and clipped relevance of every document, by affine correction."""
         return affine_labels(counts, self.parameters, clip=self.clip, correction="regression-em")
-
-
-def _kept(stopped: Stop, iterations: int) -> int:
-    """The iteration whose parameters are kept: one before an anomaly, or the last."""
-    back = {Stop.TOO_RELEVANT: BACK, Stop.SUDDEN_DROP: 1}.get(stopped, 0)
-    return max(iterations - back, 1)

@@ -63,7 +63,9 @@ class Measure:
             )
         name, cutoff, key, value = match.group("name", "cutoff", "key", "value")
         _check_name(name)
-        limit = None if cutoff is None else _whole(text, cutoff)
+        if cutoff is not None and not re.fullmatch("[1-9][0-9]{0,17}", cutoff):
+            raise SettingError(f"{text}: the cut-off {cutoff!r} is not a whole number from 1, as in ndcg@10.")
+        limit = None if cutoff is None else int(cutoff)
         if key is None:
             return cls(name, limit)
         if key == "gain":
@@ -87,12 +89,6 @@ def _check_name(name: str) -> None:
     near = difflib.get_close_matches(name.lower(), NAMES, n=2)
     hint = f"Did you mean {' or '.join(near)}? " if near else ""
     raise SettingError(f"Unknown measure {name!r}. {hint}The measures are {', '.join(NAMES)}.")
-
-
-def _whole(text: str, cutoff: str) -> int:
-    if not re.fullmatch("[1-9][0-9]{0,17}", cutoff):
-        raise SettingError(f"{text}: the cut-off {cutoff!r} is not a whole number from 1, as in ndcg@10.")
-    return int(cutoff)
 
 
 def _number(text: str, grade: str) -> float:

@@ -90,7 +90,12 @@ def score(ranking: Ranking, *, measure: Measure | str = "ndcg@10", no_relevant: 
     some = _per_query(ranking, worth) > 0
     values = _FORMULAS[measure.name](ranking, worth, measure.cutoff)
     if no_relevant == "leave-out":
-        _check_some(some, measure)
+        if not some.any():
+            relevant = "a grade above 0" if measure.name in GAINED else f"grade {measure.grade:g} or more"
+            raise InputError(
+                f"{measure}: none of the {len(some)} queries has a document with {relevant}: there is nothing to "
+                "average. Give grades of such documents; in Python, no_relevant='zero' counts these queries."
+            )
         return Scores(measure, ranking.query_ids[some], values[some], int((~some).sum()), no_relevant)
     values = np.where(some, values, 0.0 if no_relevant == "zero" else 1.0)
     return Scores(measure, ranking.query_ids, values, int((~some).sum()), no_relevant)
@@ -106,15 +111,6 @@ def gains(grades: Floats, *, gain: Gain) -> Floats:
             f"{HIGHEST_EXPONENTIAL_GRADE}. Use gain=linear, as in ndcg@10:gain=linear."
         )
     return np.exp2(grades) - 1
-
-
-def _check_some(some: np.ndarray, measure: Measure) -> None:
-    if not some.any():
-        relevant = "a grade above 0" if measure.name in GAINED else f"grade {measure.grade:g} or more"
-        raise InputError(
-            f"{measure}: none of the {len(some)} queries has a document with {relevant}: there is nothing to average. "
-            "Give grades of such documents; in Python, no_relevant='zero' counts these queries."
-        )
 
 
 def _dcg(ranking: Ranking, gain: Floats, k: int | None) -> Floats:

@@ -72,7 +72,9 @@ def _read_fast(text: bytes, doc_id: list[bytes] | None) -> LetorLines | None:
     starts, ends = _words(characters)
     breaks = np.flatnonzero(characters == ord("\n"))
     if not len(starts):
-        return None if text.strip(b" \t\r\n") else _no_documents(len(breaks))
+        none = np.zeros(0, np.int64)
+        nothing = LetorLines(none, none, none.astype(np.int8), None, np.zeros((0, 0), np.float32), len(breaks))
+        return None if text.strip(b" \t\r\n") else nothing
     first = np.searchsorted(starts, np.concatenate(([0], breaks + 1)))
     line, words = np.flatnonzero(np.diff(first)), np.diff(first)
     first, pairs = first[line], words[line] // 2
@@ -89,11 +91,6 @@ def _read_fast(text: bytes, doc_id: list[bytes] | None) -> LetorLines | None:
         return None
     ids = None if doc_id is None else np.array(doc_id, np.bytes_)[line]
     return LetorLines(line, query.astype(np.int64), grade.astype(np.int8), ids, features, len(breaks))
-
-
-def _no_documents(lines: int) -> LetorLines:
-    none = np.zeros(0, np.int64)
-    return LetorLines(none, none, none.astype(np.int8), None, np.zeros((0, 0), np.float32), lines)
 
 
 def _words(characters: Bytes) -> tuple[Places, Places]:

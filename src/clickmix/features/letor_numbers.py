@@ -39,7 +39,8 @@ def read_numbers(text: Bytes, starts: Places, ends: Places) -> NDArray[np.float6
         else:
             numbers[at] = np.nan
     unread = np.flatnonzero(np.isnan(numbers))
-    numbers[unread] = [_any_number(text[starts[i] : ends[i]].tobytes()) for i in unread.tolist()]
+    words = [text[starts[i] : ends[i]].tobytes() for i in unread.tolist()]
+    numbers[unread] = [float(word) if NUMBER.fullmatch(word) else np.nan for word in words]
     return numbers
 
 
@@ -71,7 +72,3 @@ def _of_one_length(text: Bytes, starts: Places, length: int) -> NDArray[np.float
     numbers: NDArray[np.float64] = (with_dot - 9 * power * before) / np.where(negative, -power, power)
     numbers[strange] = np.nan
     return numbers
-
-
-def _any_number(text: bytes) -> float:
-    return float(text) if NUMBER.fullmatch(text) else np.nan
