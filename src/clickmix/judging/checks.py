@@ -1,9 +1,9 @@
-"""Checks: does a log meet the assumptions of the model fitted to it, and what would labels be otherwise?
+"""Checks: does a log meet the assumptions of the model fitted to it, and what would labels be without them?
 
     MixtureFit, Counts -> Checks
-Each check fits a sample of queries again with what may be wrong in the model. How far labels change is the size of
-the violation. Its statistic is small if the assumption holds, and clean logs stay below the limit. docs/sure.md says
-how each was chosen; benchmarks/verdicts.py counts alarms.
+Each check drops an assumption and fits a sample of queries again. The size of a violation is how far labels change.
+The statistic is small if the assumption holds, and clean logs stay below the limit. docs/sure.md says how each was
+chosen; benchmarks/verdicts.py counts alarms.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from clickmix.mixtures.hierarchical.queries import FEWEST_QUERIES, RARELY, dista
 from clickmix.mixtures.mixture import Group
 from clickmix.types import Floats, Ints
 
-BEYOND_CHANCE = 3.0  # standard errors: by which both rates must rise, and clicks of other queries be predicted better
-LOOK_CELLS = 20_000  # of whole queries, fitted again
+BEYOND_CHANCE = 3.0  # standard errors by which both rates must rise, and other queries' clicks be predicted better
+LOOK_CELLS = 20_000  # cells of whole queries, fitted again
 COMPARED = 1.0  # log-likelihood that a round of such a fit must bring
 TINY = 1e-9
-ENOUGH_CLICKED = 30  # different (place, impressions, clicks) with clicks, that one number divides
+ENOUGH_CLICKED = 30  # distinct (place, impressions, clicks) with clicks that one number must divide
 FAR = 0.1  # change of a label that people notice
-RELEVANT = 0.5  # label from which a document counts as relevant for those below it
-WIDE = {"log s": 0.0, "log t": 0.4}  # logs of deviations of attention and of shares that leave queries free
+RELEVANT = 0.5  # above this label, a document counts as relevant for those below it
+WIDE = {"log s": 0.0, "log t": 0.4}  # log deviations of attention and shares so large that queries are free
 Fit = TypeVar("Fit")
 
 
 def checked(fitted: Fit, counts: Counts) -> Fit:
-    """The fit with the checks of its log; other corrections, cascades, and fits group by group have none."""
+    """The fit with the checks of its log; other corrections, cascades and fits of single groups have none."""
     if not isinstance(fitted, MixtureFit) or fitted.model is None or fitted.examination != "pbm":
         return fitted
     look = _Look(fitted, fitted.model.model, counts, read_histogram(counts))
@@ -55,7 +55,7 @@ def checked(fitted: Fit, counts: Counts) -> Fit:
 
 @dataclass(frozen=True)
 class _Split:
-    """Places, split again by whether a relevant document is above: their `source`, and which are `under` one."""
+    """Places split by whether a relevant document is above: the `source` of each, and which are `under` one."""
 
     places: Places
     source: Ints
@@ -65,7 +65,7 @@ class _Split:
 
 
 class _Look:
-    """A sample of queries, its cells under the model's places, and labels as the model gives them."""
+    """A sample of queries, its cells at the model's places, and the model's labels."""
 
     def __init__(self, fitted: MixtureFit, model: Model, counts: Counts, histogram: Histogram) -> None:
         self.fitted, self.rows = fitted, read_queries(counts, histogram, cells=LOOK_CELLS)
@@ -85,13 +85,13 @@ class _Look:
         return Cells.of_documents(places, rows.query, rows.document, place, impressions, clicks, queries=rows.queries)
 
     def cascade(self) -> Check | None:
-        """Documents below a relevant one get rates of their own. Half of the queries say what these are.
+        """Documents below a relevant one get rates of their own, learned from half of the queries.
 
             statistic = log-likelihood gained by the clicks of the other half / its standard error
-        What queries differ in looks like a cascade, too. If the fitted model finds one that changes labels, queries may
-        differ in all that is known, as much as the log says; and if there is something left, as much as they like. The
-        smallest finding counts: the first models do not know every way in which queries differ, the last takes chance
-        for difference where clicks are few.
+        Differences between queries look like a cascade, too. So if the fitted model finds one that changes labels, the
+        check is repeated with queries that differ in every known way as much as the log says; and if it still finds
+        one, as much as they like. The smallest finding counts: the first models miss ways in which queries differ, and
+        the last takes chance for a difference if clicks are few.
         """
         below = self._below().astype(np.int64)
         (place, is_below), pair = np.unique(np.stack([self.place, below]), axis=1, return_inverse=True)
@@ -114,9 +114,9 @@ class _Look:
         return min(found, key=lambda each: (each.found, each.statistic))
 
     def _below_apart(self, start: Model, split: _Split) -> Check:
-        """The check with queries that differ as the start says.
+        """The check with queries that differ as in the start.
 
-        How far labels change is the covariance of what both halves say: chance changes them in different ways.
+        How far labels change is measured by the covariance of both halves' changes: chance moves these independently.
         """
         half = self.cells.ranks() % 2
         gains, changes, times = [], [], []
@@ -141,7 +141,7 @@ class _Look:
         return Check(Violation.CASCADE, statistic, BEYOND_CHANCE, evidence, moved, float(far))
 
     def _below(self) -> Ints:
-        """Per cell, whether a document of the query that is labelled relevant was shown further up."""
+        """Per cell, whether a document of the query that is labelled relevant was shown higher up."""
         rows = self.rows
         shown = np.bincount(rows.document, rows.impressions)
         mean = np.bincount(rows.document, rows.impressions * self.position) / shown
@@ -152,10 +152,10 @@ class _Look:
         return np.asarray(first[rows.query[rows.document]] + 0.5 < upper)
 
     def outliers(self) -> Check | None:
-        """Queries that are clicked, or have relevant documents, far more than all others.
+        """Queries that have far more clicks, or far more relevant documents, than all others.
 
-        statistic = the largest distance from the median, in robust deviations; the limit is that of normal ones.
-        Labels are made again without the clicks that nearly all documents of such a query have too many.
+        statistic = the largest distance from the median, in robust deviations; the limit is that of normal values.
+        Labels are computed again without the excess clicks that nearly all documents of such a query have.
         """
         rows = self.rows
         if rows.queries < FEWEST_QUERIES:
@@ -172,7 +172,7 @@ class _Look:
         return _sized(check, self._without_robots(far), self.labels) if far.any() else check
 
     def _relevant_shares(self) -> Floats:
-        """Per query how many more documents are relevant than usual, on a scale where chance has the deviation 1."""
+        """Per query, how many more documents are relevant than usual, on a scale where chance has deviation 1."""
         problem = expected(self.model, self.cells)[0]
         prior = problem.prior(problem.split(np.concatenate([self.model.x, self.model.numbers]))[1])
         before = (np.linspace(0, 1, self.model.grades) @ prior)[self.cells.entry[self.entry]]
@@ -181,7 +181,7 @@ class _Look:
         return np.asarray(2 * np.sqrt(number) * (np.arcsin(np.sqrt(found)) - np.arcsin(np.sqrt(usual))))
 
     def _without_robots(self, far: Ints) -> Floats:
-        """Labels without the clicks of those who click everything, as many as a quarter of documents show at most."""
+        """Labels without the clicks of robots that click everything: the excess at the lower quartile of documents."""
         rows = self.rows
         n, c = (np.bincount(rows.document, part) for part in (rows.impressions, rows.clicks))
         usual = np.bincount(rows.document, rows.impressions * self.model.rates[0][self.place]) / n
@@ -196,9 +196,9 @@ class _Look:
         return label(self.model, cells).relevance[entry]
 
     def repeated(self) -> Check | None:
-        """All impressions and clicks are multiples of a number: as many copies of every row.
+        """All impressions and clicks are multiples of a number, as if every row had that many copies.
 
-        statistic = that number. By chance it would divide all of thirty different clicks once in 2^30 logs.
+        statistic = that number. By chance it would divide all of thirty different clicks in one of 2^30 logs.
         """
         seen = self.histogram
         times = int(np.gcd.reduce(np.concatenate([seen.impressions, seen.clicks])))
@@ -212,14 +212,14 @@ class _Look:
         return _sized(check, label(model, cells).relevance[entry], self.labels)
 
     def grades(self) -> Check | None:
-        """If the number of grades was given: what held-out clicks would have chosen.
+        """If the number of grades was given: would held-out clicks have chosen another?
 
-        statistic = the gain in held-out log-likelihood.
+        statistic = twice the log-likelihood gained on the same queries; the limit is a chi-squared quantile.
         """
         if self.fitted.mixture == "auto":
             return None
         model = choose(self.cells, rng=np.random.default_rng(0))
-        given = climb(self.cells, self.model, gain=COMPARED)[0]  # to the same queries
+        given = climb(self.cells, self.model, gain=COMPARED)[0]  # on the same queries
         gain = expected(model, self.cells)[1].value - expected(given, self.cells)[1].value
         parameters = len(model.x) + len(model.numbers) - len(given.x) - len(given.numbers)
         check = Check(
@@ -238,7 +238,7 @@ def _sized(check: Check, labels: Floats, before: Floats) -> Check:
 
 
 def _times_below(model: Model, split: _Split) -> float:
-    """Log of how many times as often documents below a relevant one are clicked: the mean over places and rates."""
+    """Log of how many times as often documents below a relevant one are clicked, averaged over places and rates."""
     rates, source = np.log(model.rates).mean(axis=0), split.source.tolist()
     beside: dict[int, list[int]] = {}
     for j in np.flatnonzero(~split.under).tolist():
@@ -251,7 +251,7 @@ def check_rising(groups: tuple[Group, ...], context: tuple[str, ...]) -> Check |
     """The lowest and the highest rate both rise from one position to the next, so the next is examined more.
 
     statistic = max over neighbours of min over both ends of (logit p' - logit p) / sqrt(e^2 + e'^2), e standard errors.
-    Labels do not mind: every place has rates of its own.
+    Labels stay right, as every place has rates of its own.
     """
     steps = list(_steps(groups))
     if not steps:

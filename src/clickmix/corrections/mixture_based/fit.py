@@ -96,13 +96,13 @@ class LabelEvidence:
 
 @dataclass(frozen=True)
 class MixtureFit(Drawn):
-    """A fitted mixture correction: the groups with their mixtures. Labels any counts with the same context columns.
+    """A fitted mixture correction: groups with their mixtures. It labels any counts with the same context columns.
 
-    `moving` is the share of documents seen at several places. `model` is the model of the whole log, where one was
+    `moving` is the share of documents seen at several places. `model` is the model of the whole log, if one was
     fitted: groups were then fitted `jointly`, neighbours `shared` strength, and `joint_error` is the expected error of
-    labels. Where each group was fitted by itself, `bics` has the BIC of every number of grades that was tried.
-    `checks` are the results of testing the assumptions on the log. `judged` is what judgments say of the clicks,
-    `featured` what features say of documents, and `features` are where to find those of the log's documents.
+    labels. If each group was fitted by itself, `bics` has the BIC of every number of grades that was tried.
+    `checks` are the results of testing the assumptions on the log. `judged` is what judgments say about clicks,
+    `featured` what features say about documents, and `features` is where to find the features of the log's documents.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -126,7 +126,7 @@ class MixtureFit(Drawn):
     model: LogModel | None = None
     judged: Judged | None = None
     featured: Featured | None = None
-    features: FeatureFile | None = field(default=None, repr=False, compare=False)  # of the log; no part of a model file
+    features: FeatureFile | None = field(default=None, repr=False, compare=False)  # of the log; not in model files
 
     def __repr__(self) -> str:
         """A summary; the whole fit would fill a screen."""
@@ -151,7 +151,8 @@ class MixtureFit(Drawn):
     def error(self) -> float:
         """The expected root mean squared error of labels.
 
-        For documents that stay, the mean of groups, weighted by documents; for those that move, from all their places.
+        For documents that stay, the mean over groups, weighted by documents; for those that move, from all their
+        places.
         """
         if self.joint_error is not None:
             return self.joint_error
@@ -168,7 +169,7 @@ class MixtureFit(Drawn):
 
     @classmethod
     def read(cls, path: str | Path) -> MixtureFit:
-        """Read a model file; refuse a damaged one."""
+        """Read a model file; a damaged one is refused."""
         record = read_model(path)
         same = {name: getattr(record, name) for name in SAME_FIELDS}
         model = record.model if isinstance(record, LogModelRecord) else None
@@ -202,7 +203,7 @@ class MixtureFit(Drawn):
         """One relevance per query and document, computed where the counts live."""
         cells = self._in_groups(counts)
         if self.model is not None and self.judged is not None:
-            from clickmix.corrections.mixture_based.label_judged import label_judged  # late: scipy is slow to load
+            from clickmix.corrections.mixture_based.label_judged import label_judged  # scipy loads slowly
 
             return label_judged(self.model, cells, self.number_of, self.judged)
         if self._featured is not None:
@@ -217,18 +218,18 @@ class MixtureFit(Drawn):
         added_up = labels_query(numbers, cells.table, cells.keys)
         if self.moving or cells is not counts:
             return Labels(counts, added_up)
-        # If no document moved, nothing needs adding up: a label for each impressions and clicks at a place is enough.
+        # If no document moved, nothing needs adding up: one label per impressions and clicks at a place is enough.
         labelled = counts.engine.keep(patterns_query(numbers, counts.histogram, counts.keys))
         return Labels(counts, added_up, one_cell_query(counts.table, labelled, counts.keys))
 
     def with_judgments(self, counts: Counts, grades: Grades) -> MixtureFit:
-        """The same fit, its evidence weighed by judgments of documents of these counts if that helps."""
+        """The same fit, with its evidence weighed by judgments of documents in these counts, if that helps."""
         from clickmix.corrections.mixture_based.judged import judge_log
 
         return replace(self, judged=judge_log(self.model, counts, self.number_of, grades))
 
     def with_features(self, counts: Counts, features: FeatureFile) -> MixtureFit:
-        """The same fit, with a prior learned from features if that helps; clicks that say nothing teach nothing."""
+        """The same fit, with a prior learned from features, if that helps; unchanged if clicks say nothing."""
         if self.model is None:
             return self
         featured, error = learn_features(self.model, counts, self.number_of, features)
@@ -236,18 +237,18 @@ class MixtureFit(Drawn):
         return replace(self, featured=featured, features=features, joint_error=error)
 
     def using_features(self, features: Any) -> MixtureFit:
-        """The same fit, which finds the features of a log's documents here: a model file has none."""
+        """The same fit, which looks up the features of a log's documents here; a model file has none."""
         if self.featured is None:
             raise SettingError("features: this model was fitted without features. Leave them out.")
         return replace(self, features=open_feature_file(features))
 
     @property
     def _featured(self) -> Featured | None:
-        """What features say, if that is used."""
+        """What features say, if the labels use it."""
         return self.featured if self.featured is not None and self.featured.helps else None
 
     def _in_groups(self, counts: Counts) -> Counts:
-        """The counts with the model's context columns; those of a cascade are found by walking down the lists."""
+        """The counts with the model's context columns; for a cascade, found by walking down the lists."""
         if self.steps and counts.context != (ABOVE,):
             check_lists(counts, self.examination)
             return walk_again(
@@ -261,7 +262,7 @@ class MixtureFit(Drawn):
         return counts
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats | None:
-        """The probability of a click in each asked cell; None of a cascade, whose places are not those of the cells."""
+        """The probability of a click in each asked cell; None for a cascade, whose places are not the cells'."""
         if self.steps:
             return None
         numbers = self._place_numbers(seen)
@@ -270,15 +271,15 @@ class MixtureFit(Drawn):
         return grouped_click_rates([self.groups[number] for number in numbers], seen, asked)
 
     def fitted_again(self, seen: PlacedCells) -> MixtureFit:
-        """The same model with parameters fitted to these cells, from where they are: nothing is chosen again."""
+        """The same model with its parameters fitted to these cells, starting from their values; nothing is rechosen."""
         return replace(self, model=fitted_to(self._whole_log, self._place_numbers(seen), seen), checks=())
 
     def relevance(self, seen: PlacedCells) -> Floats:
-        """The label of every document that was seen, as far as these cells tell; 0 for others."""
+        """The label of every document that was seen, from these cells alone; 0 for others."""
         return model_relevance(self._whole_log, self._place_numbers(seen), seen)
 
     def usual_click_rates(self, seen: PlacedCells) -> Floats:
-        """How often documents of the same grades are clicked at each cell: its own clicks there tell nothing more."""
+        """How often documents of the same grades are clicked at each cell, whatever the cell's own clicks."""
         return model_click_rates(self._whole_log, self._place_numbers(seen), seen, seen, usual=True)
 
     @property
@@ -288,18 +289,18 @@ class MixtureFit(Drawn):
         return self.model
 
     def _place_numbers(self, cells: PlacedCells) -> Ints:
-        """The number of the group that stands for each place of the cells."""
+        """The number of the group used for each place of the cells."""
         return np.array([self._standing_for(place)[0] for place in cells.places])
 
     def usual_rates(self, place: Place) -> tuple[float, float] | None:
         """How often people click documents of the lowest and of the highest grade there; None if clicks say nothing."""
         if len(place.context) != len(self.context):
-            return None  # a cascade's places are known only beside what is above them
+            return None  # a cascade's place depends on what is above it
         mixture = self.groups[self._standing_for(place)[0]].mixture
         return (mixture.rates[0], mixture.rates[-1]) if mixture.informative else None
 
     def plot(self) -> Plot:
-        """Click rates of relevant and other documents by position, and how much clicks tell: figures of the report."""
+        """The report's figures: click rates of relevant and other documents by position, and how much clicks tell."""
         plot: Plot = report().plot_fit(self)
         return plot
 
@@ -340,18 +341,18 @@ class MixtureFit(Drawn):
         return tuple(p.describe(self.context) for p in read_places(counts) if p not in self._known)
 
     def _standing_for(self, place: Place) -> tuple[int, PlaceCounts]:
-        """The number of a place's group; of one that was not seen in the fit, the nearest one's."""
+        """The number of a place's group; for a place the fit has not seen, the nearest one's."""
         if place in self._known:
             return self._known[place]
         places = list(self._known)
         return self._known[places[nearest(place, places)]]
 
     def number_of(self, place: Place) -> int:
-        """The number of the group that a place belongs to, or stands nearest to."""
+        """The number of the group that a place belongs to, or is nearest to."""
         return self._standing_for(place)[0]
 
     def statement(self, table: str) -> str:
-        """SQL for the labels of a table of counts that lives elsewhere.
+        """SQL for the labels of a table of counts that is stored elsewhere.
 
         Unseen positions use the nearest known one; unseen contexts are left out.
         """
@@ -379,7 +380,7 @@ class MixtureFit(Drawn):
         return sum(slope * (min(max(math.log(shown), low), high) - low) for low, high, slope in pieces)
 
     def prior_at(self, number: int, impressions: int) -> tuple[float, ...]:
-        """The prior of the grades of a document shown so often in the group of this number."""
+        """The prior of a document's grades, if it was shown this often in the group of this number."""
         if self.model is None:
             return self.groups[number].prior
         added = [self._exposure(grade, impressions) for grade in range(1, self.grades)]

@@ -1,12 +1,12 @@
-"""How clicks of a cell scatter around its rate: binomial, or beta-binomial where documents differ in appeal.
+"""How a cell's clicks scatter around its rate: binomial, or beta-binomial if documents differ in appeal.
 
-A cell's log density is a sum of terms that depend on its place and one of clicks, skips and impressions. A family names
-the column of a table for each term, fills the table for rates r (grade x place x node), and turns sums over cells of
-what each column weighs back into slopes.
+A cell's log density is a sum of terms, each of which depends on its place and on its clicks, skips or impressions. A
+family names the column of a table for each term, fills the table for rates r (grade x place x node), and turns the
+columns' weights, summed over cells, back into slopes.
     binomial        c log r + s log(1 - r)
     beta-binomial   lnG(a + c) - lnG(a) + lnG(b + s) - lnG(b) - lnG(a + b + n) + lnG(a + b)
-                    a = r m, b = (1 - r) m, m = e^d r^-k: k = 0 is the same correlation at every rate, k = 1 the same
-                    appeal times the rate
+                    a = r m, b = (1 - r) m, m = e^d r^-k: with k = 0 the correlation is the same at every rate, with
+                    k = 1 the same appeal multiplies the rate
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from scipy.special import gammaln, psi
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.types import Floats, Ints
 
-MOST_COUNTED = 32  # up to which sums are faster than series
+MOST_COUNTED = 32  # up to this count, sums are faster than series
 PIECE = 2**14  # numbers that fit into a fast cache
 HALF_LOG_2_PI = float(np.log(2 * np.pi) / 2)
-MOST_ALIKE = 14.0  # log m beyond which beta-binomial is binomial, and gamma functions lose the digits that differ
+MOST_ALIKE = 14.0  # log m; beyond it, beta-binomial is binomial, and gamma functions lose the digits that differ
 
 
 class ClickDensity(Protocol):
-    """What the fit needs to know of a distribution of clicks."""
+    """What the fit needs to know about a distribution of clicks."""
 
     columns: int
     column: Ints  # cell x term
-    factor: Floats  # cell x term: by what the column is multiplied; 0 where nothing was counted
+    factor: Floats  # cell x term: what the column is multiplied by; 0 if nothing was counted
 
     def table(self, r: Floats, scatter: Floats) -> Floats:
         """Column x node x grade."""
@@ -39,7 +39,7 @@ class ClickDensity(Protocol):
         """The table's derivative in r: column x node x grade."""
 
     def slope(self, weights: Floats, r: Floats, scatter: Floats) -> tuple[Floats, Floats]:
-        """Of the sum of weights x table: derivative in r (grade x place x node), and in the scatter's parameters."""
+        """Derivatives of the sum of weights x table: in r (grade x place x node), and in the scatter's parameters."""
 
     def next_rate(self, r: Floats, scatter: Floats, clicks: Floats, impressions: Floats) -> Floats:
         """P(click) at the next impression of cells with these clicks and impressions (grade x cell)."""
@@ -55,15 +55,12 @@ class Binomial:
         self.factor = np.stack([cells.clicks, cells.impressions - cells.clicks], axis=1)
 
     def table(self, r: Floats, scatter: Floats) -> Floats:
-        """Column x node x grade."""
         return np.concatenate([np.log(r), np.log1p(-r)], axis=1).transpose(1, 2, 0)
 
     def slopes(self, r: Floats, scatter: Floats) -> Floats:
-        """The table's derivative in r: column x node x grade."""
         return np.concatenate([1 / r, -1 / (1 - r)], axis=1).transpose(1, 2, 0)
 
     def slope(self, weights: Floats, r: Floats, scatter: Floats) -> tuple[Floats, Floats]:
-        """Of the sum of weights x table: derivative in r, and in the scatter's parameters."""
         clicks, skips = weights.transpose(2, 0, 1).reshape(len(r), 2, *r.shape[1:]).swapaxes(0, 1)
         return clicks / r - skips / (1 - r), np.zeros(0)
 
@@ -73,9 +70,9 @@ class Binomial:
 
 
 class _Counted:
-    """Distinct (place, count), and the sums lnG(a + count) - lnG(a) and psi(a + count) - psi(a) for a of each place.
+    """Distinct (place, count), and lnG(a + count) - lnG(a) and psi(a + count) - psi(a) for each place's a.
 
-    Up to MOST_COUNTED they are sums of log(a + i) and of 1 / (a + i) over i < count: much faster than gamma functions.
+    Up to MOST_COUNTED these are sums of log(a + i) and of 1 / (a + i) over i < count, much faster than gamma functions.
     """
 
     def __init__(self, place: Ints, count: Floats, places: int) -> None:
@@ -147,25 +144,22 @@ class BetaBinomial:
         return (r * m, (1 - k) * m, 1.0), ((1 - r) * m, -m - k * m * (1 - r) / r, 1.0), (m, -k * m / r, -1.0)
 
     def alike(self, r: Floats, scatter: Floats) -> Floats:
-        """m: how many impressions the rate of the grade counts for beside a document's own."""
+        """m: how many impressions the grade's rate counts for, beside the document's own."""
         return np.asarray(np.exp(self._log_m(r, scatter)))
 
     def _log_m(self, r: Floats, scatter: Floats) -> Floats:
         return np.asarray(np.minimum(scatter[0] - scatter[1] * np.log(r), MOST_ALIKE))
 
     def table(self, r: Floats, scatter: Floats) -> Floats:
-        """Column x node x grade."""
         parts = zip(self._parts(r, scatter), self.counted, strict=True)
         return np.concatenate([sign * counted.logs(a) for (a, _, sign), counted in parts], axis=1).transpose(1, 2, 0)
 
     def slopes(self, r: Floats, scatter: Floats) -> Floats:
-        """The table's derivative in r: column x node x grade."""
         parts = zip(self._parts(r, scatter), self.counted, strict=True)
         found = [sign * by[:, counted.place] * counted.inverses(a) for (a, by, sign), counted in parts]
         return np.concatenate(found, axis=1).transpose(1, 2, 0)
 
     def slope(self, weights: Floats, r: Floats, scatter: Floats) -> tuple[Floats, Floats]:
-        """Of the sum of weights x table: derivative in r, and in the scatter's parameters."""
         total, of_scatter, begin, w = np.zeros_like(r), np.zeros(2), 0, weights.transpose(2, 0, 1)
         for (a, by, sign), counted in zip(self._parts(r, scatter), self.counted, strict=True):
             if not len(counted):

@@ -1,4 +1,4 @@
-"""Fit: a model with a given number of grades and given effects.   Cells -> Model"""
+"""Fit a model with a given number of grades and given effects.   Cells -> Model"""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from clickmix.mixtures.hierarchical.sharing import Walk
 from clickmix.types import Ints
 
 FIRST = {"log s": float(np.log(0.3)), "log t": float(np.log(0.5)), "d": 4.0, "k": 0.3}
-# Relevance of two grades on the scale of more, to begin with.
+# Where two grades begin on the relevance scale of more grades.
 ENDS = ((0.0, 0.35), (0.0, 0.5), (0.0, 0.7), (0.0, 1.0), (0.5, 1.0))
-RARE = 1.5  # log-odds of a grade more beside its neighbour, to begin with
-TRIED_CELLS, PROMISING = 4_000, 2  # that starts are tried on, about; and how many of them go on
-EXTREMES = 0.02, 0.98  # of documents: whose rates lie at the ends
-FURTHEST = 20.0  # times: how far ends may lie from the mean rate, or from 1
+RARE = 1.5  # by this log odds, an added grade begins rarer than its neighbour
+TRIED_CELLS, PROMISING = 4_000, 2  # about how many cells starts are tried on; and how many starts go on
+EXTREMES = 0.02, 0.98  # quantiles of documents, whose rates lie at the ends
+FURTHEST = 20.0  # times: how far the ends may lie from the mean rate, or from 1
 SMALLEST_RATE, LEAST_LEFT, TINY = 1e-6, 0.05, 1e-12
-LEAST_FALL = 4.0  # times: how far the lowest rate falls at most where there may be documents below both grades
-START_CELLS = 60_000  # that starts are tried on, about
-CONTEXT_CLICKS = 30.0  # clicks of a place that its share in its context's level counts for, to begin with
+LEAST_FALL = 4.0  # times: how far the lowest rate falls at most, if there may be documents below both grades
+START_CELLS = 60_000  # about how many cells starts are tried on
+CONTEXT_CLICKS = 30.0  # clicks at a place that the rate of all contexts counts for at the start
 
 
 def fit(
@@ -36,24 +36,24 @@ def fit(
     look: Look | None = None,
     gain: float = GAIN,
 ) -> tuple[Model, Look]:
-    """A model with this number of grades and these effects, from a start that may have others.
+    """Fit a model with this number of grades and these effects, from a start that may have others.
 
-    `look` is where queries are seen to be under some model with attention.
+    `look` says where queries were seen to be under some model with attention.
     """
     if start is None:
         start = climb(cells, first(cells), gain=gain)[0]
-        if effects and grades > 2:  # grades would explain what effects do, and not come back from there
+        if effects and grades > 2:  # otherwise grades would explain what effects do, and not recover from that
             start, look = fit(cells, effects=effects, start=start, gain=gain)
     start = with_effects(start, effects or start.effects)
-    while start.grades < grades:  # from two to all at once, from three on one by one
+    while start.grades < grades:  # two become all at once; three or more grow one by one
         start, look = _finer(cells, start, look, grades)
     return climb(cells, start, look, gain=gain)
 
 
 def _finer(cells: Cells, start: Model, look: Look | None, grades: int) -> tuple[Model, Look]:
-    """The most promising start with more grades: all go a few steps with some queries, the best of them go on.
+    """The most promising start with more grades: all climb a few steps on some queries, and the best go on.
 
-    From three grades on, one more lies above the highest of them or below the lowest, or all lie nearer to each other.
+    With three grades or more, a new one lies above the highest or below the lowest, or all move closer together.
     """
     if start.grades > 2:
         further = [climb(cells, each, look, rounds=1) for each in _one_more(start)]
@@ -68,7 +68,7 @@ def _finer(cells: Cells, start: Model, look: Look | None, grades: int) -> tuple[
 
 
 def first(cells: Cells) -> Model:
-    """A start with two grades; of several contexts, from a fit that takes them for one."""
+    """A start with two grades; with several contexts, from a fit that treats them as one."""
     if not cells.places.context.any():
         starts = first_models(cells)
         some = cells.sample(np.arange(0, cells.queries, 1 + len(cells.pattern) // START_CELLS))
@@ -89,7 +89,7 @@ def first(cells: Cells) -> Model:
 
 
 def with_effects(model: Model, effects: Effects) -> Model:
-    """The same model with other effects, new ones as they are to begin with."""
+    """The same model with other effects; new ones have their first values."""
     k = len(model.places)
     numbers = (
         FIRST
@@ -100,7 +100,7 @@ def with_effects(model: Model, effects: Effects) -> Model:
 
 
 def with_grades(model: Model, grades: int, ends: tuple[float, float] = (0.0, 0.5)) -> Model:
-    """A model of two grades with more, where both had the relevance `ends`; grades around them are binomial."""
+    """A model of two grades with more of them: the two had the relevance `ends`, grades around them are binomial."""
     if grades == model.grades:
         return model
     k, where = len(model.places), len(model.knots[0])
@@ -119,7 +119,7 @@ def with_grades(model: Model, grades: int, ends: tuple[float, float] = (0.0, 0.5
 
 
 def _one_more(model: Model) -> list[Model]:
-    """Starts with a grade more: above the others, below them, or between the same ends."""
+    """Starts with one more grade: above the others, below them, or between the same ends."""
     k, before = len(model.places), model.grades
     width = len(model.knots[0]) + len(model.knots[1]) - 1
     low, high = model.rates
@@ -143,12 +143,12 @@ def _one_more(model: Model) -> list[Model]:
 
 
 def _between_extremes(cells: Cells, model: Model, grades: int) -> Model:
-    """Grades between the rates of the documents that are clicked least and most at each place, less what chance adds.
+    """Grades between the rates of the least and most clicked documents of each place, without what chance adds.
 
-    Two grades can mean one thing at one place and another at the next, if there are more in truth.
+    If there are truly more than two grades, two can mean one thing at one place and another at the next.
     """
     seen, documents = cells.clicks / cells.impressions, cells.per_place(np.ones(len(cells.clicks)))
-    # A place of which the sample has no document is as all of them together.
+    # A place without any document in the sample gets the mean of all places.
     mean = np.where(
         documents > 0, cells.per_place(seen) / np.maximum(documents, 1), seen @ cells.weight / documents.sum()
     )
@@ -175,7 +175,7 @@ def _between_extremes(cells: Cells, model: Model, grades: int) -> Model:
 
 
 def with_flat_prior(model: Model, cells: Cells) -> Model:
-    """The same model with one prior for all documents: the mean of theirs."""
+    """The same model with one prior for all documents: the mean of their priors."""
     k, priors = len(model.places), (model.grades - 1) * (len(model.knots[0]) + len(model.knots[1]) - 1)
     problem = Problem(cells, model.knots, Nodes.one(cells), grades=model.grades, effects=Effects())
     eta = model.x[2 * k : 2 * k + priors].reshape(model.grades - 1, -1).T
@@ -189,7 +189,7 @@ def with_flat_prior(model: Model, cells: Cells) -> Model:
 
 
 def with_places(model: Model, places: Places, source: Ints) -> Model:
-    """The same model at other places; `source` has the number of the old place that each new one begins as."""
+    """The same model at other places; each new place begins as the old one whose number `source` has."""
     k = len(model.places)
     priors = model.x[2 * k : 2 * k + (model.grades - 1) * (len(model.knots[0]) + len(model.knots[1]) - 1)]
     own = model.x[: 2 * k].reshape(2, -1)[:, source]

@@ -1,10 +1,10 @@
-"""Labels: what clicks say of each document's relevance, and of its next click.   Model, Cells -> Labels
+"""Labels: what clicks say about each document's relevance, and about its next click.   Model, Cells -> Labels
 
 P(grade g | all clicks of the query) = sum over nodes (u, v) of P(node | query) P(g | pattern, node)
 
-Of very many documents whose queries differ, most patterns are seen once. There, every cell is of a kind (place,
-impressions, clicks), and kinds are few. Queries with the same nodes are looked at together: sums over the cells of
-their documents are products of a sparse matrix and a small table. A query is looked at again until its nodes lie well.
+If very many documents belong to queries that differ, most patterns occur once, but cells are of few kinds (place,
+impressions, clicks). Queries with the same nodes are then looked at together: sums over the cells of their documents
+are products of a sparse matrix and a small table. A query is looked at again until its nodes lie well.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from clickmix.mixtures.hierarchical.nodes import SHARES, SHARP, placed, seen_at,
 from clickmix.mixtures.hierarchical.problem import LARGEST, Expected, Model, Problem, log_normal, rates
 from clickmix.types import Floats, Ints
 
-SURE = 0.95  # how often the interval of a label holds the document's grade
+SURE = 0.95  # probability that a label's interval holds the document's grade
 
 
 @dataclass(frozen=True)
 class EntryLabels:
-    """Per entry of the cells: mean relevance, and the interval that holds it with a probability of 95 %."""
+    """Per entry of the cells: mean relevance, and the interval that holds the relevance with probability 95 %."""
 
     relevance: Floats
     low: Floats
@@ -43,7 +43,7 @@ def label(model: Model, cells: Cells) -> EntryLabels:
 
 
 def label_seen(problem: Problem, seen: Expected) -> EntryLabels:
-    """The same, of cells that have been looked at."""
+    """The same, for cells that have been looked at."""
     return labels_of(np.asarray(sum(weight * post for weight, post in looks(problem, seen))))
 
 
@@ -57,7 +57,7 @@ def labels_of(grades: Floats) -> EntryLabels:
 
 
 def predict(model: Model, cells: Cells, entry: Ints, place: Ints, impressions: Floats, clicks: Floats) -> Floats:
-    """P(click) at the next impression of documents, by entry and place, given the cell's own impressions and clicks."""
+    """P(click) at the documents' next impression, by entry and place, given the cell's own impressions and clicks."""
     problem, seen = expected(model, cells)
     rates, scatter = problem.scattered_rates(model.vector)
     total = np.zeros(len(entry))
@@ -72,7 +72,7 @@ def predict(model: Model, cells: Cells, entry: Ints, place: Ints, impressions: F
 
 
 def looks(problem: Problem, seen: Expected) -> Iterator[tuple[Floats, Floats]]:
-    """Per node: its weight for each entry's query, and grade x entry their probabilities there."""
+    """Per node: its weight for each entry's query, and the probability of each grade there (grade x entry)."""
     query = problem.cells.query if len(problem.nodes.at) > 1 else np.zeros(len(problem.cells.query), dtype=np.int64)
     for v in range(len(problem.nodes.v)):
         posterior = seen.posterior(v)
@@ -80,18 +80,18 @@ def looks(problem: Problem, seen: Expected) -> Iterator[tuple[Floats, Floats]]:
             yield seen.weight[query, point, v], np.take(posterior, problem.nodes.of_entry[:, point], axis=1)
 
 
-DOCUMENTS = 16_384  # that are looked at together: their numbers fit into a fast cache
-FINE_STEP = 0.01  # of attention: as well as that of a query with thousands of clicks is known
-POINTS, STRIDE = np.arange(-6, 7), 0.8  # more nodes, nearer to each other and further out, than a fit needs
-LOOKS, MOST_LOOKS = 3, 4  # where shares differ, which are looked at last; and where they do not
-EDGE = 0.05  # of a query's weight at its first or last node: its attention may lie beyond
+DOCUMENTS = 16_384  # looked at together: their numbers fit into a fast cache
+FINE_STEP = 0.01  # of attention: how well that of a query with thousands of clicks is known
+POINTS, STRIDE = np.arange(-6, 7), 0.8  # more nodes, closer together and further out, than a fit needs
+LOOKS, MOST_LOOKS = 3, 4  # if shares differ (they are looked at last), and if they do not
+EDGE = 0.05  # share of a query's weight at its first or last node; from there on, its attention may lie beyond
 
 
 @dataclass(frozen=True)
 class Documents:
-    """The kind of every cell, cells in order of query and document.
+    """The kind of every cell; cells are in order of query and document.
 
-    `kinds` has a pattern of one cell for each kind. `first_cell` has an element per document and one for the end,
+    `kinds` has a pattern of one cell for each kind. `first_cell` has one element per document and one for the end,
     `first_document` one per query and one for the end.
     """
 
@@ -103,7 +103,7 @@ class Documents:
     @classmethod
     def of_rows(cls, places: Places, query: Ints, document: Ints, place: Ints, n: Ints, c: Ints) -> Documents:
         """From rows (document, place, impressions, clicks) in order of document; `query` has one element for each."""
-        # Numbers of the distinct impressions and clicks: these themselves may be too large to be combined.
+        # Number the distinct impressions and clicks: they may themselves be too large to combine.
         (shown, n), (clicked, c) = (np.unique(part, return_inverse=True) for part in (n, c))
         keys, kind = np.unique((place * len(shown) + n) * len(clicked) + c, return_inverse=True)
         every, rest = np.arange(len(keys)), keys // len(clicked)
@@ -116,7 +116,7 @@ class Documents:
 class _Nodes:
     """Where some queries are looked at: query x point of the grid (`at` numbers those in use), v; the table there.
 
-    In its `last` look a query is labelled wherever its nodes lie. Shares are looked at then only.
+    In its `last` look a query is labelled wherever its nodes lie. Only then are shares looked at.
     """
 
     query: Ints
@@ -158,12 +158,12 @@ class _Labelling:
         at = np.log(model.places.position)
         logits = np.stack([np.interp(at, where, row[: len(where)]) for row in eta])
         self.often = [(often, np.concatenate([[0.0], row[len(where) :]])) for row in eta]
-        # Impressions of a kind, and impressions times the prior logits of its place: both are added up.
+        # Impressions of a kind, and impressions times the prior logits of its place, to be added up.
         self.shown = np.concatenate([np.ones((1, places)), logits])[:, kinds.place] * kinds.impressions
         self.grades = np.zeros((model.grades, int(documents.first_document[-1])))
 
     def found(self) -> Floats:
-        """Look at all queries, then again at those whose nodes did not lie well."""
+        """Look at all queries, and again at those whose nodes did not lie well."""
         effects, first = self.model.effects, self.documents.first_document
         query = np.arange(len(first) - 1)
         mean, deviation = np.zeros(len(query)), np.full(len(query), self.model.attention)
@@ -183,7 +183,7 @@ class _Labelling:
         return self.grades
 
     def _nodes(self, query: Ints, mean: Floats, deviation: Floats, *, last: bool) -> _Nodes:
-        """Those of queries with the same nodes follow each other."""
+        """Queries with the same nodes follow each other."""
         steps, stride = placed(mean[query], deviation[query], self.step, points=POINTS, stride=STRIDE)
         order = np.lexsort((steps[:, 0], stride))
         grid, at = np.unique(steps[order], return_inverse=True)
@@ -205,7 +205,7 @@ class _Labelling:
         return self.family.table(r, self.scatter)
 
     def _parts(self, query: Ints) -> list[slice]:
-        """Queries that are looked at together."""
+        """Ranges of queries to look at together."""
         first = self.documents.first_document
         ends = np.cumsum(first[query + 1] - first[query])
         cuts = np.searchsorted(ends, np.arange(DOCUMENTS, ends[-1], DOCUMENTS)) + 1
@@ -238,7 +238,7 @@ class _Labelling:
         return mean, deviation, well
 
     def _well(self, u: Floats, nodes: _Nodes, weight: Floats, mean: Floats, deviation: Floats) -> Ints:
-        """Whether nodes lie around where a query is seen to be, neither too far apart nor too near."""
+        """Whether nodes lie around where a query is seen to be, neither too far apart nor too close."""
         if self.model.effects.shares:
             return np.zeros(len(u), dtype=bool)
         stride = nodes.stride * self.step
@@ -275,12 +275,12 @@ class _Labelling:
 
 
 def _starts(numbers: Ints) -> Ints:
-    """Where each of ascending numbers is met first."""
+    """Where each of ascending numbers first occurs."""
     return np.flatnonzero(np.diff(numbers, prepend=-1))
 
 
 def _ranges(first: Ints, chosen: Ints) -> tuple[Ints, Ints]:
-    """The members of chosen ranges, and the number of the range of each; range i goes from first[i] to first[i + 1]."""
+    """The members of chosen ranges, and the range that each belongs to; range i goes from first[i] to first[i + 1]."""
     sizes = first[chosen + 1] - first[chosen]
     number = np.repeat(np.arange(len(chosen)), sizes)
     return np.arange(len(number)) + (first[chosen] - np.cumsum(sizes) + sizes)[number], number

@@ -1,7 +1,7 @@
 """Parts of labels: how much comes from the prior, from clicks and from skips.   Model, Cells -> Parts
 
-Log odds of the highest grade against the lowest. What skips say is what they would say without any click; clicks add
-the rest. Where queries differ, each part is the mean over what is known of the query.
+Parts are log odds of the highest grade against the lowest. Skips count for what they would say without any click;
+clicks add the rest. If queries differ, each part is the mean over what is known about the query.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clickmix.types import Floats
 class Parts:
     """Per entry of the cells: log odds by where they come from, and log impressions.
 
-    `attention` is how much more the query's other documents were clicked than in a usual query: 1 is as much.
+    `attention` is how many times as often the query's other documents were clicked as in a usual query.
     """
 
     prior: Floats
@@ -56,7 +56,7 @@ def parts(model: Model, cells: Cells) -> Parts:
 
 
 def _attention(model: Model, cells: Cells, prior: Floats) -> Floats:
-    """Clicks on the other documents of each entry's query, over what a usual query would have; 1 is added to both."""
+    """Clicks on the other documents of each entry's query, divided by those of a usual query; 1 is added to both."""
     low, high = model.rates
     x = np.linspace(0, 1, model.grades)[:, None]
     rates = (1 - x) * low + x * high

@@ -2,9 +2,9 @@
 
 Document d of query q has grade g (relevance x = g / (G-1)) with probability
     P(g | d, v) = softmax_g(eta_g(d) + v x),   eta_g(d) = hat functions of its mean log position and log impressions
-and its cells at places k are clicked at the rate r_gk(u), b = (1-x) p_0k + x p_1k:
+and its cells at places k are clicked at the rate r_gk(u), with b = (1-x) p_0k + x p_1k:
     examination   b min(e^u, a / p_1k)         odds   expit(logit b + u)
-u ~ N(0, s^2) and v ~ N(0, t^2) belong to the query and are integrated over nodes.
+u ~ N(0, s^2) and v ~ N(0, t^2) belong to the query; nodes integrate over them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ State = Literal["fitted", "still climbing", "one rate explains the clicks", "no 
 
 LOWEST_RATE = 1e-12
 LARGEST = 30.0  # logit
-FEW_COLUMNS = 160  # of scores, that are multiplied faster if they are not sparse
-INFORMATION_WORK = 3e5  # products of scores that the information is summed from; of more a sample
+FEW_COLUMNS = 160  # of scores; up to this many multiply faster if they are not sparse
+INFORMATION_WORK = 3e5  # products of scores summed for the information; of more, a sample
 
 
 @dataclass(frozen=True)
 class Effects:
-    """What differs from query to query (attention under a link, share of relevant documents), and in appeal."""
+    """What differs: queries in attention (by a link) and in their share of relevant documents, documents in appeal."""
 
     attention: Link | None = None
     shares: bool = False
@@ -50,9 +50,9 @@ class Effects:
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted model: `x` has places' logits, prior logits, the contexts' curves; `numbers` are those of the effects.
+    """A fitted model: `x` has the places' logits, prior logits and the contexts' curves; `numbers` are the effects'.
 
-    Its `vector` has the logits of those places alone that have rates of their own.
+    Its `vector` has the logits of only those places that have rates of their own.
     """
 
     places: Places
@@ -79,17 +79,17 @@ class Model:
 
     @property
     def attention(self) -> float:
-        """Deviation of the queries' attention."""
+        """Standard deviation of the queries' attention."""
         return float(np.exp(self.number("log s"))) if self.effects.attention else 0.0
 
     @property
     def shares(self) -> float:
-        """Deviation of the queries' share of relevant documents, in logits."""
+        """Standard deviation of the queries' share of relevant documents, in logits."""
         return float(np.exp(self.number("log t"))) if self.effects.shares else 0.0
 
     @property
     def appeal(self) -> float:
-        """Correlation of clicks on a document beyond its grade, at a rate of 1: 1 / (1 + m), m = e^d there."""
+        """Correlation of clicks on a document beyond its grade, at a rate of 1: 1 / (1 + m), where m = e^d."""
         return float(expit(-self.number("d"))) if self.effects.appeal else 0.0
 
     @property
@@ -101,7 +101,7 @@ class Model:
 def rates(
     x: Floats, numbers: dict[str, float], u: Floats, *, grades: int, link: Link | None
 ) -> tuple[Floats, tuple[Floats, Floats], Floats]:
-    """Rates (grade x place x node) at logits x of lowest and highest; their slopes in both, and in the cap."""
+    """Rates (grade x place x node) at logits x of the lowest and highest; their slopes in these and in the cap."""
     low, high = expit(np.clip(x, -LARGEST, LARGEST)).reshape(2, -1)
     g = np.linspace(0, 1, grades)[:, None]
     b, by_low, by_high = (1 - g) * low + g * high, (1 - g) * low * (1 - low), g * high * (1 - high)
@@ -129,17 +129,17 @@ def rates(
 
 @dataclass(frozen=True)
 class Expected:
-    """The log-likelihood, its slope, and what information needs."""
+    """The log-likelihood, its slope, and what the information needs."""
 
     value: float
     slope: Floats
     graded: Floats  # grade x key, documents
     prior: Floats  # grade x pattern, at v = 0
     weight: Floats  # query x point x v
-    chances: Floats  # grade x key: prior at v = 0 times likelihood, on a scale of the key's own
+    chances: Floats  # grade x key: prior at v = 0 times likelihood, on each key's own scale
     tilt: Floats  # v x grade: by how much v changes the odds of a grade
     total: Floats  # key x v, log-likelihood
-    of_query: Floats  # log-likelihood of each; of all together where they are alike
+    of_query: Floats  # log-likelihood of each; of all together if they are alike
 
     def posterior(self, v: int = 0) -> Floats:
         """Grade x key at a node of v."""
@@ -175,7 +175,7 @@ class Problem:
     def _look_at(self, nodes: Nodes) -> None:
         self.nodes = nodes
         self.evidence = self._of_keys(self._evidence_of_patterns)
-        self._to_columns, self._to_keys = self.evidence.T, nodes.sums.T  # made once: making them takes time
+        self._to_columns, self._to_keys = self.evidence.T, nodes.sums.T  # made once, as making them takes time
         self._one_node = len(nodes.u) == 1
         self._first_keys = np.flatnonzero(np.diff(nodes.pattern, prepend=-1))
         self.__dict__.pop("_key_cells", None)
@@ -205,7 +205,7 @@ class Problem:
         return key_cells(self.cells, self.nodes.pattern)
 
     def split(self, vector: Floats) -> tuple[Floats, Floats, dict[str, float]]:
-        """Parameters of places, prior logits (knot x grade above 0), the effects' numbers by name."""
+        """Parameters of places, prior logits (knot x grade above 0), and the effects' numbers by name."""
         first, names = self.first_prior, self.effects.numbers
         eta = vector[first : first + self.priors].reshape(self.grades - 1, -1).T
         free, numbers = np.split(vector, [len(vector) - len(names)])
@@ -229,15 +229,15 @@ class Problem:
         return *rates(x, numbers, self.nodes.u, grades=self.grades, link=self.effects.attention), scatter
 
     def scattered_rates(self, vector: Floats) -> tuple[Floats, Floats]:
-        """Rates (grade x place x node) and the parameters of how clicks scatter around them."""
+        """Rates (grade x place x node), and the parameters of how clicks scatter around them."""
         r, _, _, scatter = self._rates(vector)
         return r, scatter
 
     def expect(self, vector: Floats, *, slope: bool = True) -> Expected:
-        """The log-likelihood (without what no parameter changes) and its slope, by Fisher's identity.
+        """The log-likelihood (without terms that no parameter changes) and its slope, by Fisher's identity.
 
-        With the share v, the odds of grade g are e^(v x_g) times those at v = 0: sums over grades at all v are products
-        of small matrices, and only those at v = 0 take exponentials.
+        With the share v, the odds of grade g are e^(v x_g) times those at v = 0. So sums over grades at all v are
+        products of small matrices, and only those at v = 0 take exponentials.
         """
         _, eta, numbers = self.split(vector)
         rated = self._rates(vector)
@@ -278,14 +278,14 @@ class Problem:
         return weight / of_query, (highest + np.log(of_query)).ravel()
 
     def by_query(self, seen: Expected) -> Floats:
-        """The log-likelihood of each query, also where all are alike."""
+        """The log-likelihood of each query, even if all are alike."""
         cells = self.cells
         if len(self.nodes.at) > 1:
             return seen.of_query
         return np.bincount(cells.query, cells.documents * seen.total[cells.entry, 0], cells.queries)
 
     def _slope(self, vector: Floats, rated: Any, graded: Floats, off_prior: Floats, weight: Floats) -> Floats:
-        """From documents by grade and key, and by how many of each pattern have a grade more often than expected."""
+        """From documents by grade and key, and how many more of each pattern have a grade than expected."""
         free, _, numbers = self.split(vector)
         r, (by_low, by_high), by_cap, scatter = rated
         weights = (self._to_columns @ np.ascontiguousarray(graded.T)).reshape(-1, len(self.nodes.u), self.grades)
@@ -304,11 +304,11 @@ class Problem:
         return slope
 
     def _by_pattern(self, keys: Floats) -> Floats:
-        """Sums over the keys of each pattern, which are in its last dimension; keys come in order of pattern."""
+        """Sums over the keys of each pattern; keys are the last dimension, in order of pattern."""
         return keys if self._one_node else np.asarray(np.add.reduceat(keys, self._first_keys, axis=1))
 
     def information(self, vector: Floats, expected: Expected) -> tuple[Floats, Floats]:
-        """Of rates and prior, if grades were known; and how much of it is missing because they are not (Louis 1982)."""
+        """Information on rates and prior if grades were known, and how much is missing as they are not (Louis 1982)."""
         free, _, _ = self.split(vector)
         after = np.arange(self.first_prior, self.first_prior + self.priors)
         prior = csr_array((np.ones(self.priors), (np.arange(self.priors), after)), shape=(self.priors, len(free)))
@@ -350,7 +350,7 @@ class Problem:
         slopes = self.family.slopes(r, scatter).reshape(-1, self.grades)
         keys = len(self.nodes.pattern)
         lengths = np.bincount(self._key_cells[0], minlength=keys)
-        # Where there are many keys, every so many of those that stand for few documents stand for all of them.
+        # If there are many keys, a systematic sample of those with few documents stands for all of these.
         work = float(((2 * lengths + 2 * self.grades) ** 2).sum())
         every = max(1, int(work / INFORMATION_WORK))
         many = expected.graded.sum(axis=0) > every
@@ -392,7 +392,7 @@ class Problem:
 
 
 def log_normal(at: Floats, log_deviation: float | None) -> Floats:
-    """log N(at; 0, deviation^2); nothing if nothing varies."""
+    """log N(at; 0, deviation^2); 0 if nothing varies."""
     if log_deviation is None:
         return np.zeros_like(at)
     return np.asarray(-(at**2) * np.exp(-2 * log_deviation) / 2 - log_deviation - np.log(2 * np.pi) / 2)

@@ -1,10 +1,12 @@
-"""Tilt: what a document's score, known from elsewhere than clicks, changes.   Model, Cells, scores -> probabilities
+"""Tilt: what a document's score changes, if it is known from something other than clicks.
 
-A score s(d) is one more covariate of the prior, where the share v of the query is:
+    Model, Cells, scores -> probabilities
+A score s(d) is one more covariate of the prior, added to the share v of the query:
     P(g | d) = softmax_g(eta_g(d) + v x + s x),   x = g / (G-1)
-Prior p and posterior q of a document without it, both with what is known of its query, become p_g e^(s x) and
-q_g e^(s x), divided by their sums. The log-likelihood gains log E_q e^(s x) - log E_p e^(s x); its slope in s is the
-mean of x after clicks less the mean before, and the variance of x before clicks bounds how fast the slope falls.
+Without the score, given what is known about its query, a document has the prior p and the posterior q. With it, they
+become p_g e^(s x) and q_g e^(s x), divided by their sums. The log-likelihood gains log E_q e^(s x) - log E_p e^(s x).
+Its slope in s is the mean of x after clicks minus the mean before; the variance of x before clicks bounds how fast the
+slope falls.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def before_and_after(model: Model, cells: Cells) -> tuple[Floats, Floats]:
 
 
 def tilted(probability: Floats, score: Floats) -> tuple[Floats, Floats]:
-    """Grade x document probabilities with a score for each document; and log E e^(s x).
+    """Grade x document probabilities with a score for each document, and log E e^(s x).
 
     >>> tilted(np.array([[0.5], [0.5]]), np.array([np.log(3)]))[0].ravel().round(2).tolist()
     [0.25, 0.75]
@@ -45,7 +47,7 @@ def tilted(probability: Floats, score: Floats) -> tuple[Floats, Floats]:
 def gained(before: Floats, after: Floats, score: Floats) -> Floats:
     """What scores add to the log-likelihood of each document's clicks.
 
-    >>> before, after = np.array([[0.9], [0.1]]), np.array([[0.2], [0.8]])  # it was clicked more than most
+    >>> before, after = np.array([[0.9], [0.1]]), np.array([[0.2], [0.8]])  # clicked more than most
     >>> [gained(before, after, np.array([score])).round(2).tolist() for score in (1.0, -1.0)]
     [[0.71], [-0.64]]
     """
@@ -53,7 +55,7 @@ def gained(before: Floats, after: Floats, score: Floats) -> Floats:
 
 
 def slope(before: Floats, after: Floats, score: Floats) -> tuple[Floats, Floats]:
-    """How fast the log-likelihood of each document rises with its score, and a bound of how fast that falls."""
+    """How fast each document's log-likelihood rises with its score, and a bound on how fast that slope falls."""
     x = np.linspace(0, 1, len(before))[:, None]
     prior, posterior = tilted(before, score)[0], tilted(after, score)[0]
     mean = (prior * x).sum(axis=0)
