@@ -1,7 +1,7 @@
 """Fit one model to a whole log, and say what it means at each place.   Counts -> LogModel, Groups
 
-Whole queries are sampled from a log that is larger than parameters need. Where documents stay and queries are alike,
-the histogram has all there is to know, and the chosen model is fitted to all of it.
+If a log is larger than the parameters need, whole queries are sampled. If documents stay and queries are alike, the
+histogram has everything, and the chosen model is fitted to all of it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from clickmix.mixtures.mixture import SEPARATED_FROM, Group, Mixture, PlaceCount
 from clickmix.types import Floats, Ints
 
 LEAST_PRIOR = 1e-13
-MOST_APART, OWN_CONTEXTS = 60, 30  # that the model tells apart; the largest, which are never taken for one
-LEVELS, FALLS = 10, 3  # how many kinds of small contexts: by how often they are clicked, and how that changes
-FEW_CLICKS = 30.0  # that a context's own level counts for beside them
-FROZEN_BELOW = 0.01  # share of documents at several places up to which a histogram has all there is to know
+MOST_APART, OWN_CONTEXTS = 60, 30  # contexts that the model tells apart; the largest, which are never joined
+LEVELS, FALLS = 10, 3  # kinds of small contexts: by how often they are clicked, and by how that changes down the page
+FEW_CLICKS = 30.0  # of a small context, that the usual rate counts for
+FROZEN_BELOW = 0.01  # share of documents at several places; below it, a histogram has everything
 
 
 def fit_whole_log(
@@ -36,8 +36,8 @@ def fit_whole_log(
 ) -> tuple[LogModel, Ints, float] | None:
     """The model, the number of its place for each place of the histogram, and the expected error of labels.
 
-    None if nothing can be learned from the clicks: nobody clicked, everybody did, or one rate explains it all.
-    Without `counts`, or where documents stay and `queries` are not known to differ, from the histogram alone.
+    None if clicks teach nothing: nobody clicked, everybody did, or one rate explains all clicks.
+    Without `counts`, or if documents stay and `queries` are not known to differ, only the histogram is read.
     """
     places, joined = joined_places(histogram)
     stay = moving < FROZEN_BELOW
@@ -70,7 +70,7 @@ def fit_whole_log(
 
 
 def _histogram_cells(histogram: Histogram, places: Places, joined: Ints) -> Cells:
-    """Every row as a pattern of one cell, and a query of its own."""
+    """Cells in which every row is a pattern of one cell and its own query."""
     number = np.arange(len(histogram.place))
     n, c, documents = (
         column.astype(np.float64) for column in (histogram.impressions, histogram.clicks, histogram.documents)
@@ -79,7 +79,7 @@ def _histogram_cells(histogram: Histogram, places: Places, joined: Ints) -> Cell
 
 
 def joined_places(histogram: Histogram) -> tuple[Places, Ints]:
-    """The model's places, and the number of the one that each place of the histogram belongs to."""
+    """The model's places, and the number of the model's place for each place of the histogram."""
     contexts = sorted({place.context for place in histogram.places})
     number = {context: i for i, context in enumerate(contexts)}
     position = np.array([place.position for place in histogram.places])
@@ -90,9 +90,9 @@ def joined_places(histogram: Histogram) -> tuple[Places, Ints]:
 
 
 def _alike(position: Ints, context: Ints, impressions: Ints, clicks: Ints) -> Ints:
-    """The context of each place. Small contexts that are clicked alike are one; the largest stay by themselves.
+    """The context of each place. Small contexts that are clicked alike are joined; the largest stay separate.
 
-    They are compared by how often they are clicked, beside what is usual at their positions, in both halves of a page.
+    They are compared by how often each half of their pages is clicked, relative to what is usual at their positions.
     """
     at = np.unique(position, return_inverse=True)[1]
     usual = (np.bincount(at, clicks) / np.bincount(at, impressions))[at] * impressions
@@ -110,7 +110,7 @@ def _alike(position: Ints, context: Ints, impressions: Ints, clicks: Ints) -> In
 
 
 def _step(values: Floats, small: Ints, steps: int) -> Ints:
-    """On which of so many equal steps each of some values lies; a few extreme ones do not stretch them."""
+    """Which of `steps` equal intervals holds each of the small contexts' values; extremes do not stretch them."""
     low, high = np.quantile(values[small], [0.02, 0.98])
     share = (values[small] - low) / max(high - low, np.finfo(float).tiny)
     return np.asarray(np.clip((share * steps).astype(np.int64), 0, steps - 1))
@@ -119,7 +119,7 @@ def _step(values: Floats, small: Ints, steps: int) -> Ints:
 def groups_of(
     model: LogModel, histogram: Histogram, members: Sequence[tuple[PlaceCounts, ...]], joined: Ints
 ) -> tuple[Group, ...]:
-    """What the model says of each of its places; `members` are the places of the log that are joined to it."""
+    """What the model says about each of its places; `members` are the log's places that are joined in each."""
     of_group = joined[histogram.place]
     prior = _mean_prior(model, histogram, of_group)
     rows = rows_of_groups(of_group, groups=len(members))
@@ -158,7 +158,7 @@ def _group(
 
 
 def _mean_prior(model: LogModel, histogram: Histogram, of_group: Ints) -> Floats:
-    """Place x grade: the share of each grade before any click, for documents as often shown as those of the place."""
+    """Place x grade: the share of each grade before any click, for documents shown as often as those of the place."""
     shown = np.log(np.maximum(histogram.impressions, 1))
     often = hats(shown, np.array(model.often))[:, 1:] @ np.array(model.prior)[:, len(model.where) :].T
     logits = np.hstack([np.zeros((len(shown), 1)), model.place_logits[of_group] + often])

@@ -1,7 +1,7 @@
-"""Cells: distinct patterns of what was seen of documents, how many documents show each, by query.   rows -> cells
+"""Cells: distinct patterns of impressions and clicks, and how many documents of each query have each.   rows -> cells
 
 A document is a (query, document) pair. Its pattern is the set of its cells: place, impressions, clicks. Documents with
-the same pattern are one row with a multiplicity: most of a real log's documents are copies of each other.
+the same pattern are one row with a multiplicity: most documents of a real log are copies of each other.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from clickmix.types import Floats, Ints
 Kept = TypeVar("Kept")
 SMALLEST_PLACE = 30  # documents; a place with fewer joins its neighbour
 MOST_POSITIONS = 300  # of a context
-WIDTH = 0.01  # of log position: positions nearer to each other than this are one place, if there are more
+WIDTH = 0.01  # of log position: if there are more, positions closer together than this are one place
 
 
 @dataclass(frozen=True)
 class Places:
-    """Per place its position (the mean, where several were joined) and the number of its context."""
+    """Per place, its position (the mean if several were joined) and the number of its context."""
 
     position: Floats
     context: Ints
@@ -44,8 +44,8 @@ class Places:
 class Cells:
     """Cells of distinct patterns, in order of pattern; entries (query, pattern, documents), in order of query.
 
-    `score` is what else is known of the documents of each pattern (tilt.py), if anything is. Cells that are a part of a
-    log know the pattern that their documents have in the `whole` of it.
+    `score` is what else is known about the documents of each pattern (tilt.py), if anything. Cells of a part of a log
+    know the pattern that their documents have in the `whole` log.
     """
 
     places: Places
@@ -84,7 +84,7 @@ class Cells:
         codes = _mixed(place.astype(np.uint64), n.astype(np.uint64), c.astype(np.uint64))
         order = np.argsort(document, kind="stable")
         starts = np.searchsorted(document[order], np.arange(len(query)))
-        # Sums of mixed codes do not depend on the order of cells; two different patterns with one sum are not met.
+        # Sums of mixed codes do not depend on the order of cells, and different patterns hardly ever have the same sum.
         sums = np.add.reduceat(codes[order], starts) if len(order) else codes
         if score is not None:
             sums = sums + _mixed(np.unique(score, return_inverse=True)[1].astype(np.uint64))
@@ -121,13 +121,13 @@ class Cells:
         return kept
 
     def in_order(self) -> Cells:
-        """The same, its queries numbered by what was seen of them."""
+        """The same cells, with queries numbered by what was seen of them."""
         query = self.ranks()[self.query]
         order = np.lexsort((self.entry, query))
         return replace(self, query=query[order], entry=self.entry[order], documents=self.documents[order])
 
     def ranks(self) -> Ints:
-        """Queries in an order that only what was seen of them decides: engines sort ids in different ways."""
+        """The rank of each query, decided only by what was seen of it: engines sort ids in different ways."""
         parts = (part.astype(np.uint64) for part in (self.place, self.impressions, self.clicks))
         patterns, totals = np.zeros(self.patterns, dtype=np.uint64), np.zeros(self.queries, dtype=np.uint64)
         np.add.at(patterns, self.pattern, _mixed(*parts))
@@ -138,12 +138,12 @@ class Cells:
 
     @cached_property
     def patterns(self) -> int:
-        """How many patterns there are."""
+        """The number of patterns."""
         return int(self.pattern[-1]) + 1 if len(self.pattern) else 0
 
     @cached_property
     def multiplicity(self) -> Floats:
-        """Documents of each pattern, of all queries."""
+        """The number of documents with each pattern, over all queries."""
         return np.bincount(self.entry, weights=self.documents, minlength=self.patterns)
 
     def per_pattern(self, cells: Floats) -> Floats:
@@ -156,11 +156,11 @@ class Cells:
         return self.multiplicity[self.pattern]
 
     def per_place(self, cells: Floats) -> Floats:
-        """Sums over the cells of each place, each as often as its document was seen."""
+        """Sums over the cells of each place, each counted once per document."""
         return np.bincount(self.place, weights=cells * self.weight, minlength=len(self.places))
 
     def rows(self) -> tuple[Ints, Ints, Ints, Floats, Floats]:
-        """Every document by itself: query per document; document, place, impressions and clicks per row."""
+        """Every document separately: query per document; document, place, impressions and clicks per row."""
         documents = self.documents.astype(np.int64)
         query, pattern = np.repeat(self.query, documents), np.repeat(self.entry, documents)
         sizes = np.bincount(self.pattern, minlength=self.patterns)
@@ -172,14 +172,14 @@ class Cells:
         return query, document, self.place[cell], self.impressions[cell], self.clicks[cell]
 
     def thinned(self, rng: np.random.Generator, share: float) -> Cells:
-        """A share of the documents, drawn at random; queries of which none is left are gone."""
+        """A random share of the documents; queries without any left are dropped."""
         documents = rng.binomial(self.documents.astype(np.int64), share).astype(np.float64)
         some = documents > 0
         left = replace(self, query=self.query[some], entry=self.entry[some], documents=documents[some])
         return left.sample(np.unique(left.query))
 
     def at_places(self, places: Ints) -> Cells:
-        """What was seen at some places only; documents not seen there are gone, and queries without any."""
+        """Only what was seen at some places; documents not seen there are dropped, and queries without any left."""
         number = np.full(len(self.places), -1)
         number[places] = np.arange(len(places))
         kept = number[self.place] >= 0
@@ -197,7 +197,7 @@ class Cells:
         return few.sample(np.unique(few.query))
 
     def sample(self, queries: Ints) -> Cells:
-        """The cells of some queries only, numbered from 0 in the order given."""
+        """Only the cells of some queries, numbered from 0 in the order given."""
         number = np.full(self.queries, -1)
         number[queries] = np.arange(len(queries))
         kept = number[self.query] >= 0
@@ -220,10 +220,10 @@ class Cells:
 
 
 def join_places(position: Ints | Floats, context: Ints, cells: Ints) -> tuple[Places, Ints]:
-    """The places of the model for places (position, context) with that many cells each, and which one each becomes.
+    """The model's places for places (position, context) with this many cells each, and which one each becomes.
 
-    A context with too few cells is read as the largest one. From the last position up, a place with too few joins the
-    one above. On a page of very many positions, those that are near each other are one place.
+    A context with too few cells counts as the largest one. From the last position up, a place with too few joins the
+    one above. On a page with very many positions, those close together are one place.
     """
     sizes = np.bincount(context, cells)
     context = np.where(sizes[context] < SMALLEST_PLACE, int(sizes.argmax()), context)
@@ -242,7 +242,7 @@ def join_places(position: Ints | Floats, context: Ints, cells: Ints) -> tuple[Pl
 
 
 def _blocks(context: Ints, position: Ints | Floats, sizes: Ints, smallest: int, width: float) -> Ints:
-    """Number of the block of each place; places come in order of context and position."""
+    """The number of each place's block; places come in order of context and position."""
     starts: list[int] = []  # first places of blocks, the last block first
     for first, last in itertools.pairwise([*np.flatnonzero(np.diff(context, prepend=-1)), len(context)]):
         held, below = 0, float(position[last - 1])
@@ -251,7 +251,7 @@ def _blocks(context: Ints, position: Ints | Floats, sizes: Ints, smallest: int, 
             if (held >= smallest and np.log(below / position[max(i - 1, first)]) > width) or i == first:
                 starts.append(i)
                 held, below = 0, float(position[max(i - 1, first)])
-        # What is left at the top of a context, too small, joins the block below it.
+        # If what is left at the top of a context is too small, it joins the block below it.
         if len(starts) > 1 and starts[-2] > first and sizes[first : starts[-2]].sum() < smallest:
             starts[-2:] = [first]
     return np.searchsorted(np.sort(starts), np.arange(len(context)), side="right") - 1

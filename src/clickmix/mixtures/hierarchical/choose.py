@@ -1,7 +1,7 @@
-"""Choose: how many grades there are, and which effects, by clicks that were held out.   Cells -> Model
+"""Choose the number of grades and the effects by held-out clicks.   Cells -> Model
 
-Two grades first, then the effects that gain clearly, one after the other, then more grades: appeal and more grades
-explain the same clicks as long as there are few, and attention explains what either would. What a sample of queries
+Two grades come first, then the effects that gain clearly, one after the other, then more grades: while clicks are few,
+appeal and more grades explain the same clicks, and attention explains what either would. What a sample of queries
 does not settle is compared again on a larger one.
 """
 
@@ -24,23 +24,23 @@ from clickmix.types import Floats, Ints
 
 LINKS: tuple[Link, Link] = ("examination", "odds")
 CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, must gain
-WORTH = 0.01  # of what two grades gain over one rate per place, that more grades or appeal must gain
+WORTH = 0.01  # more grades or appeal must gain this share of what two grades gain over one rate per place
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
-LEAST_LOG = np.log(0.06)  # of the deviation of attention or shares; the least a fit can have is 0.05
+LEAST_LOG = np.log(0.06)  # of the deviation of attention or shares; a fit can have 0.05 at least
 LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the number of documents: BIC, two parameters
 LARGE = 1.0  # log-likelihood of a query
-EXTREME = 0.08  # of the queries, at either end of a difference between two models, that count for half of it at most
-SURE = 2.0  # standard errors of a difference between two models that settle it
-COMPARED = 1.0  # log-likelihood that a round must bring, of models that are only compared
-# Numbers of grades that are compared: those of the scales on which people judge. Clicks do not tell four from five, and
-# labels on the wrong scale are off by more than clicks show; more than five stand for documents that differ in appeal.
+EXTREME = 0.08  # share of queries at either end of a difference between two models; they count for half of it at most
+SURE = 2.0  # standard errors; a larger difference between two models is settled
+COMPARED = 1.0  # log-likelihood that a round must bring, for models that are only compared
+# Numbers of grades to compare, from the scales on which people judge. Clicks cannot tell four from five, and labels on
+# the wrong scale are off by more than clicks show; more than five stand for documents that differ in appeal.
 SCALES = 2, 3, 5
-FEWEST_SESSIONS = 5  # that have seen a query on which models are compared
-# Distinct patterns, about: to compare models; to compare again what that did not settle, where queries differ and where
-# they are alike; and to fit the chosen one.
+FEWEST_SESSIONS = 5  # that must have seen a query for models to be compared on it
+# About how many distinct patterns: to compare models; to compare again what that did not settle, if queries differ and
+# if they are alike; and to fit the chosen model.
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
-MOST_PLACES = 120  # that models are compared on, in the largest contexts
-MOST_DOCUMENTS = 50_000  # of a histogram, that models are compared on
+MOST_PLACES = 120  # to compare models on, in the largest contexts
+MOST_DOCUMENTS = 50_000  # of a histogram, to compare models on
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +55,14 @@ class _Candidate:
 
     @property
     def kind(self) -> tuple[bool, bool]:
-        """Models of different kinds explain the same clicks by labels that are far apart."""
+        """Models of different kinds explain the same clicks with labels that are far apart."""
         return self.model.grades > 2, self.model.effects.appeal
 
 
 class _Search:
     """Candidates compared on a sample of queries; `best` is the one whose score exceeds its price by most.
 
-    `before` is the search on a smaller sample: what it found is where the same models start here.
+    `before` is the search on a smaller sample: the models that it found are starts of the same models here.
     """
 
     def __init__(self, held: Held, plain: Model, *, alike: bool, before: _Search | None = None) -> None:
@@ -82,21 +82,21 @@ class _Search:
     def price(self, model: Model) -> float:
         """What a model must gain over one rate per place, beyond what two grades do.
 
-        If grades and appeal cannot be told apart, grades are taken, if they are few: labels lose less that way.
-        Appeal that hardly matters leaves labels as they are. Queries that hardly differ are alike: such a fit gains
-        by where else it leads rates that clicks leave open.
+        If grades and appeal cannot be told apart, few grades are preferred: labels lose less that way. Appeal that
+        hardly matters does not change labels. Queries that hardly differ count as alike: such a fit gains only because
+        it moves rates that clicks leave open.
         """
         effects = model.effects
         if _without_vanished(model) != effects:
             return math.inf
         price = CLEAR * ((effects.attention is not None) + effects.shares) + self.worth * (model.grades > 2)
-        price += CLEAR / 2 * (model.grades > SCALES[1])  # five can have three between two that nothing has
+        price += CLEAR / 2 * (model.grades > SCALES[1])  # five can be three with empty ones between
         if effects.appeal:
             price += self.worth + CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else CLEAR
         return price
 
     def most(self, one: _Candidate, other: _Candidate) -> Floats:
-        """Differences of scores per query, without large ones that are most extreme per impression."""
+        """Differences of scores per query, without the large ones that are most extreme per impression."""
         differences = one.scores - other.scores
         order = np.argsort(differences / self.shown, kind="stable")
         extreme = np.zeros(len(order), dtype=bool)
@@ -105,9 +105,9 @@ class _Search:
         return np.asarray(differences[~extreme | (np.abs(differences) < LARGE)])
 
     def gain(self, one: _Candidate, other: _Candidate) -> float:
-        """By how much one model predicts held-out clicks better than another: half of it by most queries.
+        """By how much one model predicts held-out clicks better than another; most queries must bring half of it.
 
-        If queries or documents differ as the effects say, the most extreme queries have about half of the gain.
+        If queries or documents differ as the effects say, the most extreme queries bring about half of the gain.
         Robots in some queries have all of it, and choose no model for the others.
         """
         total = float((one.scores - other.scores).sum())
@@ -115,21 +115,21 @@ class _Search:
         return total if same or self.alike else min(total, 2 * float(self.most(one, other).sum()))
 
     def error(self, one: _Candidate, other: _Candidate) -> float:
-        """About the standard error of a gain."""
+        """The approximate standard error of a gain."""
         return float(self.most(one, other).std() * np.sqrt(len(self.shown)))
 
     def lead(self, one: _Candidate, other: _Candidate) -> float:
-        """What one model gains over another, beyond the difference of their prices."""
+        """What one model gains over another, minus the difference of their prices."""
         return self.gain(one, other) - self.price(one.model) + self.price(other.model)
 
     def top(self, candidates: Iterable[_Candidate]) -> _Candidate:
-        """The one that leads the others, each compared with the best of those before it."""
+        """The candidate that leads the others; each is compared with the best of those before it."""
         return reduce(lambda best, each: each if self.lead(each, best) > 0 else best, candidates)
 
     def compare(self, effects: Effects, grades: int = 2) -> _Candidate:
-        """A model with these effects and grades; it becomes the best one if it is.
+        """A model with these effects and grades; it becomes `best` if it leads.
 
-        Effects that its fit makes vanish are left out.
+        Effects that vanish in its fit are left out.
         """
         found = self.found.get((grades, effects)) or self._fit(effects, grades)
         left = _without_vanished(found.model)
@@ -139,9 +139,9 @@ class _Search:
         return found
 
     def _fit(self, effects: Effects, grades: int) -> _Candidate:
-        """Start as a smaller sample found it, or from a model with as many grades, fewer, or two.
+        """Start from what a smaller sample found, or from a model with as many grades, fewer, or two.
 
-        Grades that explain what attention or shares would do not come back from there.
+        A fit whose grades explain what attention or shares would does not recover from that.
         """
         look = None
         if self.before and (grades, effects) in self.before.found:
@@ -161,7 +161,7 @@ class _Search:
         return [Looked(name_of(each.model), each.score, queries) for each in self.found.values()]
 
     def add_effects(self) -> None:
-        """The effect that gains most, then the next; one that gained nothing once is not tried again."""
+        """Add the effect that gains most, then the next; one that once gained nothing is not tried again."""
         of_queries = () if self.alike else (*map(Effects, LINKS), Effects(shares=True))
         before, hopeful = self.plain, [*of_queries, Effects(appeal=True)]
         while hopeful:
@@ -170,11 +170,11 @@ class _Search:
             hopeful = [more for more in hopeful if self.lead(found[more], before) > 0]
             before, on = self.best, self.best.model.effects
             hopeful = [more for more in hopeful if _both(on, more) != on and not (on.attention and more.attention)]
-        if on.appeal and on.attention:  # appeal may have been taken for attention of the other kind
+        if on.appeal and on.attention:  # attention of the other kind may have looked like appeal
             self.compare(_other(on))
 
     def add_grades(self) -> None:
-        """More grades without appeal: it explains what they would as long as clicks are few."""
+        """Add grades without appeal, which explains what they would while clicks are few."""
         effects = replace(self.best.model.effects, appeal=False)
         last = self.compare(effects)
         for grades in SCALES[1:]:
@@ -182,7 +182,7 @@ class _Search:
             if self.gain(finer, last) < CLEAR / 2:
                 break
             last = finer
-        if last.model.grades > 2 and effects.attention:  # with these grades it may be of the other kind, or none
+        if last.model.grades > 2 and effects.attention:  # with these grades, another kind of attention or none may win
             for other in (_other(effects), replace(effects, attention=None)):
                 self.compare(other, last.model.grades)
             best = self.best.model
@@ -190,15 +190,15 @@ class _Search:
                 self.best = self.step_grades(self.best)
 
     def rivals(self) -> list[_Candidate]:
-        """The best of every kind that more queries might find to be the best of all; that one first."""
+        """The best one, then the best of every other kind that might win with more queries."""
         others = {each.kind for each in self.found.values()} - {self.best.kind}
         tops = [self.top(each for each in self.found.values() if each.kind == kind) for kind in sorted(others)]
         return [self.best, *(top for top in tops if self._near(top, self.best))]
 
     def links(self, top: _Candidate) -> list[Effects]:
-        """Other attention that more queries might find to be better.
+        """Other kinds of attention that might win with more queries.
 
-        Appeal explains what attention would when clicks are few, and so do grades.
+        While clicks are few, appeal and grades explain what attention would.
         """
         effects, grades = top.model.effects, top.model.grades
         others = [replace(effects, attention=link) for link in (None, *LINKS) if link != effects.attention]
@@ -213,9 +213,9 @@ class _Search:
         return self.lead(best, other) <= SURE * self.error(best, other) + slack
 
     def settle(self, before: _Search) -> None:
-        """Compare the rivals of the smaller sample again: the link first, then kinds, then a grade more or less.
+        """Compare the rivals of the smaller sample again: the link first, then kinds, then more or fewer grades.
 
-        Grades without attention explain what it would, so that they are settled before it and again after it.
+        Without attention, grades explain what it would, so they are settled before it and again after it.
         """
         first, *rivals = before.rivals()
         top = self.compare(first.model.effects, first.model.grades)
@@ -228,7 +228,7 @@ class _Search:
             self.compare(rival.model.effects, rival.model.grades)
             self.compare(replace(rival.model.effects, attention=link), rival.model.grades)
         finer = [each for each in self.found.values() if each.model.grades > 2]
-        # Few grades may lose to appeal where more would win.
+        # Few grades may lose to appeal when more would win.
         if finer and (self.best.model.effects.appeal or self._near(self.top(finer), self.best)):
             self.step_grades(self.top(finer))
 
@@ -256,11 +256,11 @@ def choose(
     grades: int | None = None,
     alike: bool = False,
 ) -> Model:
-    """The model that predicts held-out clicks best, chosen on a sample of queries, fitted to all.
+    """The model that predicts held-out clicks best, chosen on a sample of queries and fitted to all.
 
     Queries that are clicked far more than the others are left out. If clicks say nothing about grades, the model's
-    `state` says why. If the number of `grades` is given, only effects are chosen. Queries that are `alike` are rows
-    of a histogram, and do not differ.
+    `state` says why. If the number of `grades` is given, only effects are chosen. If queries are `alike`, they are
+    rows of a histogram and do not differ.
     """
     clicks, shown = (cells.per_place(part).sum() for part in (cells.clicks, cells.impressions))
     if clicks in (0, shown):
@@ -282,7 +282,7 @@ def choose(
     model = search.best.model
     unsettled = model.grades > 2 or len(search.rivals()) > 1 or search.links(search.best)
     if grades is None and unsettled and search.held.cells.queries < seen.queries:
-        fast = not (model.effects.attention or model.effects.shares)  # more queries are looked at as fast
+        fast = not (model.effects.attention or model.effects.shares)  # then more queries take no longer
         most = MOST_ALIKE if fast else MOST_SETTLED
         larger = _Search(_held(seen, rng, most, alike=alike), begin, alike=alike, before=search)
         larger.settle(search)
@@ -293,13 +293,13 @@ def choose(
         given = [search.compare(replace(effects, appeal=on), grades) for on in {False, effects.appeal}]
         best, looked = search.top(given), search.looked
     as_plain = (best.model.grades, best.model.effects) == (2, plain.effects)
-    # Where queries are alike except for a few, the clicks of these count as everybody's.
+    # If all but a few queries are alike, the clicks of these few count, too.
     model = everyone if as_plain else _fitted(fitted, plain, best.model)
     return replace(model, chosen=tuple(looked), state="fitted" if model.converged else "still climbing")
 
 
 def _at_fewer_places(cells: Cells, plain: Model) -> tuple[Cells, Model]:
-    """What was seen in the largest contexts, if there are very many places: models are compared on these."""
+    """If there are very many places, what was seen in the largest contexts, to compare models on."""
     places = cells.places
     if len(places) <= MOST_PLACES or not places.context.any():
         return cells, plain
@@ -313,7 +313,7 @@ def _at_fewer_places(cells: Cells, plain: Model) -> tuple[Cells, Model]:
 
 
 def _fitted(cells: Cells, plain: Model, chosen: Model) -> Model:
-    """The chosen model on all cells; of more places than it was compared on, from two grades there."""
+    """The chosen model fitted to all cells; if they have more places than it was compared on, from two grades there."""
     if len(chosen.places) == len(cells.places):
         return climb(cells, chosen)[0]
     start = replace(with_effects(plain, chosen.effects), numbers=chosen.numbers)
@@ -321,9 +321,9 @@ def _fitted(cells: Cells, plain: Model, chosen: Model) -> Model:
 
 
 def _known_queries(cells: Cells) -> Ints:
-    """Queries that enough sessions have seen, as far as their documents show; all queries if no query was.
+    """Queries that enough sessions have seen, judging by their documents; all queries if there are none.
 
-    Clicks of one session are in both halves. What people differ in would look like what queries differ in.
+    Both halves have clicks of the same session, so differences between people would look like those between queries.
     """
     sessions = np.zeros(cells.queries)
     np.maximum.at(sessions, cells.query, cells.per_pattern(cells.impressions)[cells.entry])
@@ -350,38 +350,38 @@ def _both(on: Effects, other: Effects) -> Effects:
 
 
 def _explains(effects: Effects, other: Effects) -> bool:
-    """Whether all that differs between queries in the other model differs in this one, too."""
+    """Whether queries differ in this model in every way in which they differ in the other."""
     return bool(effects.attention or not other.attention) and (effects.shares or not other.shares)
 
 
 def _alike(effects: Effects, other: Effects) -> int:
-    """How many effects both have, or both do not have."""
+    """How many effects both have or both lack."""
     pairs = ((effects.attention, other.attention), (effects.shares, other.shares), (effects.appeal, other.appeal))
     return sum(bool(one) == bool(two) for one, two in pairs)
 
 
 def _without_vanished(model: Model) -> Effects:
-    """The effects of a model, without attention or shares in which queries hardly differ."""
+    """A model's effects, without attention or shares if queries hardly differ in them."""
     tiny = [name for name in ("log s", "log t") if name in model.effects.numbers and model.number(name) < LEAST_LOG]
     attention = None if "log s" in tiny else model.effects.attention
     return replace(model.effects, attention=attention, shares=model.effects.shares and "log t" not in tiny)
 
 
 def _other(effects: Effects) -> Effects:
-    """The same effects with the other link; without attention, with the one that is chosen more often."""
+    """The same effects with the other link; if there is no attention, with the link that is chosen more often."""
     link: Link = "odds" if effects.attention == "examination" else "examination"
     return replace(effects, attention=link)
 
 
 def _some(cells: Cells, rng: np.random.Generator, most: float) -> Ints:
-    """Queries whose patterns and entries take about that much work; all if there are no more."""
+    """Queries whose patterns and entries take about that much work; all of them if they take less."""
     work = 1 + np.bincount(cells.pattern, minlength=cells.patterns) / 4  # of each distinct pattern
     queries = np.arange(cells.queries)
     if work.sum() + len(cells.entry) / 8 <= most:
         return queries
     rank = rng.permutation(queries)
     order = np.argsort(rank[cells.query], kind="stable")
-    met, first = np.unique(cells.entry[order], return_index=True)  # where each pattern is met first
+    met, first = np.unique(cells.entry[order], return_index=True)  # where each pattern first occurs
     added = np.bincount(rank[cells.query][order][first], work[met], cells.queries)
     shared = np.bincount(rank[cells.query], minlength=cells.queries) / 8
     return np.sort(np.argsort(rank)[: int(np.searchsorted(np.cumsum(added + shared), most)) + 1])

@@ -1,7 +1,7 @@
-"""The climb: from a start to the top of log-likelihood plus the walk's log density.   Cells, start -> Model
+"""The climb from a start to the maximum of log-likelihood plus the walk's log density.   Cells, start -> Model
 
-Rounds of: nodes around where each query is, a metric (information plus the walk's precision), steps of L-BFGS in that
-metric, and the walk estimated from where these led.
+Each round places nodes around where each query is, computes a metric (information plus the walk's precision), takes
+L-BFGS steps in that metric, and estimates the walk from where these led.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from clickmix.mixtures.hierarchical.sharing import Walk, prior_knots
 from clickmix.types import Floats
 
 ROUNDS, STEPS, START_STEPS = 12, 12, 5
-GAIN = 0.3  # of the log-likelihood: what a round must bring to go on
-PRECISION = 1e-7  # of the log-likelihood: nodes do not tell more where queries have thousands of clicks
-AGAIN_GAIN = 1.0  # the same, of a fit from where another one of the same log ended
+GAIN = 0.3  # log-likelihood that a round must bring to go on
+PRECISION = 1e-7  # share of the log-likelihood; nodes are no more exact if queries have thousands of clicks
+AGAIN_GAIN = 1.0  # the same, for a fit that starts where another one of the same log ended
 MEMORY = 8
 HIGHEST_LOG = -1e-3  # of a rate that queries' attention moves
-CALM = 4  # rounds after which deviations of the walk go only half of the way: some swing to and fro
+CALM = 4  # rounds after which the walk's deviations go only half of the way, as some oscillate
 ONE_THREAD = 64  # rows of a matrix that LAPACK does not share between threads
-FAR = 20.0  # of the log-likelihood: after a round that brought more, what clicks tell is summed up again
+FAR = 20.0  # log-likelihood: after a round that brought more, the information is computed again
 LOOKS = 2  # at a fitted model before its nodes lie well
-TRIED = 0.05  # of an effect's number, to see how slopes change with it
+TRIED = 0.05  # step of an effect's number, to see how slopes change with it
 LEAST_DEVIATION = 0.05  # of effects
 MOST_DEVIATION = 3.0
 BOUNDS = {
@@ -52,9 +52,9 @@ def climb(
     gain: float = GAIN,
     hold: bool = False,
 ) -> tuple[Model, Look]:
-    """From a start to the top, or as far as some rounds lead; and where queries are seen from there.
+    """Climb from a start to the top, or as far as some rounds lead; also return where queries are seen from there.
 
-    The effects' numbers stay as they are if it must `hold` them.
+    If it must `hold` them, the effects' numbers do not change.
     """
     model, trace, converged, known = start, list(start.trace), False, None
     look = look or Look.first(cells, model)
@@ -85,20 +85,20 @@ def climb(
 
 
 def climb_again(cells: Cells, model: Model, look: Look | None = None) -> tuple[Model, Look]:
-    """The same model with rates and prior fitted to other clicks of its log; how much queries differ stays."""
+    """The same model with rates and prior fitted to other clicks of its log; queries differ as much as before."""
     walk = model.walk.of_steps(model.vector[: model.walk.parameters])
     return climb(cells, replace(model, walk=walk, trace=()), look, gain=AGAIN_GAIN, hold=True)
 
 
 @dataclass(frozen=True)
 class Look:
-    """Where each query's attention is, as far as it is known: mean and deviation."""
+    """Where each query's attention is, as far as is known: mean and deviation."""
 
     mean: Floats
     deviation: Floats
 
     def centred(self, model: Model) -> tuple[Look, Model]:
-        """Queries around 0, as they are near the top, and a model with rates that take this up.
+        """Queries centred at 0, as they are near the top, and a model whose rates make up for it.
 
         Rates cannot go that far by themselves while queries stay in nodes around where they are known to be.
         """
@@ -117,7 +117,7 @@ class Look:
 
     @classmethod
     def first(cls, cells: Cells, model: Model) -> Look:
-        """Before anything is known; a few looks at a fitted model tell more."""
+        """The look before anything is known, moved by a few looks at a fitted model."""
         look = cls(np.zeros(cells.queries), np.full(cells.queries, model.attention))
         alike = replace(model, effects=replace(model.effects, shares=False), numbers=_without_shares(model))
         for _ in range(LOOKS if model.effects.attention else 0):
@@ -125,11 +125,11 @@ class Look:
         return look
 
     def wider(self) -> Look:
-        """Where queries are, as seen from half of their clicks."""
+        """The same means with the deviations that half of the clicks leave."""
         return Look(self.mean, self.deviation * np.sqrt(2))
 
     def nodes(self, cells: Cells, model: Model) -> Nodes:
-        """Nodes for a model: one for all where queries are alike."""
+        """Nodes for a model: one for all queries if they are alike."""
         if not (model.effects.attention or model.effects.shares):
             return Nodes.one(cells)
         step = step_of(model.attention, appeal=model.effects.appeal)
@@ -137,7 +137,7 @@ class Look:
         return Nodes.around(cells, differ * self.mean, differ * self.deviation, shares=model.shares, step=step)
 
     def moved(self, problem: Problem, expected: Expected) -> Look:
-        """Where queries are seen to be from some nodes."""
+        """Where queries are, seen from some nodes."""
         if not problem.effects.attention:
             return self
         u, stride = problem.nodes.u[problem.nodes.at], np.exp(problem.nodes.log_width[:, 0])
@@ -158,7 +158,7 @@ def expected(model: Model, cells: Cells, look: Look | None = None) -> tuple[Prob
 
 @dataclass(frozen=True)
 class _Known:
-    """What clicks tell of each direction, grades known and unknown; how slopes change with the effects' numbers."""
+    """What clicks say about each direction if grades are known or unknown; how slopes change with effects' numbers."""
 
     complete: Floats
     missing: Floats
@@ -166,14 +166,14 @@ class _Known:
 
     @classmethod
     def at(cls, problem: Problem, model: Model, vector: Floats, expected: Expected, *, hold: bool) -> _Known:
-        """Information is summed up; how slopes change with the effects' few numbers, unless held, is tried out."""
+        """Sum up the information, and try how slopes change with the effects' few numbers, unless these are held."""
         size = model.walk.parameters
         numbers = range(size, size if hold else len(vector))
         borders = [_border(problem, model, vector, expected, i) for i in numbers]
         return cls(*problem.information(vector, expected), borders)
 
     def inverse(self, held: Floats) -> Floats:
-        """The inverse of what is known by clicks and by the walk."""
+        """The inverse of what clicks and the walk know."""
         x, size = len(held), len(held) + len(self.borders)
         for less in (1.0, 0.8, 0.0):
             metric = np.zeros((size, size))
@@ -197,9 +197,9 @@ def _border(problem: Problem, model: Model, vector: Floats, expected: Expected, 
 
 
 def _inverse(matrix: Floats) -> Floats | None:
-    """The inverse of a positive matrix; of another one nothing.
+    """The inverse of a positive definite matrix; None for any other.
 
-    It is put together from pieces that BLAS does not share between threads: sums would depend on how many there are.
+    It is put together from pieces that BLAS does not share between threads: sums would depend on their number.
     """
     n = len(matrix)
     if n <= ONE_THREAD:
@@ -225,7 +225,7 @@ def _product(a: Floats, b: Floats) -> Floats:
 def _lbfgs(
     problem: Problem, model: Model, steps: int, least: float, known: _Known | None, *, hold: bool
 ) -> tuple[Floats, list[float], Floats, Expected, _Known]:
-    """Steps up from a model: where they led, values on the way, the metric's inverse, what was seen and known there."""
+    """Climb from a model: where steps led, values on the way, the metric's inverse, what was seen and known there."""
     size = model.walk.parameters
     bounds = np.array([BOUNDS[name] for name in model.effects.numbers]).reshape(-1, 2)
     ends = np.stack([model.numbers, model.numbers]) if hold else bounds.T
@@ -241,7 +241,7 @@ def _lbfgs(
     vector = np.clip(model.vector, low, high)
     value, slope, seen = hill(vector)
     known = known or _Known.at(problem, model, vector, seen, hold=hold)
-    inverse = np.zeros((len(vector), len(vector)))  # numbers that are held do not move
+    inverse = np.zeros((len(vector), len(vector)))  # held numbers do not move
     free = len(vector) - hold * (len(vector) - size)
     inverse[:free, :free] = known.inverse(model.walk.precision(vector[:size]))
     values = [value]
@@ -281,7 +281,7 @@ def _two_loops(slope: Floats, pairs: deque[tuple[Floats, Floats, float]], solve:
 
 
 def first_models(cells: Cells) -> list[Model]:
-    """Starts with two grades: every place's click rate divided between them in some ways."""
+    """Starts with two grades, which divide every place's click rate in several ways."""
     knots = prior_knots(cells)
     walk = Walk.of(cells.places, knots, grades=2)
     shown, clicks = cells.per_place(cells.impressions), cells.per_place(cells.clicks)

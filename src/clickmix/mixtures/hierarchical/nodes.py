@@ -1,8 +1,8 @@
-"""Nodes: at which attention u and share v each query is looked at, and which (pattern, u) that takes.   -> Nodes
+"""Nodes: the attention u and share v at which each query is looked at, and the (pattern, u) that this takes.
 
-u lies on a common grid; a query is looked at in a few points around its own mean, a stride apart that is near its
-deviation (the trapezoidal rule is exact to many digits there, and does not mind the kink of a cap). Queries with little
-evidence share the same points, so that the same (pattern, u) serves many queries.
+u lies on a common grid. A query is looked at in a few points around its own mean, with a stride close to its deviation
+(there, the trapezoidal rule is exact to many digits, even with the kink of a cap). Queries with little evidence share
+the same points, so the same (pattern, u) serves many queries.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.types import Floats, Ints
 
 STEP = 0.00625  # of the grid: as well as the attention of a query with ten thousand clicks is known
-COARSE_STEP = 0.15  # where documents differ in appeal: nothing is known as well then, and tables take longer
+COARSE_STEP = 0.15  # if documents differ in appeal: then nothing is known as well, and tables take longer
 POINTS = np.arange(-3, 4)  # nodes of a query, in strides
-STRIDES = np.array([1, *(2**i * j for i in range(9) for j in (2, 3))])  # steps; queries with the same ones share nodes
-STRIDE = 1.35  # deviations of a query's own, at most
+# Queries with the same stride, in steps, share nodes.
+STRIDES = np.array([1, *(2**i * j for i in range(9) for j in (2, 3))])
+STRIDE = 1.35  # of the query's own deviation, at most
 MOST_STRIDE = 3.2
-SHARP = 0.7  # a query whose deviation is fewer strides than this is known better than its nodes tell
-BEST_KNOWN, UNKNOWN = 0.125, 1.5  # strides: the deviation of such a query between its nodes, at least, and beyond them
+SHARP = 0.7  # strides: a query with a smaller deviation is known better than its nodes show
+BEST_KNOWN, UNKNOWN = 0.125, 1.5  # strides: deviation of such a query, between its nodes at least, and beyond them
 SHARES = np.linspace(-2.7, 2.7, 7)  # nodes of v, in deviations
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """Values u of the grid in use, v; keys (pattern, number of u); queries x points as sums of keys.
+    """Values of u in use, on the grid, and of v; keys (pattern, number of u); queries x points as sums of keys.
 
-    `sums` is sparse, (query, point) x key: how many documents of the query have the key's pattern.
-    `at` (query x point) are numbers of u, `of_entry` (entry x point) keys. `log_width` (query x point) is
-    the log of what each node stands for.
+    `sums` is sparse, (query, point) x key: how many documents of the query have the key's pattern. `at` (query x point)
+    has numbers of u, `of_entry` (entry x point) keys, `log_width` (query x point) the log of each node's width.
     """
 
     u: Floats
@@ -76,7 +76,7 @@ class Nodes:
         number[used] = np.arange(len(used))
         column = number[keys]
         points = steps.shape[1]
-        # Entries come in order of query: turned round, those of one point of a query follow each other.
+        # Entries come in order of query; transposed, those of one point of a query follow each other.
         sizes = np.bincount(cells.query, minlength=cells.queries)
         first = np.repeat(np.cumsum(sizes) - sizes, sizes)
         row = points * first[:, None] + np.arange(points) * sizes[cells.query][:, None]
@@ -94,7 +94,7 @@ class Nodes:
 
 
 def step_of(attention: float, *, appeal: bool, least: float = STEP) -> float:
-    """The step of the grid, if queries' attention has this deviation."""
+    """The step of the grid if queries' attention has this deviation."""
     return float(np.clip(attention / 2, COARSE_STEP / 3, COARSE_STEP)) if appeal else least
 
 
@@ -111,11 +111,11 @@ def placed(
 
 
 def seen_at(u: Floats, stride: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Mean and deviation of queries that have these weights (query x point) at nodes u, which are a stride apart."""
+    """Mean and deviation of queries with these weights (query x point) at nodes u, which are a stride apart."""
     mean = (weight * u).sum(axis=1)
     spread = np.sqrt(np.maximum((weight * u * u).sum(axis=1) - mean**2, 0))
-    # A query that is known better than a stride: the parabola through the log weights of the three highest nodes. From
-    # the last node it is looked for further on, in strides twice as long.
+    # A query known better than a stride lies at the top of the parabola through the log weights of its three highest
+    # nodes. If the highest is the last node, look for it further out, in strides twice as long.
     highest = weight.argmax(axis=1)
     query, top = np.arange(len(u)), np.clip(highest, 1, weight.shape[1] - 2)
     before, at, after = (np.log(np.maximum(weight[query, top + i], 1e-300)) for i in (-1, 0, 1))

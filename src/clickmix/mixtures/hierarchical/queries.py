@@ -1,13 +1,13 @@
-"""What single queries say of a model: how well it predicts their held-out clicks, and which of them are outliers.
+"""What single queries say about a model: how well it predicts their held-out clicks, and which are outliers.
 
 Held-out clicks: how well does a model predict the clicks of one half of a log from those of the other? With parameters
 from all, a document's clicks in half B are predicted from its own clicks in half A, and from where all documents of its
 query in A put the query's attention u and share v:
     log P(its clicks in B | A) = log sum over (u, v) of P(u, v | A) P(its clicks | u, v) / P(its clicks in A | u, v)
-Other documents of B say nothing of u and v here: what people of one session have in common is not the query's.
+Other documents of B say nothing about u and v here: what clicks of one session have in common is not the query's.
 
-Outliers are queries that are clicked far more than the others, mostly by robots. A few of them would choose the model
-for all the others, and move its rates.
+Outliers are queries that are clicked far more than the others, mostly by robots. A few of them would decide the model
+for all others, and move its rates.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Halved:
 
     @classmethod
     def dealt(cls, cells: Cells, rng: np.random.Generator) -> Halved:
-        """The impressions of every cell dealt out at random, for a log without sessions."""
+        """Deal out the impressions of every cell at random, for a log without sessions."""
         query, document, place, n, c = cells.rows()
         taken = ((n + rng.integers(0, 2, len(n))) // 2).astype(np.int64)
-        # numpy deals out fewer than 10^9; of that many, a binomial number is the same but for chance.
+        # numpy deals out fewer than 10^9; for more, a binomial number is as good.
         few = n < MOST_DEALT
         clicked = rng.binomial(c.astype(np.int64), taken / np.maximum(n, 1))
         clicked[few] = rng.hypergeometric(c[few].astype(np.int64), (n - c)[few].astype(np.int64), taken[few])
@@ -61,7 +61,7 @@ class Halved:
         return Held(self.query, whole, (first, second))
 
     def _half(self, n: Floats, c: Floats, whole: Cells, entry_of_whole: Ints) -> tuple[Cells, Ints]:
-        """Cells with the entry of each document; it is as relevant, before any click, as in the whole."""
+        """Cells, and the entry of each document, which has the same prior as in the whole log."""
         seen = n > 0
         left, document = np.unique(self.document[seen], return_inverse=True)
         kind = whole.entry[entry_of_whole[left]]
@@ -84,7 +84,7 @@ class Halved:
 
 @dataclass(frozen=True)
 class Held:
-    """A log and its two halves, each with the entry of every document, -1 where it was not seen."""
+    """A log and its two halves, each with the entry of every document, -1 if it was not seen."""
 
     query: Ints
     whole: tuple[Cells, Ints]
@@ -92,7 +92,7 @@ class Held:
 
     @property
     def cells(self) -> Cells:
-        """All of the log."""
+        """The whole log."""
         return self.whole[0]
 
     def score(self, model: Model, look: Look) -> Floats:
@@ -105,7 +105,7 @@ class Held:
             gained = both - _totals(problem, seen, entries)
             weight = seen.weight[self.query] if len(problem.nodes.at) > 1 else seen.weight
             highest = gained.max(axis=(1, 2), keepdims=True)
-            # One half can find impossible, to the last digit, what the other half shows.
+            # What one half shows can have the probability 0, to the last digit, after the other.
             chance = np.maximum((weight * np.exp(gained - highest)).sum(axis=(1, 2)), LEAST_CHANCE)
             logs = highest.ravel() + np.log(chance)
             score += np.bincount(self.query, logs, self.cells.queries)
@@ -120,22 +120,22 @@ def one_rate_value(cells: Cells) -> float:
 
 
 def _totals(problem: Problem, seen: Expected, entries: Ints) -> Floats:
-    """Document x point x v: the log-likelihood of its pattern in each node; 0 where it was not seen."""
+    """Document x point x v: the log-likelihood of its pattern in each node; 0 if it was not seen."""
     found = seen.total[problem.nodes.of_entry[np.maximum(entries, 0)]]
     return np.where((entries >= 0)[:, None, None], found, 0.0)
 
 
-FEWEST_QUERIES = 30  # among which one can be far from the others
+FEWEST_QUERIES = 30  # needed to say that one is far from the others
 RARELY = 0.002  # share of clean logs in which a query may be taken for an outlier
-MOST_CELLS = 12_000  # that attention is fitted to
+MOST_CELLS = 12_000  # to fit attention to
 LEAST_DEVIATION = 0.05  # of attention
-KNOWN = 0.8  # deviations of attention: a query that is known no better says nothing
-LOOKS = 3  # for outliers: some hide others
+KNOWN = 0.8  # deviations of attention: a query known no better than this says nothing
+LOOKS = 3  # for outliers, as some hide others
 ENOUGH = 1.0  # log-likelihood that a round must bring
 
 
 def farthest(queries: int) -> float:
-    """How far from the middle the furthest of that many normal values may lie, in deviations."""
+    """How far the furthest of that many normal values may lie from the middle, in deviations."""
     return float(np.sqrt(2 * np.log(max(queries, 2) / RARELY)))
 
 
@@ -146,7 +146,7 @@ def from_middle(values: Floats, *, least: float) -> Floats:
 
 
 def relevant_shares(cells: Cells, model: Model) -> Floats:
-    """Per query how many more documents are relevant than usual, on a scale where chance has the deviation 1.
+    """Per query, how many more documents are relevant than usual, on a scale where chance has deviation 1.
 
     If robots click everything, everything seems relevant.
     """
@@ -162,9 +162,9 @@ def relevant_shares(cells: Cells, model: Model) -> Floats:
 
 
 def distances(cells: Cells, start: Model | None = None) -> Floats:
-    """How much more attention each query has than the others, in deviations; 0 where little is known of it.
+    """How much more attention each query has than the others, in deviations; 0 if little is known about it.
 
-    Two grades, as the `start` has: more of them, or other effects, would take an outlier for a usual query.
+    The fit has two grades, like the `start`: with more, or with other effects, an outlier would look usual.
     """
     distance = np.zeros(cells.queries)
     if cells.queries < FEWEST_QUERIES:
@@ -179,7 +179,7 @@ def distances(cells: Cells, start: Model | None = None) -> Floats:
 
 
 def without_outliers(cells: Cells, plain: Model) -> tuple[Cells, Model]:
-    """Usual queries alone, and the model of two grades fitted to them."""
+    """Only the usual queries, and the model of two grades fitted to them."""
     for _ in range(LOOKS):
         distance = distances(cells, plain)
         if cells.queries >= FEWEST_QUERIES:

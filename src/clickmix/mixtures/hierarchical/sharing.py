@@ -1,20 +1,19 @@
 """How places share what is learned: rates between knots, a walk from place to place, priors by where and how often.
 
-Spread. A log of few places has a parameter for the rate of each. Of many, some are knots. Between the knots of its
-context, the logarithm phi of a place's rate lies on a line in log position, apart from the curve that contexts have in
-common:
+Spread. In a log with few places, the rate of each has a parameter. If there are many, some are knots. Between the knots
+of its context, the logarithm phi of a place's rate lies on a line in log position, plus the curve that contexts share:
     phi(k, c) = curve(k) + sum over the knots j around k of w_j (phi(j, c) - curve(j))
-So places that are near each other need not be taken for one, and differ as they would.
+So close places need not be taken for one, and differ as they should.
 
-Walk. How far parameters of neighbouring places, and of contexts, may lie apart is estimated from the log itself. Per
-kind of parameter phi (logarithms of the lowest and the highest rate, prior logits), from a position to the next,
+Walk. The log itself says how far apart the parameters of neighbouring places, and of contexts, may lie. For each kind
+of parameter phi (logarithms of the lowest and the highest rate, prior logits), from one position to the next,
     phi(k') - phi(k) ~ Normal(drift t, deviation^2 t),   t = log k' - log k
-With several contexts a common curve walks so, and each context's distance from it has a level and steps of its own:
+With several contexts, a common curve walks like this, and each context's distance from it has its own level and steps:
     phi(1, c) - curve(1) ~ Normal(0, level^2),   the same distance at k' - at k ~ Normal(0, step^2 t)
-Every line is an edge: a sparse row over all parameters. Drifts and deviations are estimated by EM, the posterior of the
-parameters taken as normal (Laplace). Many clicks overrule it.
+Each of these is an edge: a sparse row over all parameters. Drifts and deviations are estimated by EM, with a normal
+approximation of the parameters' posterior (Laplace). Many clicks overrule the walk.
 
-Prior. That of a document depends on where it was shown, and how often: hat functions of both.
+Prior. A document's prior depends on where and how often it was shown: hat functions of both.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ LARGEST_LOG = -1e-9  # of a rate
 
 @dataclass(frozen=True)
 class Spread:
-    """Which places are knots, where the common curve has its own, and what both weigh at each place."""
+    """Which places are knots, where the common curve has its knots, and the weights of both at each place."""
 
     places: int
     knots: Ints
@@ -50,7 +49,7 @@ class Spread:
 
     @classmethod
     def of(cls, position: Floats, context: Ints) -> Spread:
-        """All places are knots where there are few."""
+        """All places are knots if there are few."""
         at, k = np.log(position), len(position)
         order = np.lexsort((at, context))
         knots = np.arange(k)
@@ -83,15 +82,15 @@ class Spread:
         return len(self.knots) == self.places
 
     def free(self, x: Floats) -> Floats:
-        """The parameters, of logits of all places and what comes after them."""
+        """The parameters, from the logits of all places and what comes after them."""
         return np.concatenate([x[self.knots], x[self.places + self.knots], x[2 * self.places :]])
 
     def full(self, free: Floats) -> Floats:
-        """Logits of all places, and what comes after them."""
+        """The logits of all places and what comes after them, from the parameters."""
         return np.concatenate([self.logits(free), free[2 * len(self.knots) :]])
 
     def logits(self, free: Floats) -> Floats:
-        """Of the lowest rates of all places, then of the highest."""
+        """Logits of the lowest rates of all places, then of the highest."""
         n, m = len(self.knots), len(self.curve)
         if self.all_knots:
             return free[: 2 * n]
@@ -101,7 +100,7 @@ class Spread:
         return np.asarray(phi - np.log(-np.expm1(phi))).T.ravel()
 
     def pulled(self, free: Floats, logits: Floats, slope: Floats) -> Floats:
-        """The slope in the parameters, from that in the logits of all places."""
+        """The slope in the parameters, from the slope in the logits of all places."""
         n, m = len(self.knots), len(self.curve)
         found = np.zeros(len(free))
         if self.all_knots:
@@ -117,7 +116,7 @@ class Spread:
         n, m, size = len(self.knots), len(self.curve), len(free)
         if self.all_knots:
             return csr_array(eye_array(2 * n, size))
-        slow = -np.expm1(log_expit(self.logits(free)))  # of log rates beside logits
+        slow = -np.expm1(log_expit(self.logits(free)))  # how fast log rates change with logits
         fast = -np.expm1(log_expit(free[: 2 * n])).reshape(2, n)
         line = self._line
         parts = []
@@ -138,7 +137,7 @@ class Spread:
 
 
 def hats(values: Floats, knots: Floats) -> csr_array:
-    """Value x knot: hat functions, which sum to 1; beyond the outer knots they stay as there."""
+    """Value x knot: hat functions, which sum to 1 and are constant beyond the outer knots."""
     rows = np.arange(len(values))
     if len(knots) == 1:
         return csr_array((np.ones(len(values)), (rows, np.zeros_like(rows))), shape=(len(values), 1))
@@ -156,7 +155,7 @@ def _runs(order: Ints, context: Ints) -> list[Ints]:
 
 
 def _apart(at: Floats, gap: float) -> Ints:
-    """Which of ascending values to keep, so that they are a gap apart; the first and the last always."""
+    """Which of ascending values to keep so that they are a gap apart; the first and the last always."""
     kept = [0]
     for i in range(1, len(at) - 1):
         if at[i] - at[kept[-1]] >= gap:
@@ -168,15 +167,15 @@ FIRST_DEVIATION = 0.3
 LEAST_DEVIATION = 0.06
 LEAST_DETERMINED, MOST_CHANGE = 1e-3, 4.0  # share of steps; factor of a variance in one round
 LEAST_SPAN = 1e-6  # of log position
-ORDER = 0.1  # times log of the distance between both rates' logits: they never change places
-WEAK = 1e-3  # precision around 0 of everything: what nothing is known of stays finite
+ORDER = 0.1  # times the log distance between both rates' logits, so that these keep their order
+WEAK = 1e-3  # precision around 0 of every parameter, so that unknown ones stay finite
 
 
 @dataclass(frozen=True)
 class Walk:
-    """Edges (sparse, edge x parameter) with their kind and span; per kind its drift and deviation.
+    """Edges (sparse, edge x parameter) with their kind and span; a drift and a deviation per kind.
 
-    The first `rates` parameters are logits of rates; edges hold their logarithms together.
+    The first `rates` parameters are logits of rates; edges hold the logarithms of these rates together.
     """
 
     edges: Any
@@ -189,7 +188,7 @@ class Walk:
 
     @classmethod
     def of(cls, places: Places, knots: tuple[Floats, Floats], *, grades: int) -> Walk:
-        """For parameters: lowest and highest rates, prior logits (grade x knot), the contexts' common curves."""
+        """The walk of lowest and highest rates, prior logits (grade x knot) and the contexts' common curves."""
         spread, several = places.spread, bool(places.context.any())
         k = len(spread.knots)
         rows: list[tuple[list[tuple[int, float]], int, float]] = []
@@ -222,7 +221,7 @@ class Walk:
                 for i in range(len(where) - 1)
             ]
             at_knot += len(where)
-            # How often a document was shown counts from the first knot, which is not a parameter.
+            # The first knot of how often a document was shown is 0, and no parameter.
             rows += [
                 ([(at_knot + i, 1.0)] + [(at_knot + i - 1, -1.0)] * (i > 0), len(drifts) + 1, often[i + 1] - often[i])
                 for i in range(len(often) - 1)
@@ -242,11 +241,11 @@ class Walk:
 
     @property
     def parameters(self) -> int:
-        """How many parameters the edges hold together."""
+        """The number of parameters that the edges hold together."""
         return int(self.edges.shape[1])
 
     def phi(self, x: Floats) -> tuple[Floats, Floats]:
-        """Parameters on the walk's scale, logarithms for rates, and how fast they change with x."""
+        """Parameters on the walk's scale (logarithms of rates), and how fast they change with x."""
         logs = -np.logaddexp(0, -x[: self.rates])
         return np.concatenate([logs, x[self.rates :]]), np.concatenate([-np.expm1(logs), np.ones(len(x) - self.rates)])
 
@@ -286,7 +285,7 @@ class Walk:
         return matrix
 
     def of_steps(self, x: Floats) -> Walk:
-        """The walk of parameters that were fitted before: their own steps show how far these may go."""
+        """The walk of parameters fitted before: their own steps show how far these may go."""
         phi = self.phi(x)[0]
         moved = self._drifted(phi)
         square = np.bincount(self.kind, moved._off(phi) ** 2 / self.span, len(self.drift))
@@ -305,7 +304,7 @@ class Walk:
         scaled = self.edges.multiply(fast[None, :]).tocsr()
         variance = np.asarray((scaled @ covariance * scaled.todense()).sum(axis=1)).ravel()
         variance = np.clip(variance, 0, 1 / self._springs)
-        # MacKay's rule: as many steps as the clicks determine, not as there are; EM would take hundreds of rounds.
+        # MacKay's rule divides by the steps that clicks determine, not by all; EM would take hundreds of rounds.
         kinds = len(self.drift)
         number = np.bincount(self.kind, minlength=kinds)
         square = np.bincount(self.kind, moved._off(phi) ** 2 / self.span, kinds)
@@ -317,7 +316,7 @@ class Walk:
 
 
 def _chains(position: Floats, context: Ints) -> list[tuple[int, int, float]]:
-    """From each place to the next of its context: both, and the span of log position."""
+    """Each place, the next of its context, and the span of log position between them."""
     order = np.lexsort((position, context))
     pairs = zip(order[:-1].tolist(), order[1:].tolist(), strict=True)
     return [(a, b, float(position[b] - position[a])) for a, b in pairs if context[a] == context[b]]
@@ -334,10 +333,10 @@ LEAST_GAP = 0.3  # of log impressions between knots
 
 
 def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> csr_array:
-    """Pattern x knot, sparse: where a document was shown, the mean over its impressions, and how often.
+    """Pattern x knot, sparse: where a document was shown (the mean over its impressions), and how often.
 
-    How often counts from the second knot on. A document of which only a place is known, with no impression, counts as
-    shown once. In a part of a log, a document has the prior that it has in the whole of it.
+    The first knot of how often is left out. A document with a place but no impression counts as shown once. In a part
+    of a log, a document has the prior that it has in the whole log.
     """
     if cells.whole is not None:
         whole, pattern = cells.whole
@@ -352,7 +351,7 @@ def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> csr_array:
 
 
 def prior_knots(cells: Cells) -> tuple[Floats, Floats]:
-    """Knots of mean log position, about a quarter of it apart; and of log impressions, at quarters of documents."""
+    """Knots of mean log position, about a quarter apart; and of log impressions, at the quartiles of documents."""
     at = np.log(cells.places.position)
     steps = np.concatenate([np.arange(1, 7), np.rint(8 * 1.25 ** np.arange(60))])
     inner = np.log(steps[(steps > np.exp(at.min()) + 0.5) & (steps < np.exp(at.max()) - 0.5)])
