@@ -62,7 +62,9 @@ def _group_figure(group: Group, fitted: MixtureFit, histogram: Histogram) -> Fig
     member = np.isin(histogram.place, [histogram.places.index(seen.place) for seen in group.places])
     n, c, documents = (column[member] for column in (histogram.impressions, histogram.clicks, histogram.documents))
     typical = int(_median(n, documents))
-    edges = _edges(_widest(c / n, documents, group.mixture), typical)
+    widest = _widest(c / n, documents, group.mixture)
+    # Bins are no narrower than one click of a typical document: of narrower ones, many would be empty.
+    edges = np.linspace(0, widest, int(np.clip(np.floor(widest * typical), 5, BINS)) + 1)
     bins = np.clip(np.searchsorted(edges, c / n + 1e-12, side="right") - 1, 0, len(edges) - 2)
     seen = np.bincount(bins, weights=documents, minlength=len(edges) - 1)
     centres = (edges[1:] + edges[:-1]) / 2
@@ -94,11 +96,6 @@ def _widest(rates: Floats, documents: Ints, mixture: Mixture) -> float:
     order = np.argsort(rates)
     at = np.searchsorted(np.cumsum(documents[order]), ALMOST_ALL * documents.sum())
     return min(1.0, round_up(max(float(rates[order][at]), 1.1 * mixture.rates[-1], 1e-6)))
-
-
-def _edges(widest: float, impressions: int) -> Floats:
-    """Bins no narrower than one click of a typical document: of narrower ones, many would be empty."""
-    return np.linspace(0, widest, int(np.clip(np.floor(widest * impressions), 5, BINS)) + 1)
 
 
 def expected_documents(mixture: Mixture, impressions: Ints, documents: Floats, edges: Floats) -> Floats:

@@ -50,16 +50,12 @@ def _split(queries: int, *, rng: np.random.Generator) -> Split:
     starts = range(0, queries, BLOCK)
     for start, block_rng in zip(starts, rng.spawn(len(starts)), strict=True):
         rows = slice(offsets[start], offsets[min(start + BLOCK, queries)])
-        z, w = _latents(sizes[start : start + BLOCK], rng=block_rng)
+        own = sizes[start : start + BLOCK]
+        w = np.repeat(block_rng.standard_normal((len(own), 2), np.float32), own, axis=0)  # one per query
+        z = block_rng.standard_normal((len(w), VISIBLE + HIDDEN), np.float32)
         relevance[rows] = _relevance(z, w)
         features[rows] = _features(z, w, rng=block_rng)
     return Split(np.arange(1, queries + 1), offsets, np.arange(offsets[-1]), _grades(relevance), features)
-
-
-def _latents(sizes: NDArray[np.int64], *, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
-    """z (documents × 12) and w (documents × 2, the same for all documents of a query)."""
-    w = np.repeat(rng.standard_normal((len(sizes), 2), np.float32), sizes, axis=0)
-    return rng.standard_normal((len(w), VISIBLE + HIDDEN), np.float32), w
 
 
 def _relevance(z: Matrix, w: Matrix) -> Matrix:

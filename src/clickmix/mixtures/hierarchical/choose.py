@@ -249,13 +249,7 @@ def name_of(model: Model) -> str:
     return " + ".join([f"{model.grades} grades", *(name for name in on if name)])
 
 
-def choose(
-    cells: Cells,
-    *,
-    rng: np.random.Generator,
-    grades: int | None = None,
-    alike: bool = False,
-) -> Model:
+def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None, alike: bool = False) -> Model:
     """The model that predicts held-out clicks best, chosen on a sample of queries and fitted to all.
 
     Queries that are clicked far more than the others are left out. If clicks say nothing about grades, the model's
