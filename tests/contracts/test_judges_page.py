@@ -1,4 +1,4 @@
-"""The figures of docs/judges.md are those of the result file, and keep what they promise."""
+"""The figures on judgments in docs/evidence.md are those of the result file, and keep what they promise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from pages import ROOT, figures
 
-PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
 NUMBERS = ("10", "20", "50", "100", "200")
 LOGS = ("CLARA2", "TREC 2014")
 

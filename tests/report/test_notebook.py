@@ -54,6 +54,7 @@ def test_parts_of_labels_are_labels(counts: cm.Counts, fit: cm.MixtureFit) -> No
     for asked in (3, "3"):
         assert labels.query(asked).doc_id.tolist() == labels.doc_id[third].tolist()
     assert len(labels.query("nobody asked")) == 0
+    assert repr(labels.query("nobody asked")).endswith("No labels.")
     assert (labels.low <= labels.relevance).all()
     assert (labels.high >= labels.relevance).all()
 

@@ -105,7 +105,7 @@ def label_rows(labels: Labels) -> Rows:
         interval = LabelInterval(float(relevance), ends[0], ends[1]) if ends else None
         ids = (str(first["query_id"][i]), str(first["doc_id"][i]))
         rows.append((*ids, float(relevance), interval, int(first["impressions"][i]), int(first["clicks"][i])))
-    notes = [f"{shown:,} of {count:,} labels."] if count > shown else []
+    notes = [f"{shown:,} of {count:,} labels."] if count > shown else [] if count else ["No labels."]
     kept = [i for i in range(len(LABELS)) if LABELS[i].kind != "interval" or "low" in first]
     columns = tuple(LABELS[i] for i in kept)
     return Rows(columns, tuple(tuple(row[i] for i in kept) for row in rows), notes=notes)
