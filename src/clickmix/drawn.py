@@ -55,7 +55,6 @@ class Drawn:
     """A result that notebooks show as HTML."""
 
     def _repr_html_(self) -> str:
-        """The result as HTML."""
         html: str = report().html(self)
         return html
 

@@ -92,7 +92,6 @@ class Comparison:
         return str(self)
 
     def _repr_html_(self) -> str:
-        """The table and the answer, for notebooks."""
         from clickmix.report.notebook import rows_html
 
         sentences = "".join(f"<p>{escape(printable(sentence))}</p>" for sentence in self.results.sentences)

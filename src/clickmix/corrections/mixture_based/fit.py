@@ -388,7 +388,6 @@ class MixtureFit(Drawn):
         return tuple(np.exp(logits - np.logaddexp.reduce(logits)).tolist())
 
     def _of_group(self, number: int) -> tuple[Sequence[float], Evidence]:
-        """Prior logits and evidence."""
         group = self.groups[number]
         if self.model is None:
             return group.prior_logits, group.mixture.evidence(grades=self.grades)

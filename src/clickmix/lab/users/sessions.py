@@ -47,7 +47,6 @@ class Sessions:
             column.setflags(write=False)
 
     def __len__(self) -> int:
-        """How many sessions."""
         return len(self.seen)
 
     @property

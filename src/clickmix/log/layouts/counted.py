@@ -31,7 +31,7 @@ class Counted(Layout):
     def open(
         self, sources: Sequence[Source], roles: Roles, engine: Engine
     ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
-        """Each source is a part as it is."""
+        """Each source is one part, unchanged."""
         parts = tuple(Part(source, self, roles) for source in sources)
         for part in parts:
             check_columns(part, COUNTED)

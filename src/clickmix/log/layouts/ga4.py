@@ -196,7 +196,6 @@ class Ga4(RowLayout):
         )
 
     def _check_list_name(self, where: str, placed: str, engine: DuckDB) -> None:
-        """Raise if no list has the given name."""
         if self.list_name and not engine.rows(f"SELECT 1 FROM {placed} WHERE wanted LIMIT 1"):
             lists = engine.rows(
                 f"SELECT list, count(*) FROM {placed} WHERE list <> '' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {MOST_LISTS}"

@@ -31,7 +31,6 @@ class Places:
     context: Ints
 
     def __len__(self) -> int:
-        """How many places."""
         return len(self.position)
 
     @cached_property
