@@ -145,8 +145,11 @@ def beta_interval_query(table: str) -> str:
 
 def posterior_rates(priors: Mapping[int, BetaPrior], seen: PlacedCells, asked: PlacedCells) -> Floats:
     """The posterior mean under the Beta of the asked position, or of the nearest known one, given all seen clicks."""
-    nearest = [min(priors, key=lambda known: (abs(known - at), known)) for at in (p.position for p in seen.places)]
-    mean, strength = (np.array([getattr(priors[at], key) for at in nearest]) for key in ("mean", "strength"))
+    known, at = np.array(sorted(priors)), np.array([place.position for place in seen.places])
+    below = np.clip(np.searchsorted(known, at, side="right") - 1, 0, len(known) - 1)
+    above = np.minimum(below + 1, len(known) - 1)
+    nearest = known[np.where(np.abs(at - known[below]) <= np.abs(known[above] - at), below, above)].tolist()
+    mean, strength = (np.array([getattr(priors[place], key) for place in nearest]) for key in ("mean", "strength"))
     clicks, shown = (seen.by_document(column)[asked.document] for column in (seen.clicks, seen.impressions))
     m, s = mean[asked.place], strength[asked.place]
     return np.asarray((clicks + m * s) / (shown + s))

@@ -22,7 +22,7 @@ from clickmix.corrections.empirical_bayes import BetaPrior, expected_rates, fit_
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.errors import several
-from clickmix.groups.places import Place, join_small
+from clickmix.groups.places import Place, join_small, rows_of_groups
 from clickmix.groups.sample import Dealt, deal
 from clickmix.types import Floats, Ints
 
@@ -33,6 +33,8 @@ MOST_CELLS = 60_000  # of the sampled queries
 MOST_IMPRESSIONS = 400_000  # of these queries, to read again to deal out sessions
 MOST_READ = 50_000_000  # a log with more impressions is not read again: its counts are dealt
 LEAST_RATE = 1e-5  # rates nearer to 0 or 1 count as this: no fit is that sure of a single click
+FIRST_PAGE, FAR_STEP = 20, 1.05  # positions with a prior each; below them, by how much positions with one prior differ
+MOST_OF_GROUP = 4_000  # distinct (impressions, clicks) that a prior is fitted to
 FEWEST_CLICKS = 10  # at two neighbouring positions together; with fewer, a ratio says nothing
 NORMAL = 1.959963984540054  # the 97.5 % quantile
 ABOUT_CLICKS = (
@@ -263,8 +265,10 @@ def baseline_rates(seen: PlacedCells, asked: PlacedCells) -> Iterator[tuple[str,
 
 
 def _priors_by_position(seen: PlacedCells) -> dict[int, BetaPrior]:
-    """The Beta of every position; small positions share a neighbour's."""
-    positions, code = np.unique([place.position for place in seen.places], return_inverse=True)
+    """The Beta of every position; small positions share a neighbour's, and so do those far down a long page."""
+    position = np.array([place.position for place in seen.places])
+    far = FIRST_PAGE * FAR_STEP ** np.rint(np.log(position / FIRST_PAGE) / np.log(FAR_STEP))
+    positions, code = np.unique(np.where(position > FIRST_PAGE, np.rint(far), position), return_inverse=True)
     without_context = tuple(Place(int(position), ()) for position in positions)
     cells = replace(seen, places=without_context, place=code[seen.place]).added_up()
     found, documents = np.unique(cells.place, return_counts=True)
@@ -274,10 +278,10 @@ def _priors_by_position(seen: PlacedCells) -> dict[int, BetaPrior]:
     of_place[found] = groups
     rows = np.stack([of_place[cells.place], cells.impressions.astype(np.int64), cells.clicks.astype(np.int64)])
     (group, shown, clicks), weight = np.unique(rows, axis=1, return_counts=True)
-    priors = [
-        fit_beta(shown[group == number], clicks[group == number], weight[group == number])
-        for number in range(groups.max() + 1)
-    ]
+    priors = []
+    for of_group in rows_of_groups(group, groups=int(groups.max()) + 1):
+        some = of_group[:: -(-len(of_group) // MOST_OF_GROUP)]
+        priors.append(fit_beta(shown[some], clicks[some], weight[some]))
     return {place.position: priors[g] for place, g in zip(places, groups, strict=True)}
 
 
