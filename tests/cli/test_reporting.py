@@ -65,7 +65,7 @@ def test_json_of_a_model_is_that_of_its_fit(folder: Path) -> None:
 
 @pytest.mark.parametrize(("words", "told"), [
     (("counts", "log.parquet", "-o", "c.parquet"), {"clicks": 4000, "output": "c.parquet", "cells": 800}),
-    (("fit", "log.parquet", "-o", "fit.json"), {"output": "fit.json", "grades": 3}),
+    (("fit", "log.parquet", "-o", "fit.json"), {"output": "fit.json", "grades": 2}),
     (("label", "log.parquet", "--model", "model.json", "-o", "l.csv"), {"labels": 800, "places_not_in_the_model": []}),
     (("inspect", "log.parquet"), {"kind": "log", "formats": ["counted"], "queries": 200, "documents": 800}),
     (("inspect", "labels.csv"), {"kind": "labels", "labels": 800, "queries": 200}),
