@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 
 from cell_places import cell_places
 from clickmix.mixtures.hierarchical import Cells, Effects, choose, fit, label
-from clickmix.mixtures.hierarchical.climb import climb
+from clickmix.mixtures.hierarchical.climb import climb, prior_of
 from clickmix.mixtures.hierarchical.fit import first, with_effects, with_grades
 from clickmix.mixtures.hierarchical.nodes import Nodes
 from clickmix.mixtures.hierarchical.problem import Model, Problem
@@ -68,7 +68,8 @@ def test_places_between_knots_have_rates_of_their_own() -> None:
 
 @pytest.mark.parametrize("effects", [Effects(), Effects("examination"), Effects(appeal=True)], ids=str)
 def test_slope_between_knots_is_the_difference_quotient(effects: Effects) -> None:
-    cells, _ = drawn(3, queries=3, positions=120, contexts=3)
+    cells, _ = drawn(3, queries=30, positions=90, contexts=3)
+    assert len(cells.places.spread.knots) < len(cells.places)
     model = with_effects(with_grades(first(cells), 3), effects)
     model.numbers[1:2] += 0.3  # the cap lies away from the highest rate, where the slope has a kink
     spread = np.full(cells.queries, model.attention)
@@ -81,14 +82,29 @@ def test_slope_between_knots_is_the_difference_quotient(effects: Effects) -> Non
 
 
 def test_parameters_of_places_are_those_of_all_their_knots() -> None:
-    cells, truth = drawn(3, queries=3, positions=120, contexts=3)
+    cells, truth = drawn(3, queries=30, positions=90, contexts=3)
     spread = cells.places.spread
-    curves = np.stack([np.interp(spread.curve, np.log(cells.places.position[:120]), end[:120]) for end in truth])
+    assert len(spread.knots) < len(cells.places)
+    curves = np.stack([np.interp(spread.curve, np.log(cells.places.position[:90]), end[:90]) for end in truth])
     x = np.concatenate([logit(np.exp(truth)).ravel(), np.zeros(4), curves.ravel()])
     free = spread.free(x)
     assert len(free) == 2 * len(spread.knots) + 4 + 2 * len(spread.curve)
     # Log rates are lines in log position here, so that nothing is lost between knots.
     np.testing.assert_allclose(spread.full(free), x, atol=1e-9)
+
+
+def test_the_prior_between_knots_is_the_one_the_model_has() -> None:
+    """Rates of places that are not knots are no parameters: what follows the rates in the vector comes earlier."""
+    cells, _ = drawn(3, queries=30, positions=90, contexts=3)
+    model = first(cells)
+    assert len(cells.places.spread.knots) < len(cells.places)
+    where, often = model.knots
+    rates = 2 * len(cells.places)
+    model.x[rates : rates + len(where)] = np.linspace(-3, 2, len(where))
+    model.x[rates + len(where) : rates + len(where) + len(often) - 1] = 0
+    at, shown = np.log(cells.places.position)[cells.place], cells.impressions
+    logits = cells.per_pattern(shown * np.interp(at, where, np.linspace(-3, 2, len(where)))) / cells.per_pattern(shown)
+    np.testing.assert_allclose(prior_of(model, cells)[1], expit(logits), atol=1e-12)
 
 
 def test_more_grades_end_as_high_as_from_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:

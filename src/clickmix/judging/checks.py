@@ -28,7 +28,14 @@ from clickmix.mixtures.hierarchical.climb import climb, climb_again, expected
 from clickmix.mixtures.hierarchical.fit import with_effects, with_places
 from clickmix.mixtures.hierarchical.label import label, label_seen
 from clickmix.mixtures.hierarchical.problem import Model
-from clickmix.mixtures.hierarchical.queries import FEWEST_QUERIES, RARELY, distances, farthest, from_middle
+from clickmix.mixtures.hierarchical.queries import (
+    FEWEST_QUERIES,
+    RARELY,
+    distances,
+    farthest,
+    from_middle,
+    relevant_shares,
+)
 from clickmix.mixtures.mixture import Group
 from clickmix.types import Floats, Ints
 
@@ -76,7 +83,8 @@ class _Look:
         self.rows_seen = self.rows.impressions, self.rows.clicks
         self.cells, self.entry = self._cells(self.places, self.place, *self.rows_seen)
         self.model = model
-        self.labels = label(self.model, self.cells).relevance[self.entry]
+        self.relevance = label(self.model, self.cells).relevance  # of each entry
+        self.labels = self.relevance[self.entry]
 
     def _cells(
         self, places: Places, place: Ints, impressions: Floats | Ints, clicks: Floats | Ints
@@ -161,7 +169,8 @@ class _Look:
         if rows.queries < FEWEST_QUERIES:
             return None
         two = self.model if self.model.grades == 2 else None
-        distance = np.maximum(distances(self.cells, two), from_middle(self._relevant_shares(), least=1.0))
+        shares = relevant_shares(self.cells, self.model, self.relevance)
+        distance = np.maximum(distances(self.cells, two), from_middle(shares, least=1.0))
         limit = farthest(rows.queries)
         far = distance > limit
         evidence = (
@@ -170,15 +179,6 @@ class _Look:
         )
         check = Check(Violation.OUTLIERS, float(distance.max()), limit, evidence, 0.0, 0.0)
         return _sized(check, self._without_robots(far), self.labels) if far.any() else check
-
-    def _relevant_shares(self) -> Floats:
-        """Per query, how many more documents are relevant than usual, on a scale where chance has deviation 1."""
-        problem = expected(self.model, self.cells)[0]
-        prior = problem.prior(problem.split(np.concatenate([self.model.x, self.model.numbers]))[1])
-        before = (np.linspace(0, 1, self.model.grades) @ prior)[self.cells.entry[self.entry]]
-        number = np.bincount(self.rows.query)
-        found, usual = (np.bincount(self.rows.query, part) / number for part in (self.labels, before))
-        return np.asarray(2 * np.sqrt(number) * (np.arcsin(np.sqrt(found)) - np.arcsin(np.sqrt(usual))))
 
     def _without_robots(self, far: Ints) -> Floats:
         """Labels without the clicks of robots that click everything: the excess at the lower quartile of documents."""

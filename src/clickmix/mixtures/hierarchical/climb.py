@@ -156,6 +156,12 @@ def expected(model: Model, cells: Cells, look: Look | None = None) -> tuple[Prob
     return problem, problem.expect(model.vector, slope=False)
 
 
+def prior_of(model: Model, cells: Cells) -> Floats:
+    """Grade x pattern: how likely each grade is before any click, in a query with the usual share."""
+    problem = Problem(cells, model.knots, Nodes.one(cells), grades=model.grades, effects=Effects())
+    return problem.prior(problem.split(model.places.spread.free(model.x))[1])
+
+
 @dataclass(frozen=True)
 class _Known:
     """What clicks say about each direction if grades are known or unknown; how slopes change with effects' numbers."""

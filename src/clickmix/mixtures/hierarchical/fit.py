@@ -8,9 +8,8 @@ import numpy as np
 from scipy.special import expit, gammaln, logit
 
 from clickmix.mixtures.hierarchical.cells import Cells, Places
-from clickmix.mixtures.hierarchical.climb import GAIN, START_STEPS, Look, climb, first_models
-from clickmix.mixtures.hierarchical.nodes import Nodes
-from clickmix.mixtures.hierarchical.problem import Effects, Model, Problem
+from clickmix.mixtures.hierarchical.climb import GAIN, START_STEPS, Look, climb, first_models, prior_of
+from clickmix.mixtures.hierarchical.problem import Effects, Model
 from clickmix.mixtures.hierarchical.sharing import Walk
 from clickmix.types import Ints
 
@@ -177,9 +176,7 @@ def _between_extremes(cells: Cells, model: Model, grades: int) -> Model:
 def with_flat_prior(model: Model, cells: Cells) -> Model:
     """The same model with one prior for all documents: the mean of their priors."""
     k, priors = len(model.places), (model.grades - 1) * (len(model.knots[0]) + len(model.knots[1]) - 1)
-    problem = Problem(cells, model.knots, Nodes.one(cells), grades=model.grades, effects=Effects())
-    eta = model.x[2 * k : 2 * k + priors].reshape(model.grades - 1, -1).T
-    shares = problem.prior(eta) @ cells.multiplicity
+    shares = prior_of(model, cells) @ cells.multiplicity
     knots = np.zeros(1), np.zeros(1)
     x = np.concatenate([model.x[: 2 * k], np.log(shares[1:] / shares[0]), model.x[2 * k + priors :]])
     walk = Walk.of(model.places, knots, grades=model.grades)

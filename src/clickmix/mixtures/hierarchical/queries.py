@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from clickmix.mixtures.hierarchical.cells import Cells, Places
-from clickmix.mixtures.hierarchical.climb import Look, climb, expected
+from clickmix.mixtures.hierarchical.climb import Look, climb, expected, prior_of
 from clickmix.mixtures.hierarchical.fit import fit
 from clickmix.mixtures.hierarchical.problem import Effects, Expected, Model, Problem
 from clickmix.types import Floats, Ints
@@ -145,20 +145,18 @@ def from_middle(values: Floats, *, least: float) -> Floats:
     return np.asarray((values - middle) / max((high - low) / 1.35, least))
 
 
-def relevant_shares(cells: Cells, model: Model) -> Floats:
+def relevant_shares(cells: Cells, model: Model, relevance: Floats) -> Floats:
     """Per query, how many more documents are relevant than usual, on a scale where chance has deviation 1.
 
-    If robots click everything, everything seems relevant.
+    `relevance` is that of each entry's documents. If robots click everything, everything seems relevant.
     """
-    problem, seen = expected(model, cells)
-    prior = problem.prior(problem.split(model.vector)[1])
-    x = np.linspace(0, 1, model.grades)
+    usual = (np.linspace(0, 1, model.grades) @ prior_of(model, cells))[cells.entry]
     number = np.maximum(np.bincount(cells.query, cells.documents, cells.queries), 1)
-    found, usual = (
-        np.clip(np.bincount(cells.query, cells.documents * (x @ grades)[cells.entry], cells.queries) / number, 0, 1)
-        for grades in (seen.posterior(), prior)
+    found, expected_share = (
+        np.clip(np.bincount(cells.query, cells.documents * part, cells.queries) / number, 0, 1)
+        for part in (relevance, usual)
     )
-    return np.asarray(2 * np.sqrt(number) * (np.arcsin(np.sqrt(found)) - np.arcsin(np.sqrt(usual))))
+    return np.asarray(2 * np.sqrt(number) * (np.arcsin(np.sqrt(found)) - np.arcsin(np.sqrt(expected_share))))
 
 
 def distances(cells: Cells, start: Model | None = None) -> Floats:
@@ -183,7 +181,8 @@ def without_outliers(cells: Cells, plain: Model) -> tuple[Cells, Model]:
     for _ in range(LOOKS):
         distance = distances(cells, plain)
         if cells.queries >= FEWEST_QUERIES:
-            distance = np.maximum(distance, from_middle(relevant_shares(cells, plain), least=1.0))
+            relevance = (np.linspace(0, 1, plain.grades) @ expected(plain, cells)[1].posterior())[cells.entry]
+            distance = np.maximum(distance, from_middle(relevant_shares(cells, plain, relevance), least=1.0))
         usual = distance <= farthest(cells.queries)
         if usual.all():
             break
