@@ -129,7 +129,7 @@ class DuckDB:
         self.run(f"DROP TABLE {table}")
 
     def fetch(self, query: str) -> Columns:
-        """A result small enough for memory, as numpy columns; missing texts are None, missing numbers masked."""
+        """Fetch a result that fits in memory, as numpy columns; missing texts are None, missing numbers are masked."""
         return self._watched(lambda: dict(self._connection.execute(query).fetchnumpy()))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

@@ -95,7 +95,7 @@ def read_frame(frame: Any, *, graded: bool) -> tuple[Any, ...]:
 def read_columns(
     source: Source, engine: DuckDB, *, graded: bool
 ) -> tuple[Any, Any, NDArray[np.int8], NDArray[np.float32], tuple[str, ...]]:
-    """Query ids, document ids, grades (0 if there are none), features, and the names of the features."""
+    """Read query ids, document ids, grades (0 if the source has none), features and their names."""
     where = str(source) if source.files else "the features"
     found = source.own_columns
     names = _feature_names(where, found, graded=graded)

@@ -114,7 +114,7 @@ def default_names(width: int) -> tuple[str, ...]:
 
 
 def checked_names(names: Sequence[str], width: int) -> tuple[str, ...]:
-    """`names`, if they name `width` features; the default names if there are none."""
+    """Check that there are `width` names, and return them; return default names if none are given."""
     if not names:
         return default_names(width)
     if len(names) != width:

@@ -30,7 +30,8 @@ from clickmix.report.results import ChangeResults, FitResults
 class LogReport:
     """What a section can use: the counts, the fit, the labels, and what the caller said about them.
 
-    `mixture` and `results` are None if the correction fits no mixture, `changes` is None without previous labels.
+    `mixture` and `results` are None if the correction does not fit a mixture. `changes` is None if no previous labels
+    were given.
     `sources` are file names without folders. The tables are in the engine.
 
     >>> def clicks(report: LogReport) -> str:

@@ -85,11 +85,13 @@ def joined_places(histogram: Histogram) -> tuple[Places, Ints]:
     position = np.array([place.position for place in histogram.places])
     context = np.array([number[place.context] for place in histogram.places])
     if len(contexts) > MOST_APART:
-        context = _alike(position, context, histogram.total(histogram.impressions), histogram.total(histogram.clicks))
+        context = _joined_contexts(
+            position, context, histogram.total(histogram.impressions), histogram.total(histogram.clicks)
+        )
     return join_places(position, context, histogram.total(np.ones_like(histogram.documents)))
 
 
-def _alike(position: Ints, context: Ints, impressions: Ints, clicks: Ints) -> Ints:
+def _joined_contexts(position: Ints, context: Ints, impressions: Ints, clicks: Ints) -> Ints:
     """The context of each place. Small contexts that are clicked alike are joined; the largest stay separate.
 
     They are compared by how often each half of their pages is clicked, relative to what is usual at their positions.
@@ -104,12 +106,12 @@ def _alike(position: Ints, context: Ints, impressions: Ints, clicks: Ints) -> In
         for part in (upper, ~upper)
     ]
     found = np.arange(len(of_context))
-    found[small] = len(found) + _step(often[0] + often[1], small, LEVELS) * FALLS
-    found[small] += _step(often[0] - often[1], small, FALLS)
+    found[small] = len(found) + _interval(often[0] + often[1], small, LEVELS) * FALLS
+    found[small] += _interval(often[0] - often[1], small, FALLS)
     return np.asarray(np.unique(found[context], return_inverse=True)[1])
 
 
-def _step(values: Floats, small: Ints, steps: int) -> Ints:
+def _interval(values: Floats, small: Ints, steps: int) -> Ints:
     """Which of `steps` equal intervals holds each of the small contexts' values; extremes do not stretch them."""
     low, high = np.quantile(values[small], [0.02, 0.98])
     share = (values[small] - low) / max(high - low, np.finfo(float).tiny)

@@ -315,7 +315,7 @@ def _fitted(cells: Cells, plain: Model, chosen: Model) -> Model:
 
 
 def _known_queries(cells: Cells) -> Ints:
-    """Queries that enough sessions have seen, judging by their documents; all queries if there are none.
+    """Pick the queries that enough sessions have seen, by the impressions of their documents; all, if there are none.
 
     Both halves have clicks of the same session, so differences between people would look like those between queries.
     """
