@@ -31,7 +31,7 @@ from clickmix.log.source import Csv, EngineTable, Ndjson, Parquet, Registered, S
 from clickmix.storage.packed import check_packed, unpack
 
 DELIMITERS = (",", "\t", ";", "|")
-LONGEST_HEADER = 2_000_000
+USUAL_HEADER, LONGEST_HEADER = 64_000, 2_000_000  # bytes
 LONGEST_OBJECT = 16_777_216  # DuckDB's limit
 LINE_END = re.compile(r"[\r\n]")
 FIRST_OBJECTS = 20_000
@@ -130,7 +130,9 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
     """The delimiter and the columns, from the header; everything in CSV is text."""
     try:
         with gzip.open(file) if is_gzipped(file) else file.open("rb") as lines:
-            start = lines.read(LONGEST_HEADER).decode("utf-8-sig", errors="replace")
+            start = _text(first_bytes := lines.read(USUAL_HEADER))
+            if not LINE_END.search(start):
+                start = _text(first_bytes + lines.read(LONGEST_HEADER - USUAL_HEADER))
             if not LINE_END.search(start) and lines.read(1):
                 raise InputError(
                     f"{file}: the first line is longer than {LONGEST_HEADER:,} bytes. Expected a header with the names "
@@ -161,6 +163,10 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
             raise InputError(f"{file}: the header has the column {column!r} twice. Rename one of them.")
         seen.add(column.lower())
     return delimiter, dict.fromkeys(columns, "VARCHAR")
+
+
+def _text(read: bytes) -> str:
+    return read.decode("utf-8-sig", errors="replace")
 
 
 def _json_columns(file: Path, engine: DuckDB) -> dict[str, str]:
