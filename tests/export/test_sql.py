@@ -82,7 +82,10 @@ def counts_table(counts: cm.Counts) -> Table:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_statements_are_those_on_file(folder: Path, dialect: str) -> None:
-    """A change of any printed statement shows here; `python tests/export/test_sql.py` writes the files again."""
+    """A change of any printed statement shows here.
+
+    `PYTHONPATH=tests/helpers python tests/export/test_sql.py` writes the files again.
+    """
     FIT.write("model.json")
     assert statements(dialect) == (GOLDEN / f"{dialect}.sql").read_text(encoding="utf-8")
 

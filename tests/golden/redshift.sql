@@ -98,32 +98,32 @@ WITH parameters AS (
   SELECT
     3 AS k0,
     'mobile' AS k1,
-    CAST(-0.6931471805599453 AS DOUBLE PRECISION) AS prior_1,
-    CAST(0.6931471805599453 AS DOUBLE PRECISION) AS on_click_1,
-    CAST(-0.06899287148695145 AS DOUBLE PRECISION) AS on_skip_1,
-    CAST(-0.6931471805599453 AS DOUBLE PRECISION) AS prior_2,
-    CAST(1.3862943611198906 AS DOUBLE PRECISION) AS on_click_2,
-    CAST(-0.2231435513142097 AS DOUBLE PRECISION) AS on_skip_2
+    -0.6931471805599453e0 AS prior_1,
+    0.6931471805599453e0 AS on_click_1,
+    -0.06899287148695145e0 AS on_skip_1,
+    -0.6931471805599453e0 AS prior_2,
+    1.3862943611198906e0 AS on_click_2,
+    -0.2231435513142097e0 AS on_skip_2
   UNION ALL
   SELECT
     1 AS k0,
     'it\'s' AS k1,
-    CAST(0.6931471805599453 AS DOUBLE PRECISION) AS prior_1,
-    CAST(0.0 AS DOUBLE PRECISION) AS on_click_1,
-    CAST(0.0 AS DOUBLE PRECISION) AS on_skip_1,
-    CAST(0.0 AS DOUBLE PRECISION) AS prior_2,
-    CAST(0.0 AS DOUBLE PRECISION) AS on_click_2,
-    CAST(0.0 AS DOUBLE PRECISION) AS on_skip_2
+    0.6931471805599453e0 AS prior_1,
+    0.0e0 AS on_click_1,
+    0.0e0 AS on_skip_1,
+    0.0e0 AS prior_2,
+    0.0e0 AS on_click_2,
+    0.0e0 AS on_skip_2
   UNION ALL
   SELECT
     3 AS k0,
     'it\'s' AS k1,
-    CAST(0.6931471805599453 AS DOUBLE PRECISION) AS prior_1,
-    CAST(0.0 AS DOUBLE PRECISION) AS on_click_1,
-    CAST(0.0 AS DOUBLE PRECISION) AS on_skip_1,
-    CAST(0.0 AS DOUBLE PRECISION) AS prior_2,
-    CAST(0.0 AS DOUBLE PRECISION) AS on_click_2,
-    CAST(0.0 AS DOUBLE PRECISION) AS on_skip_2
+    0.6931471805599453e0 AS prior_1,
+    0.0e0 AS on_click_1,
+    0.0e0 AS on_skip_1,
+    0.0e0 AS prior_2,
+    0.0e0 AS on_click_2,
+    0.0e0 AS on_skip_2
 ), odds AS (
   SELECT
     query_id,

@@ -119,16 +119,24 @@ def _quantile(share: float, total: str, grades: int) -> str:
 def _numbers_table(numbers: Numbers, keys: Sequence[str]) -> str:
     """A row per place: for each grade above 0 its prior logit and the numbers of its evidence."""
     columns = [f"{key}_{k}" for k in range(1, numbers.grades) for key in ("prior", *NOTHING[numbers.family])]
-    rows = []
+    rows: list[str] = []
     for place, (priors, evidence) in numbers.places.items():
         values = [
             value
             for prior, of_grade in zip(priors, evidence.numbers, strict=True)
             for value in (prior, *of_grade.values())
         ]
-        texts = [str(place.position), *map(literal, place.context), *(f"CAST({v!r} AS DOUBLE)" for v in values)]
+        # The types of the first row are those of all; a cast in each of 20,000 rows would take seconds to plan.
+        doubles = map(_double, values) if rows else (f"CAST({value!r} AS DOUBLE)" for value in values)
+        texts = [str(place.position), *map(literal, place.context), *doubles]
         rows.append(f"({listed(texts)})")
     return f"parameters({listed([*aliases(keys), *columns])}) AS (VALUES {listed(rows)})"
+
+
+def _double(value: float) -> str:
+    """A number that engines read as a double, and not as a decimal of a few digits, because it has an exponent."""
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"
 
 
 def _odds(numbers: Numbers, total: str) -> str:
