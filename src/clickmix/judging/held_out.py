@@ -220,21 +220,20 @@ def moves(cells: PlacedCells, rates: Floats | None) -> tuple[Move, ...]:
         observed = sum of weight c_(k+1) / m  /  sum of weight c_k / n,   expected = the same with `rates`
     """
     context = np.unique([place.context for place in cells.places], axis=0, return_inverse=True)[1].ravel()[cells.place]
-    found = []
-    for above in sorted({place.position for place in cells.places}):
-        pair = _pairs(cells, context, above)
-        if cells.clicks[pair].sum() >= FEWEST_CLICKS:
-            found.append(_move(cells, rates, pair, above))
-    return tuple(found)
-
-
-def _pairs(cells: PlacedCells, context: Ints, above: int) -> Ints:
-    """2 x pair: the cells of documents at a position and the next one, in the same context."""
     contexts = int(context.max()) + 1
-    at = [np.flatnonzero(cells.position == position) for position in (above, above + 1)]
-    here, there = (cells.document[rows] * contexts + context[rows] for rows in at)
-    _, i, j = np.intersect1d(here, there, assume_unique=True, return_indices=True)
-    return np.stack([at[0][i], at[1][j]])
+    positions, at = np.unique(cells.position, return_inverse=True)
+    rows = rows_of_groups(at, groups=len(positions))
+    found = []
+    for i, above in enumerate(positions[:-1].tolist()):
+        if positions[i + 1] != above + 1:
+            continue
+        # The cells of documents at a position and the next one, in the same context.
+        here, there = (cells.document[of] * contexts + context[of] for of in rows[i : i + 2])
+        _, upper, lower = np.intersect1d(here, there, assume_unique=True, return_indices=True)
+        pair = np.stack([rows[i][upper], rows[i + 1][lower]])
+        if cells.clicks[pair].sum() >= FEWEST_CLICKS:
+            found.append(_move(cells, rates, pair, int(above)))
+    return tuple(found)
 
 
 def _move(cells: PlacedCells, rates: Floats | None, pair: Ints, above: int) -> Move:
