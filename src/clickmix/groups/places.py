@@ -143,7 +143,10 @@ def nearest_changes(places: Iterable[Place]) -> list[int]:
 
 def places_of(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[Place, ...], Ints]:
     """The distinct places in columns k0, k1, ..., in order, and the place of each row."""
-    position, *keys = (columns[alias] for alias in aliases(["position", *context]))
+    given = [columns[alias] for alias in aliases(["position", *context])]
+    new = np.ones(len(given[0]), dtype=np.bool_)  # where a run of rows of the same place begins: most logs are sorted
+    new[1:] = np.any([values[1:] != values[:-1] for values in given], axis=0)
+    position, *keys = (values[new] for values in given)
     codes = np.unique(position, return_inverse=True)[1]
     for key in keys:  # as objects, because numpy's text type drops a trailing NUL
         values, code = np.unique(key.astype(object), return_inverse=True)
@@ -154,7 +157,7 @@ def places_of(columns: dict[str, Ints], context: Sequence[str]) -> tuple[tuple[P
     contexts = zip(*(key[first] for key in keys), strict=True) if keys else ((),) * len(first)
     return tuple(
         Place(int(at), tuple(map(str, values))) for at, values in zip(position[first], contexts, strict=True)
-    ), place.ravel()
+    ), place.ravel()[np.cumsum(new) - 1]
 
 
 def _too_many(places: int, positions: int, context: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from clickmix.counts.count import GOOD_KEY, count_opened
 from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import aliased, aliases, listed, name
-from clickmix.groups.places import Histogram, places_of
+from clickmix.groups.places import Histogram
 from clickmix.log.layout import Part, Roles, context_value, key_values
 from clickmix.log.layouts.counted import Counted
 from clickmix.log.layouts.rows import RowLayout, flags
@@ -60,6 +60,14 @@ class QueryCells:
     def queries(self) -> int:
         """How many queries."""
         return int(self.query[-1]) + 1
+
+
+def number_kinds(counts: Counts) -> str:
+    """A table of the histogram's rows, the kinds of cells, numbered in the order in which they are read."""
+    keys = listed([*aliases(counts.keys), "impressions", "clicks"])
+    return counts.engine.keep(
+        f"SELECT {keys}, CAST(row_number() OVER (ORDER BY {keys}) - 1 AS INTEGER) AS kind FROM {counts.histogram}"
+    )
 
 
 def cells_query(counts: Counts, where: str = "") -> str:
@@ -127,22 +135,21 @@ def sample_queries(counts: Counts, share: float) -> Counts:
     return replace(counts, table=str(kept[0]), by_list=kept[1])
 
 
-def read_queries(counts: Counts, histogram: Histogram, *, cells: int | None = None) -> QueryCells:
+def read_queries(counts: Counts, histogram: Histogram, *, cells: int = SAMPLE_CELLS) -> QueryCells:
     """Fetch all cells of a sample of queries with about `cells` cells; of all queries if there are no more."""
-    share = min(1.0, (cells or SAMPLE_CELLS) / int(histogram.documents.sum()))
+    share = min(1.0, cells / int(histogram.documents.sum()))
     where = f"WHERE {_chosen(counts, share, 'query_id')}" if share < 1 else ""
     keys = listed(aliases(counts.keys))
     columns = counts.engine.fetch(
         "SELECT dense_rank() OVER (ORDER BY query_id) - 1 AS query, "
-        f"dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, {keys}, impressions, clicks "
-        f"FROM {cells_query(counts, where)} ORDER BY document, {keys}"
+        f"dense_rank() OVER (ORDER BY query_id, doc_id) - 1 AS document, kind "
+        f"FROM {cells_query(counts, where)} JOIN {number_kinds(counts)} USING ({keys}, impressions, clicks) "
+        "ORDER BY document, kind"
     )
-    places, place = places_of(columns, counts.context)
-    index = {key: i for i, key in enumerate(histogram.places)}
-    known = np.array([index[key] for key in places], dtype=np.int64)
-    first = np.flatnonzero(np.diff(columns["document"], prepend=-1))
-    impressions, clicks = columns["impressions"], columns["clicks"]
-    return QueryCells(columns["query"][first], columns["document"], known[place], impressions, clicks, share)
+    document, kind = columns["document"], columns["kind"]
+    first = np.flatnonzero(np.diff(document, prepend=-1))
+    seen = histogram.place[kind], histogram.impressions[kind], histogram.clicks[kind]
+    return QueryCells(columns["query"][first], document, *seen, share)
 
 
 Dealt = Literal["sessions", "impressions"]

@@ -12,8 +12,8 @@ import numpy as np
 from clickmix.corrections.correction import Labels
 from clickmix.counts.counts import Counts
 from clickmix.engines.sql import aliases, listed
-from clickmix.groups.places import Place, places_of
-from clickmix.groups.sample import cells_query, part_of_queries
+from clickmix.groups.places import Histogram, Place, read_histogram
+from clickmix.groups.sample import cells_query, number_kinds, part_of_queries
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.label import Documents, label_documents
 from clickmix.mixtures.log_model import LogModel
@@ -26,9 +26,8 @@ NUMPY_HAS = {sign + size + "INT" for sign in ("", "U") for size in ("TINY", "SMA
 def label_queries(model: LogModel, counts: Counts, place_of: Callable[[Place], int]) -> Labels:
     """Labels of all documents; `place_of` gives the number of the model's place for a place of the log."""
     engine, keys = counts.engine, listed([*aliases(counts.keys), "impressions", "clicks"])
-    kinds = engine.keep(f"SELECT *, row_number() OVER (ORDER BY {keys}) - 1 AS kind FROM {counts.histogram}")
-    rows = engine.fetch(f"SELECT {keys}, documents FROM {kinds} ORDER BY kind")
-    known = _kinds(model, rows, counts, place_of)
+    histogram, kinds = read_histogram(counts), number_kinds(counts)
+    known = _kinds(model, histogram, place_of)
     # Only DuckDB gives ids that are numbers back in the same type; other ids are numbered.
     types = engine.types(counts.table)
     keep_ids = engine.embedded is not None and {types["query_id"], types["doc_id"]} <= NUMPY_HAS
@@ -37,7 +36,7 @@ def label_queries(model: LogModel, counts: Counts, place_of: Callable[[Place], i
         cells_query(counts) if documents is None else f"{cells_query(counts)} JOIN {documents} USING (query_id, doc_id)"
     )
     query, document = ("query_id", "doc_id") if documents is None else ("query", "document")
-    parts = -(-int(rows["documents"].sum()) // MOST_CELLS)
+    parts = -(-int(histogram.documents.sum()) // MOST_CELLS)
     tables = []
     for part in range(parts):
         found = engine.fetch(
@@ -63,13 +62,14 @@ def _numbered(counts: Counts) -> str:
     )
 
 
-def _kinds(model: LogModel, rows: Columns, counts: Counts, place_of: Callable[[Place], int]) -> Cells:
+def _kinds(model: LogModel, histogram: Histogram, place_of: Callable[[Place], int]) -> Cells:
     """Every (place, impressions, clicks) as a pattern of one cell."""
-    places, place = places_of(rows, counts.context)
-    number = np.array([place_of(each) for each in places])[place]
-    every = np.arange(len(number))
-    n, c, documents = (rows[name].astype(np.float64) for name in ("impressions", "clicks", "documents"))
-    return Cells(model.model.places, every, number, n, c, every, every, documents, len(every))
+    place = np.array([place_of(each) for each in histogram.places])[histogram.place]
+    every = np.arange(len(place))
+    n, c, documents = (
+        column.astype(np.float64) for column in (histogram.impressions, histogram.clicks, histogram.documents)
+    )
+    return Cells(model.model.places, every, place, n, c, every, every, documents, len(every))
 
 
 def _labelled(model: LogModel, kinds: Cells, columns: Columns) -> Columns:

@@ -13,8 +13,9 @@ import numpy as np
 
 from clickmix.counts.counts import Counts
 from clickmix.groups.places import Histogram, rows_of_groups
-from clickmix.groups.sample import read_queries
+from clickmix.groups.sample import SAMPLE_CELLS, QueryCells, read_queries
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
+from clickmix.mixtures.hierarchical.choose import fills_a_fit
 from clickmix.mixtures.hierarchical.climb import climb, expected
 from clickmix.mixtures.hierarchical.fit import with_flat_prior
 from clickmix.mixtures.hierarchical.label import Documents, grades_of
@@ -28,6 +29,7 @@ LEAST_PRIOR = 1e-13
 MOST_APART, OWN_CONTEXTS = 60, 30  # contexts that the model tells apart; the largest, which are never joined
 LEVELS, FALLS = 10, 3  # kinds of small contexts: by how often they are clicked, and by how that changes down the page
 FEW_CLICKS = 30.0  # of a small context, that the usual rate counts for
+FEW_CELLS = 50_000  # enough to see whether queries differ, if documents stay
 FROZEN_BELOW = 0.01  # share of documents at several places; below it, a histogram has everything
 
 
@@ -45,37 +47,53 @@ def fit_whole_log(
         cells, share = _histogram_cells(histogram, places, joined), 1.0
         model = kind.fit_log(cells, alike=True)
     else:
-        rows = read_queries(counts, histogram)
-        place = joined[rows.place]
-        seen = Documents.of_rows(places, rows.query, rows.document, place, rows.impressions, rows.clicks)
-        query, number = (rows.query, rows.queries) if queries else (np.arange(len(rows.query)), len(rows.query))
-        cells, share = (
-            Cells.of_documents(places, query, rows.document, place, rows.impressions, rows.clicks, queries=number)[
-                0
-            ].in_order(),
-            rows.share,
-        )
+        few = FEW_CELLS if stay else SAMPLE_CELLS
+        cells, rows = _query_cells(counts, histogram, places, joined, queries=queries, most=few)
         model = kind.fit_log(cells, alike=not queries)
-        if share < 1 and stay and not (model.effects.attention or model.effects.shares):
+        differ = model.effects.attention or model.effects.shares
+        # Few were enough to see it, but maybe not to say how much.
+        if rows.share < 1 and stay and differ and not fills_a_fit(cells):
+            cells, rows = _query_cells(counts, histogram, places, joined, queries=queries, most=SAMPLE_CELLS)
+            model = kind.fit_log(cells, alike=not queries)
+        share = rows.share
+        if share < 1 and stay and not differ:
             cells, share = _histogram_cells(histogram, places, joined), 1.0
             model = climb(cells, model)[0]
     if model.state not in ("fitted", "still climbing"):
         return None
     model = with_flat_prior(model, cells) if flat else model
     if model.effects.attention or model.effects.shares:
-        grades, documents = grades_of(model, seen), np.ones(len(seen.first_cell) - 1)
+        seen = Documents.of_rows(places, rows.query, rows.document, joined[rows.place], rows.impressions, rows.clicks)
+        grades, documents = grades_of(model, seen), np.ones(len(rows.query))
     else:
         grades, documents = expected(model, cells)[1].posterior(), cells.multiplicity
     return LogModel.of(model, share=share), joined, left_over(grades, documents)[1]
 
 
-def _histogram_cells(histogram: Histogram, places: Places, joined: Ints) -> Cells:
-    """Cells in which every row is a pattern of one cell and its own query."""
-    number = np.arange(len(histogram.place))
-    n, c, documents = (
-        column.astype(np.float64) for column in (histogram.impressions, histogram.clicks, histogram.documents)
+def _query_cells(
+    counts: Counts, histogram: Histogram, places: Places, joined: Ints, *, queries: bool, most: int
+) -> tuple[Cells, QueryCells]:
+    """The cells of queries with about that many; if `queries` are not known to differ, every document is its own."""
+    rows = read_queries(counts, histogram, cells=most)
+    query, number = (rows.query, rows.queries) if queries else (np.arange(len(rows.query)), len(rows.query))
+    cells, _ = Cells.of_documents(
+        places, query, rows.document, joined[rows.place], rows.impressions, rows.clicks, queries=number
     )
-    return Cells(places, number, joined[histogram.place], n, c, number, number, documents, len(number))
+    return cells.in_order(), rows
+
+
+def _histogram_cells(histogram: Histogram, places: Places, joined: Ints) -> Cells:
+    """Cells in which every row is a pattern of one cell and its own query; joined places have their rows together."""
+    place, impressions, clicks = joined[histogram.place], histogram.impressions, histogram.clicks
+    documents = histogram.documents
+    if len(places.position) < len(histogram.places):
+        of = np.lexsort((clicks, impressions, place))
+        rows = np.stack([place, impressions, clicks])[:, of]
+        first = np.flatnonzero(np.append(True, (rows[:, 1:] != rows[:, :-1]).any(axis=0)))
+        (place, impressions, clicks), documents = rows[:, first], np.add.reduceat(documents[of], first)
+    number = np.arange(len(place))
+    n, c, m = (column.astype(np.float64) for column in (impressions, clicks, documents))
+    return Cells(places, number, place, n, c, number, number, m, len(number))
 
 
 def joined_places(histogram: Histogram) -> tuple[Places, Ints]:

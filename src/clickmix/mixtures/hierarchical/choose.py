@@ -39,6 +39,7 @@ FEWEST_SESSIONS = 5  # that must have seen a query for models to be compared on 
 # About how many distinct patterns: to compare models; to compare again what that did not settle, if queries differ and
 # if they are alike; and to fit the chosen model.
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
+FEWEST_COMPARED = 300  # queries, if there are as many; on fewer, differences between queries are not seen
 MOST_PLACES = 120  # to compare models on, in the largest contexts
 MOST_DOCUMENTS = 50_000  # of a histogram, to compare models on
 
@@ -330,7 +331,7 @@ def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -
         share = min(most / len(cells.entry), MOST_DOCUMENTS / float(cells.documents.sum()))
         cells = cells.thinned(rng, share) if share < 1 else cells
         return Halved.dealt(cells, rng).held(cells.queries)
-    queries = _some(cells, rng, most)
+    queries = _some(cells, rng, most, fewest=FEWEST_COMPARED)
     return Halved.dealt(cells.sample(queries), rng).held(len(queries))
 
 
@@ -367,9 +368,12 @@ def _other(effects: Effects) -> Effects:
     return replace(effects, attention=link)
 
 
-def _some(cells: Cells, rng: np.random.Generator, most: float) -> Ints:
-    """Queries whose patterns and entries take about that much work; all of them if they take less."""
-    work = 1 + np.bincount(cells.pattern, minlength=cells.patterns) / 4  # of each distinct pattern
+def _some(cells: Cells, rng: np.random.Generator, most: float, *, fewest: int = 0) -> Ints:
+    """Queries whose patterns and entries take about that much work; all of them if they take less.
+
+    If these are few, `fewest` that take no more than it takes to settle a choice.
+    """
+    work = _work(cells)
     queries = np.arange(cells.queries)
     if work.sum() + len(cells.entry) / 8 <= most:
         return queries
@@ -378,4 +382,15 @@ def _some(cells: Cells, rng: np.random.Generator, most: float) -> Ints:
     met, first = np.unique(cells.entry[order], return_index=True)  # where each pattern first occurs
     added = np.bincount(rank[cells.query][order][first], work[met], cells.queries)
     shared = np.bincount(rank[cells.query], minlength=cells.queries) / 8
-    return np.sort(np.argsort(rank)[: int(np.searchsorted(np.cumsum(added + shared), most)) + 1])
+    enough, most_taken = np.searchsorted(np.cumsum(added + shared), [most, max(most, MOST_SETTLED)]) + 1
+    return np.sort(np.argsort(rank)[: max(enough, min(fewest, most_taken))])
+
+
+def fills_a_fit(cells: Cells) -> bool:
+    """Whether a fit takes only some of these cells, so that it would learn nothing from more."""
+    return bool(_work(cells).sum() + len(cells.entry) / 8 > MOST_FITTED)
+
+
+def _work(cells: Cells) -> Floats:
+    """About how much work each distinct pattern takes."""
+    return np.asarray(1 + np.bincount(cells.pattern, minlength=cells.patterns) / 4)
