@@ -78,7 +78,7 @@ def integrated(rows: dict[str, np.ndarray], model: Model) -> np.ndarray:
                 [[np.interp(p, where, e) for e in np.eye(len(where))] for p in np.log(model.places.position[k])]
             )
             often_hats = np.array([np.interp(shown, often, e) for e in np.eye(len(often))[1:]])
-            assert where[0] <= at <= where[-1]
+            assert where[0] - 1e-9 <= at <= where[-1] + 1e-9
             logits = np.concatenate([[0.0], eta @ np.concatenate([n @ place_hats / n.sum(), often_hats])])
             prior = logits[:, None, None] + g[:, None, None] * v
             logs[i] = prior - np.logaddexp.reduce(prior, axis=0)

@@ -64,7 +64,7 @@ def climb(
         if number and (effects.attention or effects.shares):
             problem = problem.at(look.nodes(cells, model))
         vector, values, inverse, seen, known = _lbfgs(problem, model, steps, gain / 4, known, hold=hold)
-        known = None if values[-1] - values[0] > FAR else known
+        known = None if values[-1] - values[0] > FAR or len(values) > steps else known
         spread, free = model.places.spread, vector[: model.walk.parameters]
         known_to = inverse[: len(free), : len(free)]
         change = spread.change(free)

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.climb import expected
 from clickmix.mixtures.hierarchical.densities import BetaBinomial, Binomial, ClickDensity
-from clickmix.mixtures.hierarchical.nodes import SHARES, SHARP, placed, seen_at, step_of
+from clickmix.mixtures.hierarchical.nodes import SHARES, SHARP, on_grid, placed, seen_at, step_of
 from clickmix.mixtures.hierarchical.problem import LARGEST, Expected, Model, Problem, log_normal, rates
 from clickmix.types import Floats, Ints
 
@@ -186,12 +186,12 @@ class _Labelling:
         """Queries with the same nodes follow each other."""
         steps, stride = placed(mean[query], deviation[query], self.step, points=POINTS, stride=STRIDE)
         order = np.lexsort((steps[:, 0], stride))
-        grid, at = np.unique(steps[order], return_inverse=True)
+        grid, at = on_grid(steps[order])
         shares = self.model.effects.shares and last
         return _Nodes(
             query[order],
             steps[order],
-            at.reshape(steps.shape),
+            at,
             stride[order],
             self.model.shares * SHARES if shares else np.zeros(1),
             self._table(grid * self.step),

@@ -20,6 +20,7 @@ COARSE_STEP = 0.15  # if documents differ in appeal: then nothing is known as we
 POINTS = np.arange(-3, 4)  # nodes of a query, in strides
 # Queries with the same stride, in steps, share nodes.
 STRIDES = np.array([1, *(2**i * j for i in range(9) for j in (2, 3))])
+FEW_MARKS = 4  # for each key; with more possible keys, sorting keys is faster than marking them
 STRIDE = 1.35  # of the query's own deviation, at most
 MOST_STRIDE = 3.2
 SHARP = 0.7  # strides: a query with a smaller deviation is known better than its nodes show
@@ -67,30 +68,51 @@ class Nodes:
     def around(cls, cells: Cells, mean: Floats, deviation: Floats, *, shares: float, step: float = STEP) -> Nodes:
         """For queries whose u has this mean and deviation; `shares` is the deviation of v, or 0."""
         steps, strides = placed(mean, deviation, step)
-        grid, at = np.unique(steps, return_inverse=True)
-        at = at.reshape(steps.shape)
-        keys = cells.entry[:, None] * len(grid) + at[cells.query]
-        met = np.zeros(cells.patterns * len(grid), dtype=bool)
-        met[keys.ravel()] = True
-        used, number = np.flatnonzero(met), np.empty(len(met), dtype=np.int32)
-        number[used] = np.arange(len(used))
-        column = number[keys]
+        grid, at = on_grid(steps)
         points = steps.shape[1]
+        keys = cells.entry[:, None] * len(grid) + at[cells.query]
+        used, column = _numbered(keys, cells.patterns * len(grid))
         # Entries come in order of query; transposed, those of one point of a query follow each other.
-        sizes = np.bincount(cells.query, minlength=cells.queries)
-        first = np.repeat(np.cumsum(sizes) - sizes, sizes)
-        row = points * first[:, None] + np.arange(points) * sizes[cells.query][:, None]
-        row += (np.arange(len(first)) - first)[:, None]
-        indices, weights = np.empty(column.size, dtype=np.int64), np.empty(column.size)
-        indices[row], weights[row] = column, cells.documents[:, None]
-        ends = np.cumsum(np.repeat(sizes, points))
-        sums = csr_array((weights, indices, np.concatenate([[0], ends])), shape=(cells.queries * points, len(used)))
+        order, documents, ends = cells.keep(("turned", points), lambda: _turned(cells, points))
+        shape = cells.queries * points, len(used)
+        sums = csr_array((documents, column.ravel()[order], ends), shape=shape)
         width = (
             np.broadcast_to(np.log(strides * step)[:, None], steps.shape) if deviation.any() else np.zeros(steps.shape)
         )
         v = shares * SHARES if shares else np.zeros(1)
         log_width_v = float(np.log(v[1] - v[0])) if shares else 0.0
         return cls(grid * step, v, used // len(grid), used % len(grid), at, column, sums, width, log_width_v)
+
+
+def on_grid(steps: Ints) -> tuple[Ints, Ints]:
+    """The steps of the grid that are in use, and the number of each of these."""
+    lowest = int(steps.min())
+    used, number = _numbered(steps - lowest, int(steps.max()) - lowest + 1)
+    return used + lowest, number
+
+
+def _numbered(keys: Ints, most: int) -> tuple[Ints, Ints]:
+    """The distinct keys below `most`, and the number of each."""
+    if most > FEW_MARKS * keys.size:
+        used, number = np.unique(keys, return_inverse=True)
+        return used, number.reshape(keys.shape)
+    number = np.zeros(most, dtype=np.int32)
+    number[keys.ravel()] = 1
+    used = np.flatnonzero(number)
+    number[used] = np.arange(len(used))
+    return used, number[keys]
+
+
+def _turned(cells: Cells, points: int) -> tuple[Ints, Floats, Ints]:
+    """Entries x points in the order of (query, point, entry): where each is, its documents, ends of (query, point)."""
+    sizes = np.bincount(cells.query, minlength=cells.queries)
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    row = points * first[:, None] + np.arange(points) * sizes[cells.query][:, None]
+    row += (np.arange(len(first)) - first)[:, None]
+    order = np.empty(row.size, dtype=np.int64)
+    order[row.ravel()] = np.arange(row.size)
+    ends = np.concatenate([[0], np.cumsum(np.repeat(sizes, points))])
+    return order, np.repeat(cells.documents, points)[order], ends
 
 
 def step_of(attention: float, *, appeal: bool, least: float = STEP) -> float:

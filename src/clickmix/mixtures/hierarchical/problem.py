@@ -248,19 +248,24 @@ class Problem:
         chances -= highest
         np.exp(chances, out=chances)
         chances *= prior if self._one_node else np.take(prior, self.nodes.pattern, axis=1)
-        sums = np.einsum("gk,vg->kv", chances, tilt)
+        same = len(tilt) == 1  # share v in all queries: sums over v are those at v = 0
+        sums = chances.sum(axis=0)[:, None] if same else np.einsum("gk,vg->kv", chances, tilt)
         total = np.log(sums)
         total += highest[:, None]
-        usual = np.einsum("gp,vg->pv", prior, tilt)
+        usual = np.ones((1, 1)) if same else np.einsum("gp,vg->pv", prior, tilt)
         if self.effects.shares:
             total -= np.log(usual)[self.nodes.pattern]
         weight, of_query = self._integrated(total, numbers)
         value, nothing = float(of_query.sum()), np.zeros(0)
         if not slope:
             return Expected(value, nothing, nothing, prior, weight, chances, tilt, total, of_query)
-        documents = self._to_keys @ weight.reshape(-1, len(self.nodes.v))  # key x v
-        graded = chances * np.einsum("kv,vg->gk", documents / sums, tilt)
-        expected = prior * np.einsum("pv,vg->gp", self._by_pattern(documents.T).T / usual, tilt)
+        if same:
+            graded = chances * (self._to_keys @ weight.ravel() / sums[:, 0])
+            expected = prior * self.cells.multiplicity
+        else:
+            documents = self._to_keys @ weight.reshape(-1, len(tilt))  # key x v
+            graded = chances * np.einsum("kv,vg->gk", documents / sums, tilt)
+            expected = prior * np.einsum("pv,vg->gp", self._by_pattern(documents.T).T / usual, tilt)
         slopes = self._slope(vector, rated, graded, self._by_pattern(graded[1:]) - expected[1:], weight)
         return Expected(value, slopes, graded, prior, weight, chances, tilt, total, of_query)
 
