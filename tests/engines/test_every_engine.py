@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import clickmix as cm
+from clickmix.corrections.mixture_based import whole_log
 from clickmix.counts.count import spelled_alike
 from clickmix.engines.engine import ENGINES, choose_engine
 from clickmix.errors import InputError
@@ -124,6 +125,7 @@ def test_every_engine_gives_the_same_labels(
 ) -> None:
     monkeypatch.setattr(groups, "LOOK_CELLS", 300)
     monkeypatch.setattr(groups, "SAMPLE_CELLS", 600)  # of about 1,200: the sample must be the same documents
+    monkeypatch.setattr(whole_log, "FEW_CELLS", 500)
     name, engine = load(LOGS[log])
     expected = cm.debias(write(tmp_path / "log.parquet", LOGS[log]), **settings)
     assert_same_labels(cm.debias(name, engine=engine, **settings), expected)
@@ -339,6 +341,7 @@ def test_only_small_results_cross(load: Load, monkeypatch: pytest.MonkeyPatch, l
     """
     monkeypatch.setattr(groups, "LOOK_CELLS", 100)
     monkeypatch.setattr(groups, "SAMPLE_CELLS", 200)
+    monkeypatch.setattr(whole_log, "FEW_CELLS", 200)
     monkeypatch.setattr(checks, "LOOK_CELLS", 30)
     name, given = load(log)
     engine = choose_engine(given)

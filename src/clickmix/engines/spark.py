@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 from clickmix.engines.dialects import translated
 from clickmix.engines.engine import ENGINES, EngineKind, StoredTable, numpy_columns
 from clickmix.engines.spark_lists import SparkLists
-from clickmix.engines.spark_write import check_folder, check_table, spark_errors, write_folder, write_table
+from clickmix.engines.spark_write import (
+    check_folder,
+    check_table,
+    lost_connections,
+    spark_errors,
+    write_folder,
+    write_table,
+)
 from clickmix.errors import EngineError, InputError, SettingError, hide_secrets
 from clickmix.storage.atomic import record
 from clickmix.types import Columns, Progress
@@ -208,7 +215,7 @@ class Spark:
         """Turn Spark's errors into EngineErrors."""
         try:
             yield
-        except ConnectionError as error:  # Spark's process is gone
+        except lost_connections() as error:  # Spark's process is gone
             raise EngineError(
                 f"Spark: the connection was lost: {_first_line(error)}. Run it again.", nothing_written=True
             ) from None

@@ -29,6 +29,15 @@ def spark_errors() -> tuple[type[BaseException], ...]:
     return (PySparkException, Py4JError, ConnectionError)
 
 
+def lost_connections() -> tuple[type[BaseException], ...]:
+    """The errors that say Spark's process is gone, as far as it was ever loaded."""
+    if "py4j" not in sys.modules:
+        return (ConnectionError,)
+    from py4j.protocol import Py4JNetworkError
+
+    return (ConnectionError, Py4JNetworkError)
+
+
 def write_table(frame: DataFrame, target: str, *, optional: Collection[str]) -> int:
     """Write a table of the catalog; an old one, with the same columns except optional ones, stays until it is done."""
     session = frame.sparkSession

@@ -135,9 +135,9 @@ def sample_queries(counts: Counts, share: float) -> Counts:
     return replace(counts, table=str(kept[0]), by_list=kept[1])
 
 
-def read_queries(counts: Counts, histogram: Histogram, *, cells: int = SAMPLE_CELLS) -> QueryCells:
+def read_queries(counts: Counts, histogram: Histogram, *, cells: int | None = None) -> QueryCells:
     """Fetch all cells of a sample of queries with about `cells` cells; of all queries if there are no more."""
-    share = min(1.0, cells / int(histogram.documents.sum()))
+    share = min(1.0, (cells or SAMPLE_CELLS) / int(histogram.documents.sum()))
     where = f"WHERE {_chosen(counts, share, 'query_id')}" if share < 1 else ""
     keys = listed(aliases(counts.keys))
     columns = counts.engine.fetch(

@@ -13,7 +13,7 @@ import numpy as np
 
 from clickmix.counts.counts import Counts
 from clickmix.groups.places import Histogram, rows_of_groups
-from clickmix.groups.sample import SAMPLE_CELLS, QueryCells, read_queries
+from clickmix.groups.sample import QueryCells, read_queries
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
 from clickmix.mixtures.hierarchical.choose import fills_a_fit
 from clickmix.mixtures.hierarchical.climb import climb, expected
@@ -47,13 +47,13 @@ def fit_whole_log(
         cells, share = _histogram_cells(histogram, places, joined), 1.0
         model = kind.fit_log(cells, alike=True)
     else:
-        few = FEW_CELLS if stay else SAMPLE_CELLS
-        cells, rows = _query_cells(counts, histogram, places, joined, queries=queries, most=few)
+        most = FEW_CELLS if stay else None
+        cells, rows = _query_cells(counts, histogram, places, joined, queries=queries, most=most)
         model = kind.fit_log(cells, alike=not queries)
         differ = model.effects.attention or model.effects.shares
         # Few were enough to see it, but maybe not to say how much.
         if rows.share < 1 and stay and differ and not fills_a_fit(cells):
-            cells, rows = _query_cells(counts, histogram, places, joined, queries=queries, most=SAMPLE_CELLS)
+            cells, rows = _query_cells(counts, histogram, places, joined, queries=queries)
             model = kind.fit_log(cells, alike=not queries)
         share = rows.share
         if share < 1 and stay and not differ:
@@ -71,7 +71,7 @@ def fit_whole_log(
 
 
 def _query_cells(
-    counts: Counts, histogram: Histogram, places: Places, joined: Ints, *, queries: bool, most: int
+    counts: Counts, histogram: Histogram, places: Places, joined: Ints, *, queries: bool, most: int | None = None
 ) -> tuple[Cells, QueryCells]:
     """The cells of queries with about that many; if `queries` are not known to differ, every document is its own."""
     rows = read_queries(counts, histogram, cells=most)

@@ -21,8 +21,8 @@ from scipy.sparse import csr_array
 from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.climb import expected
 from clickmix.mixtures.hierarchical.densities import BetaBinomial, Binomial, ClickDensity
-from clickmix.mixtures.hierarchical.nodes import SHARES, SHARP, on_grid, placed, seen_at, step_of
-from clickmix.mixtures.hierarchical.problem import LARGEST, Expected, Model, Problem, log_normal, rates
+from clickmix.mixtures.hierarchical.nodes import SHARES, SHARP, log_normal, on_grid, placed, seen_at, step_of
+from clickmix.mixtures.hierarchical.problem import LARGEST, Expected, Model, Problem, rates
 from clickmix.types import Floats, Ints
 
 SURE = 0.95  # probability that a label's interval holds the document's grade

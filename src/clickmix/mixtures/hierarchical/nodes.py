@@ -156,3 +156,10 @@ def key_cells(cells: Cells, pattern: Ints) -> tuple[Ints, Ints]:
     key = np.repeat(np.arange(len(pattern)), lengths)
     within = np.arange(len(key)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return key, starts[pattern][key] + within
+
+
+def log_normal(at: Floats, log_deviation: float | None) -> Floats:
+    """log N(at; 0, deviation^2); 0 if nothing varies."""
+    if log_deviation is None:
+        return np.zeros_like(at)
+    return np.asarray(-(at**2) * np.exp(-2 * log_deviation) / 2 - log_deviation - np.log(2 * np.pi) / 2)

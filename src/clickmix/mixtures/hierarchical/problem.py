@@ -20,7 +20,7 @@ from scipy.special import expit
 
 from clickmix.mixtures.hierarchical.cells import Cells, Places
 from clickmix.mixtures.hierarchical.densities import BetaBinomial, Binomial, ClickDensity
-from clickmix.mixtures.hierarchical.nodes import Nodes, key_cells
+from clickmix.mixtures.hierarchical.nodes import Nodes, key_cells, log_normal
 from clickmix.mixtures.hierarchical.sharing import Walk, prior_columns
 from clickmix.types import Floats, Ints
 
@@ -394,10 +394,3 @@ class Problem:
             few = width <= FEW_COLUMNS
             missing[:width, :width] += scores.T @ scores.toarray() if few else (scores.T @ scores).toarray()
         return missing
-
-
-def log_normal(at: Floats, log_deviation: float | None) -> Floats:
-    """log N(at; 0, deviation^2); 0 if nothing varies."""
-    if log_deviation is None:
-        return np.zeros_like(at)
-    return np.asarray(-(at**2) * np.exp(-2 * log_deviation) / 2 - log_deviation - np.log(2 * np.pi) / 2)
