@@ -16,7 +16,7 @@ from clickmix.groups.places import Histogram, rows_of_groups
 from clickmix.groups.sample import QueryCells, read_queries
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
 from clickmix.mixtures.hierarchical.choose import fills_a_fit
-from clickmix.mixtures.hierarchical.climb import climb, expected
+from clickmix.mixtures.hierarchical.climb import climb_on, expected
 from clickmix.mixtures.hierarchical.fit import with_flat_prior
 from clickmix.mixtures.hierarchical.label import Documents, grades_of
 from clickmix.mixtures.hierarchical.sharing import hats
@@ -58,7 +58,7 @@ def fit_whole_log(
         share = rows.share
         if share < 1 and stay and not differ:
             cells, share = _histogram_cells(histogram, places, joined), 1.0
-            model = climb(cells, model)[0]
+            model = climb_on(cells, model)
     if model.state not in ("fitted", "still climbing"):
         return None
     model = with_flat_prior(model, cells) if flat else model

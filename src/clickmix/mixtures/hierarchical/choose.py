@@ -15,7 +15,7 @@ from functools import reduce
 import numpy as np
 
 from clickmix.mixtures.hierarchical.cells import Cells
-from clickmix.mixtures.hierarchical.climb import Look, climb, expected
+from clickmix.mixtures.hierarchical.climb import Look, climb_on, expected
 from clickmix.mixtures.hierarchical.fit import first, fit, with_effects, with_places
 from clickmix.mixtures.hierarchical.problem import Effects, Link, Model
 from clickmix.mixtures.hierarchical.queries import Halved, Held, one_rate_value, without_outliers
@@ -310,7 +310,7 @@ def _at_fewer_places(cells: Cells, plain: Model) -> tuple[Cells, Model]:
 def _fitted(cells: Cells, plain: Model, chosen: Model) -> Model:
     """The chosen model fitted to all cells; if they have more places than it was compared on, from two grades there."""
     if len(chosen.places) == len(cells.places):
-        return climb(cells, chosen)[0]
+        return climb_on(cells, chosen)
     start = replace(with_effects(plain, chosen.effects), numbers=chosen.numbers)
     return fit(cells, grades=chosen.grades, start=start)[0]
 

@@ -90,6 +90,11 @@ def climb_again(cells: Cells, model: Model, look: Look | None = None) -> tuple[M
     return climb(cells, replace(model, walk=walk, trace=()), look, gain=AGAIN_GAIN, hold=True)
 
 
+def climb_on(cells: Cells, model: Model) -> Model:
+    """The same model fitted to more clicks: these may tell neighbouring places apart that fewer could not."""
+    return climb(cells, replace(model, walk=model.walk.freed()))[0]
+
+
 @dataclass(frozen=True)
 class Look:
     """Where each query's attention is, as far as is known: mean and deviation."""

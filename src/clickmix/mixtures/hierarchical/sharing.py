@@ -292,6 +292,10 @@ class Walk:
         number = np.maximum(np.bincount(self.kind, minlength=len(self.drift)), 1)
         return replace(moved, deviation=np.maximum(np.sqrt(square / number), LEAST_DEVIATION))
 
+    def freed(self) -> Walk:
+        """The same walk with steps at least as long as at first."""
+        return replace(self, deviation=np.maximum(self.deviation, FIRST_DEVIATION))
+
     def _drifted(self, phi: Floats) -> Walk:
         kinds = len(self.drift)
         spans = np.maximum(np.bincount(self.kind, self.span, kinds), LEAST_SPAN)
