@@ -37,6 +37,15 @@ def test_labels_come_near_the_limit(mixture: str, eta: float, clicks: int, bound
     assert np.median(ratios) < bound
 
 
+def test_few_clicks_tell_that_there_are_more_than_two_grades() -> None:
+    """Half a click per document: all of them together tell it, not those of a sample."""
+    logs = [simulated(eta=1, clicks=200_000, seed=seed, relevance="graded") for seed in SEEDS]
+    prior, labels, limit = np.transpose(
+        [[rmse(each, log.relevance) for each in (log.prior_only, labels_of(log, "auto"), log.limit)] for log in logs]
+    )
+    assert np.median((prior - labels) / (prior - limit)) > 0.6
+
+
 @pytest.mark.parametrize(("eta", "clicks"), [(1, 2_000_000), (1, 8_000_000), (2, 2_000_000), (2, 8_000_000)])
 def test_gaussian_labels_are_not_worse_than_scikit_learns(eta: float, clicks: int) -> None:
     from sklearn.mixture import GaussianMixture

@@ -17,14 +17,16 @@ import numpy as np
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.climb import Look, climb_on, expected
 from clickmix.mixtures.hierarchical.fit import first, fit, with_effects, with_places
-from clickmix.mixtures.hierarchical.problem import Effects, Link, Model
-from clickmix.mixtures.hierarchical.queries import Halved, Held, one_rate_value, without_outliers
+from clickmix.mixtures.hierarchical.problem import Effects, Link, Model, State
+from clickmix.mixtures.hierarchical.queries import Halved, Held, Whole, one_rate_value, without_outliers
 from clickmix.mixtures.log_model import Looked
 from clickmix.types import Floats, Ints
 
 LINKS: tuple[Link, Link] = ("examination", "odds")
 CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, must gain
-WORTH = 0.01  # more grades or appeal must gain this share of what two grades gain over one rate per place
+# More grades or appeal must gain this share of what two grades gain over one rate per place: of held-out clicks, and
+# if queries are alike, when all clicks judge.
+WORTH, WORTH_ALIKE = 0.01, 0.003
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
 LEAST_LOG = np.log(0.06)  # of the deviation of attention or shares; a fit can have 0.05 at least
 LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the number of documents: BIC, two parameters
@@ -41,7 +43,6 @@ FEWEST_SESSIONS = 5  # that must have seen a query for models to be compared on 
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
 FEWEST_COMPARED = 300  # queries, if there are as many; on fewer, differences between queries are not seen
 MOST_PLACES = 120  # to compare models on, in the largest contexts
-MOST_DOCUMENTS = 50_000  # of a histogram, to compare models on
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +67,15 @@ class _Search:
     `before` is the search on a smaller sample: the models that it found are starts of the same models here.
     """
 
-    def __init__(self, held: Held, plain: Model, *, alike: bool, before: _Search | None = None) -> None:
+    def __init__(self, held: Held | Whole, plain: Model, *, alike: bool, before: _Search | None = None) -> None:
         self.held, self.alike, self.before = held, alike, before
         self.found: dict[tuple[int, Effects], _Candidate] = {}
         cells = held.cells
         shown = cells.per_pattern(cells.impressions)[cells.entry] * cells.documents
         self.shown = np.maximum(np.bincount(cells.query, shown, cells.queries), 1)
         self.plain = self.best = self._add(*fit(held.cells, start=plain, gain=COMPARED))
-        self.worth = max(2 * CLEAR, WORTH * (self.plain.score - one_rate_value(held.cells)))
+        gained = self.plain.score - one_rate_value(held.cells)
+        self.worth = max(CLEAR, WORTH_ALIKE * gained) if alike else max(2 * CLEAR, WORTH * gained)
 
     def _add(self, model: Model, look: Look) -> _Candidate:
         found = _Candidate(model, look, self.held.score(model, look))
@@ -264,19 +266,19 @@ def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None,
     plain = fit(fitted)[0]
     if 2 * (expected(plain, fitted)[1].value - one_rate_value(fitted)) < LEAST_GAIN * np.log(fitted.documents.sum()):
         return replace(plain, state="one rate explains the clicks")
-    everyone = plain
+    everyone, before = plain, fitted.queries
     if not alike:
         fitted, plain = without_outliers(fitted, plain)
     known = fitted if alike else fitted.sample(_known_queries(fitted))
     seen, begin = _at_fewer_places(known, plain)
-    search = _Search(_held(seen, rng, MOST_COMPARED, alike=alike), begin, alike=alike)
+    search = _Search(_held(seen, rng, MOST_ALIKE if alike else MOST_COMPARED, alike=alike), begin, alike=alike)
     search.add_effects()
     if grades is None:
         search.add_grades()
     looked = search.looked
     model = search.best.model
-    unsettled = model.grades > 2 or len(search.rivals()) > 1 or search.links(search.best)
-    if grades is None and unsettled and search.held.cells.queries < seen.queries:
+    sampled = not alike and search.held.cells.queries < seen.queries
+    if grades is None and sampled and (model.grades > 2 or len(search.rivals()) > 1 or search.links(search.best)):
         fast = not (model.effects.attention or model.effects.shares)  # then more queries take no longer
         most = MOST_ALIKE if fast else MOST_SETTLED
         larger = _Search(_held(seen, rng, most, alike=alike), begin, alike=alike, before=search)
@@ -290,7 +292,8 @@ def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None,
     as_plain = (best.model.grades, best.model.effects) == (2, plain.effects)
     # If all but a few queries are alike, the clicks of these few count, too.
     model = everyone if as_plain else _fitted(fitted, plain, best.model)
-    return replace(model, chosen=tuple(looked), state="fitted" if model.converged else "still climbing")
+    state: State = "fitted" if model.converged else "still climbing"
+    return replace(model, chosen=tuple(looked), outliers=before - fitted.queries, state=state)
 
 
 def _at_fewer_places(cells: Cells, plain: Model) -> tuple[Cells, Model]:
@@ -326,11 +329,10 @@ def _known_queries(cells: Cells) -> Ints:
     return known if len(known) else np.arange(cells.queries)
 
 
-def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -> Held:
+def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -> Held | Whole:
     if alike:
-        share = min(most / len(cells.entry), MOST_DOCUMENTS / float(cells.documents.sum()))
-        cells = cells.thinned(rng, share) if share < 1 else cells
-        return Halved.dealt(cells, rng).held(cells.queries)
+        share = most / len(cells.entry)
+        return Whole(cells.thinned(rng, share) if share < 1 else cells)
     queries = _some(cells, rng, most, fewest=FEWEST_COMPARED)
     return Halved.dealt(cells.sample(queries), rng).held(len(queries))
 

@@ -22,6 +22,7 @@ from clickmix.types import Floats
 
 ROUNDS, STEPS, START_STEPS = 12, 12, 5
 GAIN = 0.3  # log-likelihood that a round must bring to go on
+LAST_GAIN, LAST_ROUNDS = 0.03, 20  # the same, and most rounds, with appeal: the top is flat, and labels differ there
 PRECISION = 1e-7  # share of the log-likelihood; nodes are no more exact if queries have thousands of clicks
 AGAIN_GAIN = 1.0  # the same, for a fit that starts where another one of the same log ended
 MEMORY = 8
@@ -92,7 +93,8 @@ def climb_again(cells: Cells, model: Model, look: Look | None = None) -> tuple[M
 
 def climb_on(cells: Cells, model: Model) -> Model:
     """The same model fitted to more clicks: these may tell neighbouring places apart that fewer could not."""
-    return climb(cells, replace(model, walk=model.walk.freed()))[0]
+    rounds, gain = (LAST_ROUNDS, LAST_GAIN) if model.effects.appeal else (ROUNDS, GAIN)
+    return climb(cells, replace(model, walk=model.walk.freed()), rounds=rounds, gain=gain)[0]
 
 
 @dataclass(frozen=True)

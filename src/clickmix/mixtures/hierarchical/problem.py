@@ -66,6 +66,7 @@ class Model:
     trace: tuple[float, ...] = ()
     converged: bool = False
     chosen: tuple[Any, ...] = ()
+    outliers: int = 0  # queries that were left out
     state: State = "fitted"  # any other: labels say little or nothing
 
     def number(self, name: str) -> float:

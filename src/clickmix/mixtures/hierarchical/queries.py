@@ -112,6 +112,17 @@ class Held:
         return score
 
 
+@dataclass(frozen=True)
+class Whole:
+    """A log whose queries are alike: then no document says anything about another, and all clicks judge a model."""
+
+    cells: Cells
+
+    def score(self, model: Model, _: Look) -> Floats:
+        """How likely its clicks are: one log-likelihood."""
+        return expected(model, self.cells)[1].of_query
+
+
 def one_rate_value(cells: Cells) -> float:
     """The log-likelihood if all documents of a place were clicked at one rate."""
     clicks, shown = (cells.per_place(part) for part in (cells.clicks, cells.impressions))
