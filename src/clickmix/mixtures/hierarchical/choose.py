@@ -31,6 +31,7 @@ SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the 
 LEAST_LOG = np.log(0.06)  # of the deviation of attention or shares; a fit can have 0.05 at least
 LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the number of documents: BIC, two parameters
 LARGE = 1.0  # log-likelihood of a query
+LITTLE = {"log s": float(np.log(0.1)), "log t": float(np.log(0.2))}  # if queries differ a little
 EXTREME = 0.08  # share of queries at either end of a difference between two models; they count for half of it at most
 SURE = 2.0  # standard errors; a larger difference between two models is settled
 COMPARED = 1.0  # log-likelihood that a round must bring, for models that are only compared
@@ -167,14 +168,27 @@ class _Search:
         """Add the effect that gains most, then the next; one that once gained nothing is not tried again."""
         of_queries = () if self.alike else (*map(Effects, LINKS), Effects(shares=True))
         before, hopeful = self.plain, [*of_queries, Effects(appeal=True)]
-        while hopeful:
+        while hopeful := [more for more in hopeful if self._may_gain(before, more)]:
             on = before.model.effects
             found = {more: self.compare(_both(on, more)) for more in hopeful}
             hopeful = [more for more in hopeful if self.lead(found[more], before) > 0]
             before, on = self.best, self.best.model.effects
             hopeful = [more for more in hopeful if _both(on, more) != on and not (on.attention and more.attention)]
+        on = self.best.model.effects
         if on.appeal and on.attention:  # attention of the other kind may have looked like appeal
             self.compare(_other(on))
+
+    def _may_gain(self, before: _Candidate, more: Effects) -> bool:
+        """Whether clicks are likelier if queries differ a little in this way, and all else is as before.
+
+        It takes a look instead of a fit, and where it is not so, a fit would find that queries do not differ.
+        """
+        effects, cells = _both(before.model.effects, more), self.held.cells
+        if not set(LITTLE) & set(effects.numbers) - set(before.model.effects.numbers):
+            return True
+        little = with_effects(before.model, effects, first=LITTLE)
+        look = before.look if before.model.effects.attention else None
+        return expected(little, cells, look)[1].value > expected(before.model, cells, before.look)[1].value
 
     def add_grades(self) -> None:
         """Add grades without appeal, which explains what they would while clicks are few."""
@@ -207,9 +221,9 @@ class _Search:
         others = [replace(effects, attention=link) for link in (None, *LINKS) if link != effects.attention]
         found = [self.found[grades, other] for other in others if (grades, other) in self.found]
         near = [other.model.effects for other in found if self._near(other, top, CLEAR * effects.appeal)]
-        if grades > 2 and not effects.attention and not self.alike:
-            link = self.top(self.found[2, Effects(link)] for link in LINKS).model.effects.attention
-            near.append(replace(effects, attention=link))
+        tried = [self.found[2, Effects(link)] for link in LINKS if (2, Effects(link)) in self.found]
+        if grades > 2 and not effects.attention and tried:
+            near.append(replace(effects, attention=self.top(tried).model.effects.attention))
         return near
 
     def _near(self, other: _Candidate, best: _Candidate, slack: float = 0.0) -> bool:

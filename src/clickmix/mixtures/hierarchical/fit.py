@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -87,11 +88,11 @@ def first(cells: Cells) -> Model:
     return replace(joint, places=cells.places, x=x, walk=walk, errors=np.zeros(len(x)), trace=())
 
 
-def with_effects(model: Model, effects: Effects) -> Model:
+def with_effects(model: Model, effects: Effects, first: Mapping[str, float] = FIRST) -> Model:
     """The same model with other effects; new ones have their first values."""
     k = len(model.places)
     numbers = (
-        FIRST
+        dict(first)
         | {"cap": float(model.x[k : 2 * k].max())}
         | dict(zip(model.effects.numbers, model.numbers.tolist(), strict=True))
     )
