@@ -67,26 +67,31 @@ def plain() -> tuple[cm.Counts, np.ndarray, MixtureFit]:
 def drawn(weights: tuple[float, ...], *, queries: int = 300, seed: int = 0) -> tuple[Any, ...]:
     """Documents whose three grades follow these weights of the evidence."""
     rng = np.random.default_rng(seed)
-    prior, clicks, skips, exposure = rng.normal(0, 1.5, (4, queries * 10))
+    prior, clicks, skips, exposure, position = rng.normal(0, 1.5, (5, queries * 10))
     attention = rng.gamma(4.0, 0.25, queries).repeat(10)
-    columns = np.stack([prior, clicks, skips, exposure, skips * (attention - 1)], axis=1)
+    columns = np.stack([prior, clicks, skips, exposure, position, skips * (attention - 1)], axis=1)
     odds = columns @ np.array(weights)
     step = (odds[:, None] + [1.0, -1.0] > rng.logistic(size=(len(odds), 1))).sum(axis=1)
     label = 1 / (1 + np.exp(-columns[:, :3].sum(axis=1)))
     grades = np.stack([1 - label, label], axis=1)
     low, high = np.zeros(len(label)), np.ones(len(label))
-    documents = DocumentEvidence(prior, clicks, skips, exposure, attention, label, low, high, grades)
+    documents = DocumentEvidence(prior, clicks, skips, exposure, position, attention, label, low, high, grades)
     return documents, step, np.repeat(np.arange(queries), 10), Scale.of(step.astype(float))
 
 
 def in_order(weights: Weights) -> np.ndarray:
-    return np.array([weights.prior, weights.click, weights.skip, weights.exposure, weights.attention])
+    return np.array([weights.prior, weights.click, weights.skip, weights.exposure, weights.position, weights.attention])
 
 
 class TestCalibration:
     @pytest.mark.parametrize(
         "true",
-        [(1.0, 1.0, 0.0, 0.0, 0.0), (1.0, 0.3, -0.5, 0.8, 0.0), (0.0, 1.0, 0.2, 0.0, 0.0), (1.0, 1.0, 1.0, 0.0, 1.0)],
+        [
+            (1.0, 1.0, 0.0, 0.0, 0.0, 0.0),
+            (1.0, 0.3, -0.5, 0.8, 0.0, 0.0),
+            (0.0, 1.0, 0.2, 0.0, -0.6, 0.0),
+            (1.0, 1.0, 1.0, 0.0, 0.0, 1.0),
+        ],
     )
     def test_weights_are_recovered(self, true: tuple[float, ...]) -> None:
         """Within 5 standard errors of a logistic model of one cut, which knows less than one of both."""
@@ -94,13 +99,13 @@ class TestCalibration:
         found = calibrate(documents, step, query, scale)
         x = np.hstack([documents.columns, np.ones((len(step), 1))])
         p = 1 / (1 + np.exp(-(x @ [*true, 1.0])))
-        errors = np.sqrt(np.diag(np.linalg.inv((x * (p * (1 - p))[:, None]).T @ x)))[:5]
+        errors = np.sqrt(np.diag(np.linalg.inv((x * (p * (1 - p))[:, None]).T @ x)))[:6]
         assert found.used == "weights"
         assert np.all(np.abs(in_order(found.weights) - true) < 5 * errors)
 
     def test_a_model_that_is_right_keeps_its_weights(self) -> None:
-        """Its labels are probabilities of two grades, so the weights are 1, 1, 1, 0, 0 and gain nothing."""
-        documents, _, query, _ = drawn((1, 1, 1, 0, 0))
+        """Its labels are probabilities of two grades, so the weights are 1, 1, 1, 0, 0, 0 and gain nothing."""
+        documents, _, query, _ = drawn((1, 1, 1, 0, 0, 0))
         step = (np.random.default_rng(1).random(len(query)) < documents.relevance).astype(int)
         found = calibrate(documents, step, query, Scale(0.0, 1.0, (0.0, 1.0)))
         assert found.used == "nothing"
@@ -109,31 +114,31 @@ class TestCalibration:
 
     @pytest.mark.parametrize("seed", range(5))
     def test_random_judgments_are_not_used(self, seed: int) -> None:
-        documents, step, query, scale = drawn((1, 1, 1, 0, 0), seed=seed)
+        documents, step, query, scale = drawn((1, 1, 1, 0, 0, 0), seed=seed)
         found = calibrate(documents, np.random.default_rng(seed).permutation(step), query, scale)
         assert found.used == "nothing"
 
     def test_few_queries_are_not_used(self) -> None:
-        documents, step, query, scale = drawn((1, 0, 0, 0, 0), queries=4)
+        documents, step, query, scale = drawn((1, 0, 0, 0, 0, 0), queries=4)
         assert calibrate(documents, step, query, scale).used == "nothing"
 
     def test_of_very_many_documents_whole_queries_are_drawn(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("clickmix.corrections.mixture_based.calibration.MOST_DOCUMENTS", 500)
-        found = calibrate(*drawn((1, 0.3, -0.5, 0.8, 0.4)))
+        found = calibrate(*drawn((1, 0.3, -0.5, 0.8, -0.6, 0.4)))
         assert (found.used, found.queries, found.documents) == ("weights", 300, 3000)
 
     def test_the_best_weights_have_no_slope(self) -> None:
         """Of the penalised likelihood, tried by small steps: the climb ended at its top."""
-        documents, step, query, scale = drawn((1, 0.3, -0.5, 0.8, 0.4))
+        documents, step, query, scale = drawn((1, 0.3, -0.5, 0.8, -0.6, 0.4))
         by = calibrate(documents, step, query, scale).weights
         odds = documents.columns @ in_order(by)
         p = 1 / (1 + np.exp(-(odds[:, None] + np.array(by.cuts))))
         off = p - (step[:, None] >= [1, 2])
         assert np.abs(off.sum(axis=0)).max() < 0.01
-        ridge = documents.columns.var(axis=0) * (in_order(by) - [1, 1, 1, 0, 0])
+        ridge = documents.columns.var(axis=0) * (in_order(by) - [1, 1, 1, 0, 0, 0])
         slopes = documents.columns.T @ off.sum(axis=1)
         ratios = -slopes / ridge  # the strength of the pull, the same for all
-        assert ratios == pytest.approx(np.full(5, ratios[0]), rel=1e-2)
+        assert ratios == pytest.approx(np.full(6, ratios[0]), rel=1e-2)
 
 
 class TestScale:
@@ -217,14 +222,14 @@ class TestLabels:
 
     @pytest.mark.parametrize("seed", range(3))
     def test_skips_say_less_in_queries_whose_sessions_look_less(self, seed: int) -> None:
-        """The binomial mixture takes queries to be alike; 60 judged ones show that they are not."""
+        """The binomial mixture takes queries to be alike; 100 judged ones show that they are not."""
         counts, relevant = simulated(queries=600, seed=seed, looking=(0.05, 0.95))
         fit = cm.MixtureCorrection(mixture="binomial").fit(counts)
-        after = fit.with_judgments(counts, read_grades(judged(relevant, 60)))
+        after = fit.with_judgments(counts, read_grades(judged(relevant, 100)))
         assert calibration_of(after).used == "weights"
         assert calibration_of(after).weights.attention > 0.2
         errors = [
-            np.sqrt(((labels.relevance.reshape(relevant.shape) - relevant)[60:] ** 2).mean())
+            np.sqrt(((labels.relevance.reshape(relevant.shape) - relevant)[100:] ** 2).mean())
             for labels in (fit.label(counts), after.label(counts))
         ]
         assert errors[1] < 0.95 * errors[0]

@@ -48,7 +48,8 @@ def _in_words(calibration: Calibration) -> list[str]:
         by = made.weights
         return [
             f"{judged} ({means}) weigh the evidence: a click counts {by.click:.2f} times as much as without judgments, "
-            f"a skip {by.skip:.2f} times, the prior {by.prior:.2f} times; log impressions add {by.exposure:+.2f}. "
+            f"a skip {by.skip:.2f} times, the prior {by.prior:.2f} times; log impressions add {by.exposure:+.2f}, "
+            f"log position {by.position:+.2f}. "
             f"In a query that is clicked half as much as usual a skip counts {by.skip - by.attention / 2:.2f} times.",
             f"Used, because {gain}.",
         ]

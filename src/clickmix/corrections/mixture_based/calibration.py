@@ -1,12 +1,14 @@
-"""Calibration: how much clicks, skips, exposure and the prior weigh, and what grades mean.   judged -> Calibration
+"""Calibration: how much each kind of evidence weighs, and what grades mean.   judged -> Calibration
 
 Judges give a document a step j of their scale. Two models predict it from clicks:
     meaning    P(j) = sum over the model's grades g of P(g | clicks) P(j | g)
-    weights    logit P(step >= j) = w_prior P + w_click C + w_skip S + w_exposure log n + w_attention S (A - 1) + cut_j
+    weights    logit P(step >= j) = w_prior P + w_click C + w_skip S + w_exposure log n + w_position L
+                                    + w_attention S (A - 1) + cut_j
 P, C and S are the log odds of the highest against the lowest grade from the prior, clicks and skips; n are impressions.
-A is how much more people click the query's other documents than in a typical query: if they look less, a skip says
-less. The model without judgments has the weights (1, 1, 1, 0, 0), and a ridge pulls towards them. Held-out judged
-queries choose how strongly, and whether either model is used at all.
+L is the mean log position: the engine may know more about relevance than clicks show. A is how much more people click
+the query's other documents than in a typical query: if they look less, a skip says less. The model without judgments
+has the weights (1, 1, 1, 0, 0, 0), and a ridge pulls towards them. Held-out judged queries choose how strongly, and
+whether either model is used at all.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 from clickmix.storage.records import MismatchError, Range
 from clickmix.types import Floats, Ints
 
-AS_IT_IS = np.array([1.0, 1.0, 1.0, 0.0, 0.0])  # weights of the model without judgments
+AS_IT_IS = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])  # weights of the model without judgments
 STRENGTHS = (1.0, 4.0, 16.0, 64.0)  # of the ridge, in units of a judged document
 FOLDS = 10
 EM_STEPS = 50
@@ -41,7 +43,7 @@ Used = Literal["nothing", "meaning", "weights"]
 
 @dataclass(frozen=True)
 class DocumentEvidence:
-    """What clicks say about documents: log odds of the prior, of clicks and of skips; log impressions; the label.
+    """What clicks say about documents: log odds of the prior, clicks and skips; log impressions, mean log position.
 
     `attention` compares clicks on the query's other documents with a typical query; 1 means as many. `grades`
     (document x grade) has the probability of each grade of the model.
@@ -51,6 +53,7 @@ class DocumentEvidence:
     clicks: Floats
     skips: Floats
     exposure: Floats
+    position: Floats
     attention: Floats
     relevance: Floats
     low: Floats
@@ -61,7 +64,7 @@ class DocumentEvidence:
     def columns(self) -> Floats:
         """Document x weight."""
         by_attention = self.skips * (self.attention - 1)
-        return np.stack([self.prior, self.clicks, self.skips, self.exposure, by_attention], axis=1)
+        return np.stack([self.prior, self.clicks, self.skips, self.exposure, self.position, by_attention], axis=1)
 
     def some(self, rows: Ints) -> DocumentEvidence:
         """Some of them."""
@@ -141,7 +144,7 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Weights:
-    """How much the prior, clicks, skips and log impressions count; the cuts between steps, descending.
+    """How much each kind of evidence counts; the cuts between steps, descending.
 
     `attention` is how far a skip's weight follows the clicks on the query's other documents: 0 not at all, 1 fully.
     """
@@ -150,13 +153,14 @@ class Weights:
     click: float
     skip: float
     exposure: float
+    position: float
     attention: float
     cuts: tuple[float, ...]
 
     def above(self, documents: DocumentEvidence) -> Floats:
         """Document x cut: the probability that a judge puts it above."""
-        odds = documents.columns @ np.array([self.prior, self.click, self.skip, self.exposure, self.attention])
-        return _expit(odds[:, None] + np.array(self.cuts))
+        weights = np.array([self.prior, self.click, self.skip, self.exposure, self.position, self.attention])
+        return _expit((documents.columns @ weights)[:, None] + np.array(self.cuts))
 
 
 @dataclass(frozen=True)
@@ -281,8 +285,8 @@ class _Sample:
     def weights(self, rows: Ints, *, strength: float) -> Weights:
         """Weights of the evidence, pulled towards those of the model."""
         found, cuts = _climb(self.documents.columns[rows], self.beyond[rows], AS_IT_IS, strength * self.spread)
-        prior, click, skip, exposure, attention = found.tolist()
-        return Weights(prior, click, skip, exposure, attention, tuple(cuts.tolist()))
+        prior, click, skip, exposure, position, attention = found.tolist()
+        return Weights(prior, click, skip, exposure, position, attention, tuple(cuts.tolist()))
 
     def held_out(self, fold: Ints, fit: Callable[[Ints], Meaning | Weights]) -> Floats:
         """Squared errors per document of each query, summed over cuts, fitted without the query's fold."""

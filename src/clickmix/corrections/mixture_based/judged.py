@@ -111,12 +111,10 @@ def _documents(model: LogModel, block: Block) -> DocumentEvidence:
     from clickmix.mixtures.hierarchical.parts import parts
 
     found = parts(model.model, block.cells)
-    prior, clicks, skips, exposure, attention = (
-        part[block.entry] for part in (found.prior, found.clicks, found.skips, found.exposure, found.attention)
-    )
+    evidence = {name: part[block.entry] for name, part in vars(found).items()}
     grades = grades_of(model.model, block.documents)  # as labels without judgments are made
     label = labels_of(grades)
-    return DocumentEvidence(prior, clicks, skips, exposure, attention, label.relevance, label.low, label.high, grades.T)
+    return DocumentEvidence(**evidence, relevance=label.relevance, low=label.low, high=label.high, grades=grades.T)
 
 
 def _table(counts: Counts, queries: tuple[str, ...], documents: tuple[str, ...], steps: tuple[int, ...]) -> str:

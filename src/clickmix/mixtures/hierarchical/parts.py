@@ -18,7 +18,7 @@ from clickmix.types import Floats
 
 @dataclass(frozen=True)
 class Parts:
-    """Per entry of the cells: log odds by where they come from, and log impressions.
+    """Per entry of the cells: log odds by where they come from, log impressions and the mean log position.
 
     `attention` is how many times as often the query's other documents were clicked as in a usual query.
     """
@@ -27,6 +27,7 @@ class Parts:
     clicks: Floats
     skips: Floats
     exposure: Floats
+    position: Floats
     attention: Floats
 
 
@@ -51,8 +52,11 @@ def parts(model: Model, cells: Cells) -> Parts:
             key = nodes.of_entry[:, point]
             of_node = [prior[-1] - prior[0] + nodes.v[v], both[key] - skips[key], skips[key]]
             found += seen.weight[query, point, v] * np.array(of_node)
-    exposure = np.log(np.maximum(cells.per_pattern(cells.impressions), 1))[cells.entry]
-    return Parts(found[0], found[1], found[2], exposure, _attention(model, cells, usual))
+    shown = np.maximum(cells.per_pattern(cells.impressions), 1)
+    position = cells.per_pattern(cells.impressions * np.log(cells.places.position)[cells.place]) / shown
+    exposure = np.log(shown)
+    attention = _attention(model, cells, usual)
+    return Parts(found[0], found[1], found[2], exposure[cells.entry], position[cells.entry], attention)
 
 
 def _attention(model: Model, cells: Cells, prior: Floats) -> Floats:
