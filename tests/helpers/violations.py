@@ -95,6 +95,17 @@ def robots(seed: int, *, queries: float = 0.02, sessions: float = 0.5) -> Log:
     return position_based(seed, examine=examine)
 
 
+def scattered(seed: int, *, positions: tuple[int, ...] = (3, 8), correlation: float = 0.2) -> Log:
+    """At two positions, documents of the same grade differ in appeal: their rates are beta-distributed."""
+    there = np.isin(np.arange(1, 11), positions)
+
+    def examine(rates: Floats, _relevance: Floats, rng: np.random.Generator) -> Floats:
+        alike = 1 / correlation - 1
+        return np.where(there, rng.beta(alike * rates, alike * (1 - rates)), rates)
+
+    return position_based(seed, examine=examine)
+
+
 def overdispersed(seed: int, *, spread: float = 0.5) -> Log:
     """Every query has users of its own, who examine more or less than others: a gamma of mean 1 times the rates."""
 

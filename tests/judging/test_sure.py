@@ -23,7 +23,7 @@ from clickmix.report.results import fit_sentences
 from oracles_sure import expected_squared_error
 from remark1 import toy
 from simulation import PRIORS, rmse, spread
-from violations import CLEAN, Log, cascade, mixed, overdispersed, position_based, rising, robots
+from violations import CLEAN, Log, cascade, mixed, overdispersed, position_based, rising, robots, scattered
 
 BOUND = 5.0
 
@@ -180,6 +180,7 @@ def five_grades_read_as_two() -> tuple[Log, cm.MixtureFit, cm.Labels]:
 PLANTED: dict[str, tuple[Callable[[], cm.MixtureFit], set[cm.Violation]]] = {
     "dcm": (lambda: labelled(cascade(1_000, "dcm"))[0], {cm.Violation.CASCADE}),
     "robots in a few queries": (lambda: labelled(robots(1_000))[0], {cm.Violation.OUTLIERS}),
+    "appeal at two positions": (lambda: labelled(scattered(1_000))[0], {cm.Violation.SCATTERED}),
     "five grades read as two": (lambda: five_grades_read_as_two()[1], {cm.Violation.GRADES}),
     "an eye-catcher": (lambda: labelled(rising(1_000))[0], set()),
     "queries that get more or less attention": (lambda: labelled(overdispersed(1_000))[0], set()),
@@ -195,6 +196,7 @@ class TestChecks:
         assert {check.violation for check in fitted.checks} == {
             cm.Violation.CASCADE,
             cm.Violation.OUTLIERS,
+            cm.Violation.SCATTERED,
             cm.Violation.RISING,
         }
 

@@ -25,6 +25,7 @@ class Violation(enum.StrEnum):
     CASCADE = "clicks depend on the documents above"
     OUTLIERS = "a few queries are clicked far more than others"
     REPEATED = "every impression was written several times"
+    SCATTERED = "at some places, documents of the same grade differ in appeal"
     GRADES = "more grades than were fitted"
     RISING = "rates rise down the page"
     BEYOND = "documents clicked more, or less, than any grade"  # only models of release 0.1 have the last two
@@ -35,6 +36,7 @@ ADVICE: Mapping[Violation, str] = {
     Violation.CASCADE: "Fit again with --examination dcm or --examination ubm and compare held-out clicks",
     Violation.OUTLIERS: "Leave robots and crawlers out of the log, or drop these queries",
     Violation.REPEATED: "Remove the duplicates from the log",
+    Violation.SCATTERED: "Find out what is shown only there, such as pictures or prices, and name it with --context",
     Violation.GRADES: "Fit again with --mixture auto",
     Violation.RISING: "Nothing to do: rates may be anything at each position",
 }
@@ -44,6 +46,7 @@ PASSED: Mapping[Violation, str] = {
     Violation.CASCADE: "clicks do not depend on the documents above",
     Violation.OUTLIERS: "no queries are clicked far more than others",
     Violation.REPEATED: "impressions were written once",
+    Violation.SCATTERED: "documents of the same grade do not differ in appeal",
     Violation.GRADES: "there are enough grades",
     Violation.RISING: "rates fall down the page",
     Violation.BEYOND: "no documents are clicked more, or less, than any grade",

@@ -20,14 +20,15 @@ from clickmix.corrections.check import Check, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.mixture_based.whole_log import joined_places
 from clickmix.counts.counts import Counts
+from clickmix.errors import several
 from clickmix.groups.places import Histogram, read_histogram
 from clickmix.groups.sample import read_queries
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
 from clickmix.mixtures.hierarchical.choose import choose, name_of
-from clickmix.mixtures.hierarchical.climb import climb, climb_again, expected
+from clickmix.mixtures.hierarchical.climb import Look, climb, climb_again, expected
 from clickmix.mixtures.hierarchical.fit import with_effects, with_places
 from clickmix.mixtures.hierarchical.label import label, label_seen
-from clickmix.mixtures.hierarchical.problem import Model
+from clickmix.mixtures.hierarchical.problem import Model, Problem
 from clickmix.mixtures.hierarchical.queries import (
     FEWEST_QUERIES,
     RARELY,
@@ -35,6 +36,7 @@ from clickmix.mixtures.hierarchical.queries import (
     farthest,
     from_middle,
     relevant_shares,
+    totals,
 )
 from clickmix.mixtures.mixture import Group
 from clickmix.types import Floats, Ints
@@ -44,6 +46,7 @@ LOOK_CELLS = 20_000  # cells of whole queries, fitted again
 COMPARED = 1.0  # log-likelihood that a round of such a fit must bring
 TINY = 1e-9
 ENOUGH_CLICKED = 30  # distinct (place, impressions, clicks) with clicks that one number must divide
+CORRELATIONS = 0.01, 0.03, 0.1, 0.3  # of clicks on a document beyond its grade, to look for at every place
 FAR = 0.1  # change of a label that people notice
 RELEVANT = 0.5  # above this label, a document counts as relevant for those below it
 WIDE = {"log s": 0.0, "log t": 0.4}  # log deviations of attention and shares so large that queries are free
@@ -56,7 +59,9 @@ def checked(fitted: Fit, counts: Counts) -> Fit:
         return fitted
     look = _Look(fitted, fitted.model.model, counts, read_histogram(counts))
     rising = check_rising(fitted.groups, fitted.context)
-    checks = (look.cascade(), look.outliers(), look.repeated(), look.grades(), rising)
+    outliers = look.outliers()
+    scattered = None if outliers is not None and outliers.found else look.scattered()  # outliers would explain it
+    checks = (look.cascade(), outliers, look.repeated(), scattered, look.grades(), rising)
     return cast(Fit, replace(fitted, checks=tuple(check for check in checks if check is not None)))
 
 
@@ -195,6 +200,62 @@ class _Look:
         )
         return label(self.model, cells).relevance[entry]
 
+    def scattered(self) -> Check | None:
+        """At some places, documents of the same grade differ in appeal, though the model says that they do not.
+
+            statistic = the most, over places, of twice the log-likelihood that such a difference gains there
+        Each cell is looked at as a document of its own. The limit is a chi-squared quantile for as many places. If it
+        is exceeded, two models say how far labels change: one of the places found, and one of the others.
+        """
+        model = self.model
+        if model.effects.appeal or model.effects.attention or self.fitted.mixture != "auto":
+            return None
+        cells, entry = self._cells_apart()
+        nodes = Look.first(self.cells, model).nodes(cells, model)
+        with_appeal = replace(model.effects, appeal=True)
+        alike, apart = (
+            Problem(cells, model.knots, nodes, grades=model.grades, effects=effects)
+            for effects in (model.effects, with_appeal)
+        )
+        seen = alike.expect(model.vector, slope=False)
+        weight, usual = seen.weight[cells.query] if len(nodes.at) > 1 else seen.weight, totals(alike, seen)
+        place = np.empty(len(cells.entry), dtype=np.int64)
+        place[entry] = self.place
+        gains = []
+        for correlation in CORRELATIONS:
+            there = apart.expect(np.append(model.vector, [logit(1 - correlation), 0]), slope=False)
+            gained = np.log((weight * np.exp(totals(apart, there) - usual)).sum(axis=(1, 2)))
+            gains.append(np.bincount(place, cells.documents * gained, len(self.places)))
+        most = np.maximum(np.max(gains, axis=0), 0)
+        limit = float(chdtri(1, RARELY / len(most)))
+        found = 2 * most > limit
+        evidence = (
+            f"Documents of the same grade differ by more than chance at {found.sum()} of "
+            f"{several(len(most), 'place')}, most of all at position {self.places.position[most.argmax()]:.3g}"
+        )
+        check = Check(Violation.SCATTERED, float(2 * most.max()), limit, evidence, 0.0, 0.0)
+        if not check.seen:
+            return check
+        best = CORRELATIONS[int(np.sum(gains, axis=1, where=found).argmax())]
+        labels = _fitted_apart(model, cells, place, found, best)
+        return _sized(check, labels[entry], label_seen(alike, seen).relevance[entry])
+
+    def _cells_apart(self) -> tuple[Cells, Ints]:
+        """Every cell as a document of its own, with the prior of its document."""
+        rows, kind = self.rows, self.cells.entry[self.entry[self.rows.document]]
+        cells, entry = Cells.of_documents(
+            self.places,
+            rows.query[rows.document],
+            np.arange(len(rows.document)),
+            self.place,
+            *self.rows_seen,
+            queries=rows.queries,
+            kind=kind,
+        )
+        pattern = np.zeros(cells.patterns, dtype=np.int64)
+        pattern[cells.entry[entry]] = kind
+        return replace(cells, whole=(self.cells, pattern)), entry
+
     def repeated(self) -> Check | None:
         """All impressions and clicks are multiples of a number, as if every row had that many copies.
 
@@ -229,6 +290,25 @@ class _Look:
             f"Held-out clicks prefer {name_of(model)}",
         )
         return _sized(check, label(model, self.cells).relevance[self.entry], self.labels)
+
+
+def _fitted_apart(model: Model, cells: Cells, place: Ints, found: Ints, correlation: float) -> Floats:
+    """Labels of entries, each with one cell, if documents have this correlation at the places found.
+
+    How many grades there are, and how queries differ, is what the other places say.
+    """
+    labels = np.empty(len(cells.entry))
+    here, others = np.flatnonzero(found), np.flatnonzero(~found)
+    if len(others):
+        some = cells.at_places(others)
+        model = choose(some, rng=np.random.default_rng(0))
+        labels[~found[place]] = label(model, some).relevance
+    some = cells.at_places(here)
+    nearest = np.abs(np.log(model.places.position) - np.log(some.places.position)[:, None]).argmin(axis=1)
+    start = with_effects(with_places(model, some.places, nearest), replace(model.effects, appeal=True))
+    start = replace(start, numbers=np.append(start.numbers[:-2], [logit(1 - correlation), 0]))
+    labels[found[place]] = label(climb(some, start)[0], some).relevance
+    return labels
 
 
 def _sized(check: Check, labels: Floats, before: Floats) -> Check:

@@ -98,11 +98,11 @@ class Held:
     def score(self, model: Model, look: Look) -> Floats:
         """How well each half predicts the other: log-likelihood per query."""
         wide = look.wider()
-        both = _totals(*expected(model, self.cells, wide), self.whole[1])  # in the same nodes as the halves
+        both = _of_documents(*expected(model, self.cells, wide), self.whole[1])  # in the same nodes as the halves
         score = np.zeros(self.cells.queries)
         for cells, entries in self.halves:
             problem, seen = expected(model, cells, wide)
-            gained = both - _totals(problem, seen, entries)
+            gained = both - _of_documents(problem, seen, entries)
             weight = seen.weight[self.query] if len(problem.nodes.at) > 1 else seen.weight
             highest = gained.max(axis=(1, 2), keepdims=True)
             # What one half shows can have the probability 0, to the last digit, after the other.
@@ -130,8 +130,13 @@ def one_rate_value(cells: Cells) -> float:
     return float((xlogy(clicks, rate) + xlog1py(shown - clicks, -rate)).sum())
 
 
-def _totals(problem: Problem, seen: Expected, entries: Ints) -> Floats:
-    """Document x point x v: the log-likelihood of its pattern in each node; 0 if it was not seen."""
+def totals(problem: Problem, seen: Expected) -> Floats:
+    """Entry x point x v: the log-likelihood of its pattern in each node."""
+    return np.asarray(seen.total[problem.nodes.of_entry])
+
+
+def _of_documents(problem: Problem, seen: Expected, entries: Ints) -> Floats:
+    """Document x point x v: the same; 0 if it was not seen."""
     found = seen.total[problem.nodes.of_entry[np.maximum(entries, 0)]]
     return np.where((entries >= 0)[:, None, None], found, 0.0)
 
