@@ -213,7 +213,7 @@ def test_rre_lists_documents_by_whole_grade(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["rank-eval", "rre"])
 def test_a_target_that_names_the_index_needs_it(target: str, tmp_path: Path) -> None:
-    message = f"{target} names the index of every document. Give it with --index, for instance --index products."
+    message = f"{target} names the index of every document. Set it with --index, for instance --index products."
     with pytest.raises(SettingError, match=re.escape(message)):
         exported(tmp_path, target)
     assert [path.name for path in tmp_path.iterdir()] == ["labels.csv"]
@@ -456,7 +456,7 @@ def test_max_width_needs_intervals(
     path = labels(tmp_path, [("q", "d", 0.5)], ("query_id", "doc_id", "relevance"))
     words = ["export", str(path), "--to", "quepid", "-o", str(tmp_path / "out"), "--max-width", "0.5"]
     assert failure(capsys, monkeypatch, *words) == (
-        f"clickmix: {path}: no column 'low', which --max-width needs. Leave the option out, or give labels of a "
+        f"clickmix: {path}: no column 'low', which --max-width needs. Leave the option out, or use labels of a "
         "correction with intervals, such as mixture.\n"
     )
     assert list(tmp_path.iterdir()) == [path]

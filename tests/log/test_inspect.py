@@ -148,6 +148,6 @@ def test_pairs_without_a_header_are_refused_with_the_reason(
 ) -> None:
     (folder / "qrels.tsv").write_text("1185869\t0\t0\t1\n1185868\t0\t16\t1\n")
     assert failure(capsys, monkeypatch, "inspect", "qrels.tsv") == (
-        "clickmix: qrels.tsv: the first line (1185869, 0, 0, 1) has no names of columns. Expected a header. Pairs that "
+        "clickmix: qrels.tsv: the first line (1185869, 0, 0, 1) has no column names. Expected a header. Pairs that "
         "were clicked or judged (such as MS MARCO's) are not a log: they do not say what was shown and not clicked.\n"
     )

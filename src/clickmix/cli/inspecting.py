@@ -162,7 +162,7 @@ def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, gi
     if seen.sessions is not None:
         say(f"{several(seen.sessions, 'session or list', 'sessions or lists')}.")
     if seen.twice:
-        say(f"{several(seen.twice, 'time')} a document is in a list again: each place counts as shown.")
+        say(f"{several(seen.twice, 'time')} a document appears again in its list: each place counts as shown.")
     if seen.first:
         say("First impressions:")
         kinds: dict[str, Kind] = {"query": "text", "document": "text", "position": "count", "clicked": "count"}

@@ -39,8 +39,8 @@ from clickmix.types import Floats, Progress
 ROUNDS = 2  # of E and M per regression, as in the program of the paper's authors
 TOP = 5  # positions whose predicted relevance is watched
 TOO_RELEVANT = 0.8  # mean predicted relevance at the top
-BACK = 10  # iterations to go back if it is higher
-KEPT_SHARE = 0.5  # of the most that relevance explained; less is a sudden drop
+BACK = 10  # iterations to go back if the mean is higher
+KEPT_SHARE = 0.5  # share of the most that relevance explained; less is a sudden drop
 
 
 class Regressing(Protocol):

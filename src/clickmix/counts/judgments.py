@@ -101,7 +101,7 @@ def _source(given: Any, engine: Engine, column: str) -> Source:
     (source, *more) = find_sources(given, engine)
     expected = EXPECTED.format(column=column)
     if more:
-        raise InputError(f"{source} and {more[0]} have different columns or formats. Give one file. {expected}")
+        raise InputError(f"{source} and {more[0]} have different columns or formats. Pass only one file. {expected}")
     missing = [name for name in ("query_id", "doc_id", column) if name not in source.types]
     if missing:
         raise InputError(f"{source}: no column {missing[0]!r}. Found {', '.join(source.types)}. {expected}")

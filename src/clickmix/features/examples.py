@@ -204,7 +204,7 @@ def _kept(split: Split, relevance: Floats, *, labels_without_document: int, unma
     if not useful.any():
         raise InputError(
             f"No query is left to train on: a query needs two documents with different labels. {left_out} "
-            "Give more labels, or features of more documents."
+            "Add more labels, or features of more documents."
         )
     rows = np.flatnonzero(labelled & useful[split.query])
     features = split.features[rows]

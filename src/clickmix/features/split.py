@@ -141,7 +141,7 @@ def arranged(split: Split, names: Sequence[str], *, where: str) -> Split:
     if missing:
         raise InputError(
             f"{where}: the feature {missing[0]!r} is missing{_others(missing)}. Found {_shortened(found)}. "
-            "Give the features the ranker was trained on."
+            "Use the features the ranker was trained on."
         )
     if extra:
         raise InputError(

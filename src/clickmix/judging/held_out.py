@@ -30,12 +30,12 @@ HELD_OUT = 3  # the quarter whose clicks are predicted from the other three
 TRAINING = tuple(quarter for quarter in range(4) if quarter != HELD_OUT)
 OWN = "this model"
 MOST_CELLS = 60_000  # of the sampled queries
-MOST_IMPRESSIONS = 400_000  # of these queries, to read again to deal out sessions
-MOST_READ = 50_000_000  # a log with more impressions is not read again: its counts are dealt
-LEAST_RATE = 1e-5  # rates nearer to 0 or 1 count as this: no fit is that sure of a single click
-FIRST_PAGE, FAR_STEP = 20, 1.05  # positions with a prior each; below them, by how much positions with one prior differ
+MOST_IMPRESSIONS = 400_000  # rows of these queries that may be read again to deal out sessions
+MOST_READ = 50_000_000  # a log with more impressions is not read again: its counts are dealt out instead
+LEAST_RATE = 1e-5  # rates closer to 0 or 1 count as this: no fit is that sure of a single click
+FIRST_PAGE, FAR_STEP = 20, 1.05  # positions with their own prior; below them, how far apart those that share one may be
 MOST_OF_GROUP = 4_000  # distinct (impressions, clicks) that a prior is fitted to
-FEWEST_CLICKS = 10  # at two neighbouring positions together; with fewer, a ratio says nothing
+FEWEST_CLICKS = 10  # clicks at two neighbouring positions together; with fewer, a ratio says nothing
 NORMAL = 1.959963984540054  # the 97.5 % quantile
 ABOUT_CLICKS = (
     "This is evidence about clicks. Only human judgments can show whether clicks mean relevance: "
@@ -53,7 +53,7 @@ class Learned(Protocol):
         """The usual click rate in each seen cell, given the document's grades."""
 
     def relevance(self, seen: PlacedCells) -> Floats:
-        """The label of every seen document; any value for others."""
+        """The label of every seen document; the other values do not matter."""
 
 
 @dataclass(frozen=True)

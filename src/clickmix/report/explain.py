@@ -278,7 +278,7 @@ def _expected_sentences(document: _Document, cells: Sequence[SeenCell]) -> list[
     shown = sum(cell.impressions for cell in telling)
     if shown == document.impressions:
         return [f"A relevant document there would be {clicked}"]
-    seen = f"{shown:,} of these impressions, with {several(sum(cell.clicks for cell in telling), 'click')}, tell more"
+    seen = f"{shown:,} of these impressions, with {several(sum(cell.clicks for cell in telling), 'click')}, say more"
     return [f"{seen}: a relevant document there would be {clicked} At its other places clicks say nothing."]
 
 

@@ -21,8 +21,8 @@ from clickmix.corrections.parameters import LEAST_ALPHA
 from clickmix.types import Floats, Ints
 
 MOST_CERTAIN = 1 - 1e-12  # the highest click probability: at 1, a skip would have no likelihood
-PRECISION, MOST_STEPS = 1e-8, 60  # of attraction: Newton's next step would be its square; halvings get anywhere
-FLAT, NEARLY_FLAT, TINY = 1e-11, 1e-6, 1e-4  # slopes per impression, and steps, that are nearly 0
+PRECISION, MOST_STEPS = 1e-8, 60  # of attraction: Newton's next step would be its square; halving gets anywhere
+FLAT, NEARLY_FLAT, TINY = 1e-11, 1e-6, 1e-4  # slopes per impression, and steps, that count as 0
 MOST_LOOKS, LEAST_DAMPING, LONGEST, ROUNDING = 200, 1e-9, 2.0, 1e-13  # of Newton's steps
 MANY_CELLS = 500_000
 FEW_PLACES, BLOCK = 100, 4_096  # with more places, a table of documents and places is mostly empty
@@ -45,7 +45,7 @@ class Examination:
 def fit_examination(cells: CodedCells) -> Examination:
     """Find the most likely examination, with the best attraction for each; `position` codes the place.
 
-    With many cells, the climb starts from the top of a part of the documents.
+    With many cells, the climb starts from the maximum for a sample of the documents.
     """
     places = cells.positions
     # Documents without clicks have attraction 0 and say nothing about examination.

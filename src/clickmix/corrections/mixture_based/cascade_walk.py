@@ -42,7 +42,7 @@ class Ground:
 
     @classmethod
     def of(cls, counts: Counts, positions: Sequence[int]) -> Ground:
-        """The ground before the first step: no cells yet, and empty patterns."""
+        """The tables before the first step: no cells yet, and empty patterns."""
         engine = _engine(counts)
         run = engine.run
         ground = cls(counts, engine.new_name("pages"), engine.new_name("walked"), tuple(positions))

@@ -114,7 +114,7 @@ def _documents(model: LogModel, block: Block) -> DocumentEvidence:
     prior, clicks, skips, exposure, attention = (
         part[block.entry] for part in (found.prior, found.clicks, found.skips, found.exposure, found.attention)
     )
-    grades = grades_of(model.model, block.documents)  # as labels without judgments are made
+    grades = grades_of(model.model, block.documents)  # computed as labels without judgments are
     label = labels_of(grades)
     return DocumentEvidence(prior, clicks, skips, exposure, attention, label.relevance, label.low, label.high, grades.T)
 

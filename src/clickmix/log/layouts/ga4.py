@@ -222,5 +222,5 @@ class Ga4(RowLayout):
             Note("items shown have no search term: skipped", no_term),
             Note("items shown have no valid position: skipped", placeless),
             Note("clicks repeat a click on the same view: counted once", again),
-            Note("clicks have no view of the item in that list and session before them: left out", clicks - times),
+            Note("clicks have no earlier view of the item in that list and session: left out", clicks - times),
         ]

@@ -33,16 +33,16 @@ LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the numbe
 LARGE = 1.0  # log-likelihood of a query
 LITTLE = {"log s": float(np.log(0.1)), "log t": float(np.log(0.2))}  # if queries differ a little
 EXTREME = 0.08  # share of queries at either end of a difference between two models; they count for half of it at most
-SURE = 2.0  # standard errors; a larger difference between two models is settled
-COMPARED = 1.0  # log-likelihood that a round must bring, for models that are only compared
+SURE = 2.0  # standard errors; a larger difference between two models settles the choice
+COMPARED = 1.0  # log-likelihood that a round must gain, for models that are only compared
 # Numbers of grades to compare, from the scales on which people judge. Clicks cannot tell four from five, and labels on
 # the wrong scale are off by more than clicks show; more than five stand for documents that differ in appeal.
 SCALES = 2, 3, 5
-FEWEST_SESSIONS = 5  # that must have seen a query for models to be compared on it
+FEWEST_SESSIONS = 5  # sessions that must have seen a query before models are compared on it
 # About how many distinct patterns: to compare models; to compare again what that did not settle, if queries differ and
 # if they are alike; and to fit the chosen model.
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
-FEWEST_COMPARED = 300  # queries, if there are as many; on fewer, differences between queries are not seen
+FEWEST_COMPARED = 300  # queries, if there are that many; fewer would not show differences between queries
 MOST_PLACES = 120  # to compare models on, in the largest contexts
 
 
@@ -100,7 +100,7 @@ class _Search:
         return price
 
     def most(self, one: _Candidate, other: _Candidate) -> Floats:
-        """Differences of scores per query, without the large ones that are most extreme per impression."""
+        """Differences of scores per query, without large ones that are extreme per impression."""
         differences = one.scores - other.scores
         order = np.argsort(differences / self.shown, kind="stable")
         extreme = np.zeros(len(order), dtype=bool)
@@ -179,9 +179,9 @@ class _Search:
             self.compare(_other(on))
 
     def _may_gain(self, before: _Candidate, more: Effects) -> bool:
-        """Whether clicks are likelier if queries differ a little in this way, and all else is as before.
+        """Whether clicks are likelier if queries differ a little in this way and nothing else changes.
 
-        It takes a look instead of a fit, and where it is not so, a fit would find that queries do not differ.
+        This needs one evaluation instead of a fit. If the answer is no, a fit would find that queries do not differ.
         """
         effects, cells = _both(before.model.effects, more), self.held.cells
         if not set(LITTLE) & set(effects.numbers) - set(before.model.effects.numbers):
@@ -199,11 +199,11 @@ class _Search:
             if self.gain(finer, last) < CLEAR / 2:
                 break
             last = finer
-        if last.model.grades > 2 and effects.attention:  # with these grades, another kind of attention or none may win
+        if last.model.grades > 2 and effects.attention:  # with these grades, another kind of attention may win
             for other in (_other(effects), replace(effects, attention=None)):
                 self.compare(other, last.model.grades)
             best = self.best.model
-            if best.effects != effects and best.grades > SCALES[1]:  # then fewer may do
+            if best.effects != effects and best.grades > SCALES[1]:  # then fewer grades may be enough
                 self.best = self.step_grades(self.best)
 
     def rivals(self) -> list[_Candidate]:
@@ -293,7 +293,7 @@ def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None,
     model = search.best.model
     sampled = not alike and search.held.cells.queries < seen.queries
     if grades is None and sampled and (model.grades > 2 or len(search.rivals()) > 1 or search.links(search.best)):
-        fast = not (model.effects.attention or model.effects.shares)  # then more queries take no longer
+        fast = not (model.effects.attention or model.effects.shares)  # then more queries cost nothing extra
         most = MOST_ALIKE if fast else MOST_SETTLED
         larger = _Search(_held(seen, rng, most, alike=alike), begin, alike=alike, before=search)
         larger.settle(search)

@@ -80,8 +80,8 @@ def looks(problem: Problem, seen: Expected) -> Iterator[tuple[Floats, Floats]]:
             yield seen.weight[query, point, v], np.take(posterior, problem.nodes.of_entry[:, point], axis=1)
 
 
-DOCUMENTS = 16_384  # looked at together: their numbers fit into a fast cache
-FINE_STEP = 0.01  # of attention: how well that of a query with thousands of clicks is known
+DOCUMENTS = 16_384  # documents looked at together: their numbers fit into a fast cache
+FINE_STEP = 0.01  # deviation of attention: a query with thousands of clicks is known this well
 POINTS, STRIDE = np.arange(-6, 7), 0.8  # more nodes, closer together and further out, than a fit needs
 LOOKS, MOST_LOOKS = 3, 4  # if shares differ (they are looked at last), and if they do not
 EDGE = 0.05  # share of a query's weight at its first or last node; from there on, its attention may lie beyond

@@ -15,8 +15,8 @@ from scipy.sparse import csr_array
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.types import Floats, Ints
 
-STEP = 0.00625  # of the grid: as well as the attention of a query with ten thousand clicks is known
-COARSE_STEP = 0.15  # if documents differ in appeal: then nothing is known as well, and tables take longer
+STEP = 0.00625  # step of the grid: about how well the attention of a query with ten thousand clicks is known
+COARSE_STEP = 0.15  # the same if documents differ in appeal: attention is then known less well, and tables take longer
 POINTS = np.arange(-3, 4)  # nodes of a query, in strides
 # Queries with the same stride, in steps, share nodes.
 STRIDES = np.array([1, *(2**i * j for i in range(9) for j in (2, 3))])
