@@ -21,7 +21,7 @@ from clickmix.errors import several
 from clickmix.evaluate.resampling import Resampled
 
 Tone = Literal["good", "note", "bad"]
-POWER = 0.8416212335729143  # the 80 % quantile of the normal distribution
+POWER = 0.8416212335729143  # the 80% quantile of the normal distribution
 LEVEL = 0.05
 DECIDED = 0.02  # a difference that is surely smaller than this does not matter
 MOST_NEEDED = 100_000

@@ -36,7 +36,7 @@ from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.types import Floats, Progress
 
-ROUNDS = 2  # of E and M per regression, as in the program of the paper's authors
+ROUNDS = 2  # rounds of E and M per regression, as in the paper's program
 TOP = 5  # positions whose predicted relevance is watched
 TOO_RELEVANT = 0.8  # mean predicted relevance at the top
 BACK = 10  # iterations to go back if the mean is higher

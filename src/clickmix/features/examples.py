@@ -21,7 +21,7 @@ from clickmix.features.split import GroupedByQuery, Split, checked_names
 from clickmix.features.tables import open_features
 from clickmix.types import Floats, Ints
 
-EXAMPLES_SHOWN = 2  # from each side, if a join fails
+EXAMPLES_SHOWN = 2  # examples from each side, if a join fails
 
 
 @dataclass(frozen=True)

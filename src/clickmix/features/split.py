@@ -13,7 +13,7 @@ from clickmix.errors import InputError
 from clickmix.features.ids import Ids
 
 KEYS = ("query_id", "doc_id", "grade")  # the columns of a features file that are not features
-MOST_NAMES = 8  # in a message
+MOST_NAMES = 8  # names listed in a message
 
 
 class GroupedByQuery:

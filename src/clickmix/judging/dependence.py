@@ -21,7 +21,7 @@ from clickmix.errors import InputError
 from clickmix.log.open import open_log
 from clickmix.types import Floats
 
-CHANCE = 0.01  # of a false alarm
+CHANCE = 0.01  # probability of a false alarm
 LEAST_DEPARTURE = 0.05  # smallest relative departure from independence that matters, however sure it is
 FARTHEST = 50  # positions apart
 

@@ -44,7 +44,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
                     "clickeddocids", "clickedproducts"),
     "clicked_positions": ("clickpositions", "clickedranks", "clickranks"),
 }  # fmt: skip
-MOST_NAMED = 5  # of the files in a folder that are not read
+MOST_NAMED = 5  # unread files of a folder named in a message
 
 
 @dataclass(frozen=True)

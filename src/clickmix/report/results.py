@@ -223,7 +223,7 @@ def _mixture_values(group: Group) -> tuple[Value, ...]:
 
 
 def _half_interval(rate: float, error: float) -> float:
-    """Half the width of the 95 % interval of a rate, given its standard error on the logit scale.
+    """Half the width of the 95% interval of a rate, given its standard error on the logit scale.
 
     Computed from both ends: if nothing pins down a rate near 0 or 1, its interval is wide although the slope is 0.
     """

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from clickmix.errors import NOTHING_WRITTEN, InputError
 
-MOST_NAMES = 20  # that a message lists
+MOST_NAMES = 20  # names listed in a message
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def record(target: object) -> None:
         written.targets[str(target)] = None
 
 
-RANDOM_BYTES = 6  # in the name of a temporary file
+RANDOM_BYTES = 6  # random bytes in the name of a temporary file
 LONGEST_NAME = 255  # bytes, on every common file system
 
 

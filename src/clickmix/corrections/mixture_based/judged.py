@@ -24,7 +24,7 @@ from clickmix.types import Floats, Ints
 if TYPE_CHECKING:
     from clickmix.corrections.mixture_based.label_judged import Block
 
-MOST_ROWS = 2_000  # per statement
+MOST_ROWS = 2_000  # rows per statement
 
 
 @dataclass(frozen=True)

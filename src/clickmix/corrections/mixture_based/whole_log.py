@@ -28,7 +28,7 @@ from clickmix.types import Floats, Ints
 LEAST_PRIOR = 1e-13
 MOST_APART, OWN_CONTEXTS = 60, 30  # contexts that the model tells apart; the largest, which are never joined
 LEVELS, FALLS = 10, 3  # kinds of small contexts: by how often they are clicked, and by how that changes down the page
-FEW_CLICKS = 30.0  # impressions of a small context that the usual rate counts for
+FEW_CLICKS = 30.0  # usual clicks added to those of a small context
 FEW_CELLS = 50_000  # enough to see whether queries differ, if documents stay
 FROZEN_BELOW = 0.01  # share of documents at several places; below it, a histogram has everything
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
     from clickmix.engines.engine import Engine
 
-MOST_LISTS = 5  # that a message names
+MOST_LISTS = 5  # lists named in a message
 OPTIONS = (POSITION_BASE, Option("list_name", "GA4: read only item lists of this id or name."))
 
 # What addresses call the search term: the names that Google Analytics itself looks for.

@@ -19,8 +19,8 @@ from clickmix.types import Floats, Ints
 
 Kept = TypeVar("Kept")
 SMALLEST_PLACE = 30  # documents; a place with fewer joins its neighbour
-MOST_POSITIONS = 300  # of a context
-WIDTH = 0.01  # of log position: if there are more, positions closer together than this are one place
+MOST_POSITIONS = 300  # positions of a context
+WIDTH = 0.01  # if there are more, positions closer than this in log position are one place
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, mus
 # if queries are alike, when all clicks judge.
 WORTH, WORTH_ALIKE = 0.01, 0.003
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
-LEAST_LOG = np.log(0.06)  # of the deviation of attention or shares; a fit can have 0.05 at least
+LEAST_LOG = np.log(0.06)  # log deviation of attention or shares; a fit has at least 0.05
 LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the number of documents: BIC, two parameters
-LARGE = 1.0  # log-likelihood of a query
+LARGE = 1.0  # a difference in log-likelihood per query that can be extreme
 LITTLE = {"log s": float(np.log(0.1)), "log t": float(np.log(0.2))}  # if queries differ a little
 EXTREME = 0.08  # share of queries at either end of a difference between two models; they count for half of it at most
 SURE = 2.0  # standard errors; a larger difference between two models settles the choice
@@ -43,7 +43,7 @@ FEWEST_SESSIONS = 5  # sessions that must have seen a query before models are co
 # if they are alike; and to fit the chosen model.
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
 FEWEST_COMPARED = 300  # queries, if there are that many; fewer would not show differences between queries
-MOST_PLACES = 120  # to compare models on, in the largest contexts
+MOST_PLACES = 120  # places to compare models on, in the largest contexts
 
 
 @dataclass(frozen=True, eq=False)

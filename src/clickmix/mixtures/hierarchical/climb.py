@@ -26,13 +26,13 @@ LAST_GAIN, LAST_ROUNDS = 0.03, 20  # the same, and most rounds, with appeal: the
 PRECISION = 1e-7  # share of the log-likelihood; if queries have thousands of clicks, nodes are not more exact than this
 AGAIN_GAIN = 1.0  # the same, for a fit that starts where another one of the same log ended
 MEMORY = 8
-HIGHEST_LOG = -1e-3  # of a rate that queries' attention moves
+HIGHEST_LOG = -1e-3  # upper bound of the logarithm of a rate that attention moves
 CALM = 4  # rounds after which the walk's deviations go only half of the way, as some oscillate
 ONE_THREAD = 64  # rows of a matrix that LAPACK does not share between threads
 FAR = 20.0  # log-likelihood: after a round that gained more, the information is computed again
 LOOKS = 2  # looks at a fitted model before its nodes lie well
 TRIED = 0.05  # step of an effect's number, to see how slopes change with it
-LEAST_DEVIATION = 0.05  # of effects
+LEAST_DEVIATION = 0.05  # smallest deviation of an effect
 MOST_DEVIATION = 3.0
 BOUNDS = {
     "log s": (np.log(LEAST_DEVIATION), np.log(MOST_DEVIATION)),

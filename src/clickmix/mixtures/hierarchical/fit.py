@@ -18,7 +18,7 @@ FIRST = {"log s": float(np.log(0.3)), "log t": float(np.log(0.5)), "d": 4.0, "k"
 # Where two grades begin on the relevance scale of more grades.
 ENDS = ((0.0, 0.35), (0.0, 0.5), (0.0, 0.7), (0.0, 1.0), (0.5, 1.0))
 RARE = 1.5  # log odds: an added grade starts this much rarer than its neighbour
-TRIED_CELLS, PROMISING = 4_000, 2  # about how many cells starts are tried on; and how many starts go on
+TRIED_CELLS, PROMISING = 4_000, 2  # about how many cells starts are tried on, and how many starts go on
 EXTREMES = 0.02, 0.98  # quantiles of documents, whose rates lie at the ends
 FURTHEST = 20.0  # factor: how far the ends may lie from the mean rate, or from 1
 SMALLEST_RATE, LEAST_LEFT, TINY = 1e-6, 0.05, 1e-12

@@ -29,7 +29,7 @@ State = Literal["fitted", "still climbing", "one rate explains the clicks", "no 
 
 LOWEST_RATE = 1e-12
 LARGEST = 30.0  # logit
-FEW_COLUMNS = 160  # of scores; up to this many multiply faster if they are not sparse
+FEW_COLUMNS = 160  # columns of scores; up to this many, dense products are faster
 INFORMATION_WORK = 3e5  # products of scores summed for the information; of more, a sample
 
 
