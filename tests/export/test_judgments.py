@@ -102,7 +102,9 @@ def test_a_book_carries_the_evidence_and_the_interval(tmp_path: Path) -> None:
         "doc_id": "d1",
         "position": None,
         "document_fields": {},
-        "judgements": [{"rating": 3, "explanation": "31 clicks of 402 impressions; relevance 0.93; 95 % 0.61 to 1.00"}],
+        "judgements": [
+            {"rating": 3, "explanation": "31 clicks of 402 impressions; relevance 0.93; 95% interval 0.61 to 1.00"}
+        ],
     }
 
 
