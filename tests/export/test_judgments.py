@@ -164,7 +164,7 @@ def test_a_query_that_fills_more_than_a_list_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
     exported(tmp_path, "opensearch")
-    with pytest.raises(InputError, match=r"out: this folder is not empty\. Give a new folder, or empty this one\."):
+    with pytest.raises(InputError, match=r"out: this folder is not empty\. Choose a new folder, or empty this one\."):
         exported(tmp_path, "opensearch")
 
 

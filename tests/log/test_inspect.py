@@ -140,7 +140,7 @@ def test_documents_that_are_twice_in_a_list_are_counted(tmp_path: Path, layout: 
         "lists": {"query_id": ["q", "q"], "doc_ids": [["a", "b", "a"], ["a", "b"]], "clicked": [[1, 0, 0], [0, 0]]},
     }  # fmt: skip
     output = run("inspect", str(write(tmp_path / "log.parquet", tables[layout]))).output
-    assert "1 time a document is in a list again: each place counts as shown.\n" in output
+    assert "1 time a document appears again in its list: each place counts as shown.\n" in output
 
 
 def test_pairs_without_a_header_are_refused_with_the_reason(
