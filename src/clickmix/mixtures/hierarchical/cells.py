@@ -170,6 +170,31 @@ class Cells:
         cell = starts[pattern][document] + within
         return query, document, self.place[cell], self.impressions[cell], self.clicks[cell]
 
+    @cached_property
+    def work(self) -> float:
+        """About how much work a fit of these cells takes, in patterns."""
+        return float(self._pattern_work.sum() + len(self.entry) / 8)
+
+    @cached_property
+    def _pattern_work(self) -> Floats:
+        return np.asarray(1 + np.bincount(self.pattern, minlength=self.patterns) / 4)
+
+    def some_queries(self, rng: np.random.Generator, most: float, *, fewest: int = 0, at_most: float = 0.0) -> Ints:
+        """Random queries that take about `most` work; all of them if they take less.
+
+        If these are fewer than `fewest`, it adds queries, but not beyond `at_most` work.
+        """
+        queries = np.arange(self.queries)
+        if self.work <= most:
+            return queries
+        rank = rng.permutation(queries)
+        order = np.argsort(rank[self.query], kind="stable")
+        met, first = np.unique(self.entry[order], return_index=True)  # where each pattern first occurs
+        added = np.bincount(rank[self.query][order][first], self._pattern_work[met], self.queries)
+        shared = np.bincount(rank[self.query], minlength=self.queries) / 8
+        enough, most_taken = np.searchsorted(np.cumsum(added + shared), [most, max(most, at_most)]) + 1
+        return np.sort(np.argsort(rank)[: max(enough, min(fewest, most_taken))])
+
     def thinned(self, rng: np.random.Generator, share: float) -> Cells:
         """A random share of the documents; queries without any left are dropped."""
         documents = rng.binomial(self.documents.astype(np.int64), share).astype(np.float64)

@@ -276,7 +276,7 @@ def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None,
     clicks, shown = (cells.per_place(part).sum() for part in (cells.clicks, cells.impressions))
     if clicks in (0, shown):
         return replace(first(cells), state="every impression clicked" if clicks else "no clicks")
-    fitted = cells if alike else cells.sample(_some(cells, rng, MOST_FITTED))
+    fitted = cells if alike else cells.sample(cells.some_queries(rng, MOST_FITTED))
     plain = fit(fitted)[0]
     if 2 * (expected(plain, fitted)[1].value - one_rate_value(fitted)) < LEAST_GAIN * np.log(fitted.documents.sum()):
         return replace(plain, state="one rate explains the clicks")
@@ -347,7 +347,7 @@ def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -
     if alike:
         share = most / len(cells.entry)
         return Whole(cells.thinned(rng, share) if share < 1 else cells)
-    queries = _some(cells, rng, most, fewest=FEWEST_COMPARED)
+    queries = cells.some_queries(rng, most, fewest=FEWEST_COMPARED, at_most=MOST_SETTLED)
     return Halved.dealt(cells.sample(queries), rng).held(len(queries))
 
 
@@ -384,29 +384,6 @@ def _other(effects: Effects) -> Effects:
     return replace(effects, attention=link)
 
 
-def _some(cells: Cells, rng: np.random.Generator, most: float, *, fewest: int = 0) -> Ints:
-    """Queries whose patterns and entries take about that much work; all of them if they take less.
-
-    If these are few, `fewest` that take no more than it takes to settle a choice.
-    """
-    work = _work(cells)
-    queries = np.arange(cells.queries)
-    if work.sum() + len(cells.entry) / 8 <= most:
-        return queries
-    rank = rng.permutation(queries)
-    order = np.argsort(rank[cells.query], kind="stable")
-    met, first = np.unique(cells.entry[order], return_index=True)  # where each pattern first occurs
-    added = np.bincount(rank[cells.query][order][first], work[met], cells.queries)
-    shared = np.bincount(rank[cells.query], minlength=cells.queries) / 8
-    enough, most_taken = np.searchsorted(np.cumsum(added + shared), [most, max(most, MOST_SETTLED)]) + 1
-    return np.sort(np.argsort(rank)[: max(enough, min(fewest, most_taken))])
-
-
 def fills_a_fit(cells: Cells) -> bool:
     """Whether a fit takes only some of these cells, so that it would learn nothing from more."""
-    return bool(_work(cells).sum() + len(cells.entry) / 8 > MOST_FITTED)
-
-
-def _work(cells: Cells) -> Floats:
-    """About how much work each distinct pattern takes."""
-    return np.asarray(1 + np.bincount(cells.pattern, minlength=cells.patterns) / 4)
+    return cells.work > MOST_FITTED
