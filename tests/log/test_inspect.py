@@ -62,7 +62,7 @@ def test_result_lists_with_bad_rows(folder: Path) -> None:
     told = run("inspect", "log.parquet").output.splitlines()
     assert told[1] == "A click log, format lists: 1 impression and 1 click."
     assert told[-2:] == [
-        "Bad rows, 1: clicked and doc_ids have different lengths. For instance log.parquet, row 2, column 'clicked': "
+        "Bad rows (1): clicked and doc_ids have different lengths. For instance log.parquet, row 2, column 'clicked': "
         "'[1, 0]'.",
         "Label it: clickmix debias log.parquet -o labels.parquet --bad-rows skip",
     ]

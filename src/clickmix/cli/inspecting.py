@@ -183,7 +183,7 @@ def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, gi
     for note in seen.counts.notes:
         say(str(note))
     for refused in seen.counts.refused:
-        say(f"Bad rows, {refused.rows:,}: {refused.reason}. For instance {refused.examples[0]}.")
+        say(f"Bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")
     skip = ["--bad-rows skip"] if seen.counts.refused else []
     command = _command("debias", files, "-o labels.parquet", [*given, *skip])
     say(f"Label it: {command}")

@@ -41,9 +41,10 @@ class JudgedTable:
         said = [f"{found:,} of {self.documents:,} judged documents are in the log."]
         if self.missing:
             query, document = self.examples[0]
+            strange = f"; {self.strange_queries:,} of them belong to queries that the log does not have"
             said.append(
-                f"Not in the log: {self.missing:,}, for instance query {query!r}, document {document!r}; "
-                f"{self.strange_queries:,} of them belong to queries that the log does not have."
+                f"Not in the log: {self.missing:,}, for instance query {query!r}, document {document!r}"
+                f"{strange if self.strange_queries else ''}."
             )
         return said
 

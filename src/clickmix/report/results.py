@@ -273,7 +273,7 @@ def _place_verdicts(fitted: MixtureFit) -> tuple[str, ...]:
 
 
 def _how_fitted(fitted: MixtureFit) -> str:
-    how = "One model was fitted to all places" if fitted.jointly else "Every group of places was fitted by itself"
+    how = "One model was fitted to all places" if fitted.jointly else "Each group of places was fitted separately"
     moving = f"{percent(fitted.moving)} of documents were seen at several places" if fitted.moving else ""
     asked = [
         *([f"{fitted.mixture} mixture"] if fitted.mixture != "auto" else []),
