@@ -93,7 +93,7 @@ class _Look:
         return Cells.of_documents(places, rows.query, rows.document, place, impressions, clicks, queries=rows.queries)
 
     def cascade(self) -> Check | None:
-        """Documents below a relevant one get rates of their own, learned from half of the queries.
+        """Documents below a relevant one get their own rates, learned from half of the queries.
 
             statistic = log-likelihood gained by the clicks of the other half / its standard error
         Differences between queries look like a cascade, too. So if the fitted model finds one that changes labels, the
@@ -251,7 +251,7 @@ def check_rising(groups: tuple[Group, ...], context: tuple[str, ...]) -> Check |
     """The lowest and the highest rate both rise from one position to the next, so the next is examined more.
 
     statistic = max over neighbours of min over both ends of (logit p' - logit p) / sqrt(e^2 + e'^2), e standard errors.
-    Labels stay right, as every place has rates of its own.
+    Labels stay right, because every place has its own rates.
     """
     steps = list(_steps(groups))
     if not steps:

@@ -35,7 +35,7 @@ class Places:
 
     @cached_property
     def spread(self) -> Spread:
-        """Which of them have rates of their own."""
+        """Which of them have their own rates."""
         return Spread.of(self.position, self.context)
 
 

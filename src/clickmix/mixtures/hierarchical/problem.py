@@ -52,7 +52,7 @@ class Effects:
 class Model:
     """A fitted model: `x` has the places' logits, prior logits and the contexts' curves; `numbers` are the effects'.
 
-    Its `vector` has the logits of only those places that have rates of their own.
+    Its `vector` has the logits of only those places that have their own rates.
     """
 
     places: Places

@@ -78,7 +78,7 @@ class Spread:
 
     @property
     def all_knots(self) -> bool:
-        """Whether every place has a parameter of its own."""
+        """Whether every place has its own parameter."""
         return len(self.knots) == self.places
 
     def free(self, x: Floats) -> Floats:
