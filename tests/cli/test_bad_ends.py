@@ -196,7 +196,7 @@ def test_a_temporary_folder_that_is_not_there_is_told(folder: Path) -> None:
     done = shell("TMPDIR=nowhere clickmix counts monday.parquet -o new.parquet")
     assert done.returncode == 2
     assert done.stderr == (
-        b"clickmix: TMPDIR=nowhere: not a folder that can be written. Make it, or choose another one.\n"
+        b"clickmix: TMPDIR=nowhere: not a folder that can be written to. Create it, or choose another one.\n"
     )
 
 
@@ -205,7 +205,7 @@ def test_a_temporary_folder_that_takes_no_files_is_told(folder: Path) -> None:
     """Not even from root, who may write everywhere else."""
     done = shell("TMPDIR=/proc clickmix counts monday.parquet -o new.parquet")
     assert done.stderr == (
-        b"clickmix: TMPDIR=/proc: not a folder that can be written. Make it, or choose another one.\n"
+        b"clickmix: TMPDIR=/proc: not a folder that can be written to. Create it, or choose another one.\n"
     )
 
 
@@ -381,7 +381,7 @@ def test_an_output_that_is_a_link_in_a_circle_is_refused(
     Path("back.csv").symlink_to("circle.csv")
     cm.NoCorrection().label(cm.count("monday.parquet")).write("labels.csv")
     told = failure(capsys, monkeypatch, *words.split())
-    assert told == "clickmix: circle.csv: this link leads in a circle. Remove it, or choose another path.\n"
+    assert told == "clickmix: circle.csv: this link leads back to itself. Remove it, or choose another path.\n"
     assert Path("circle.csv").readlink() == Path("back.csv")
 
 

@@ -197,7 +197,7 @@ FAILURES = [
     ),
     (
         "debias monday.csv -o no/x.csv",
-        "no/x.csv: the folder no does not exist. Make it first, or choose another path.",
+        "no/x.csv: the folder no does not exist. Create it first, or choose another path.",
     ),
     (
         "debias monday.csv -o x.xlsx",
@@ -221,7 +221,7 @@ FAILURES = [
     ),
     (
         "fit monday.csv -o /dev/null",
-        "/dev/null: not an ordinary file, and it would be replaced. Give the name of a file to write.",
+        "/dev/null: not an ordinary file, and it would be replaced. Name a file to write.",
     ),
     (
         "label monday.csv --model monday.csv -o x.csv",

@@ -182,7 +182,7 @@ def test_judgments_that_help_are_reported(exposed: tuple[Counts, dict[str, Any]]
     (said,) = [each for each in found.results.sentences if each.startswith("Judgments ")]
     assert re.fullmatch(
         r"Judgments help: those of other queries make the mixture's labels better \(nDCG@10 \+0\.\d{3}, 95% interval "
-        r"\+0\.\d{3} to \+0\.\d{3}\)\. Give them to debias\.",
+        r"\+0\.\d{3} to \+0\.\d{3}\)\. Pass them to debias\.",
         said,
     )
 
@@ -314,7 +314,7 @@ def test_which_is_better_than_which(meant: Comparison) -> None:
 
 
 def test_judgments_and_truth_together_are_refused(small: tuple[Counts, dict[str, Any]]) -> None:
-    with pytest.raises(SettingError, match=r"compare: give judgments or the truth, not both\."):
+    with pytest.raises(SettingError, match=r"compare: pass judgments or the truth, not both\."):
         cm.compare(small[0], judgments="a.csv", truth="b.csv")
 
 

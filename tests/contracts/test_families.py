@@ -95,6 +95,12 @@ def test_a_mixture_from_outside_is_chosen_by_name(plain: None) -> None:
     assert "plain" in run("fit", "--help").stdout
 
 
+def test_a_mixture_from_outside_has_no_checks_of_a_whole_log(plain: None) -> None:
+    counts = moving_counts(queries=30)
+    verdict = cm.judge(cm.MixtureCorrection(mixture="plain").fit(counts), counts)
+    assert "The assumptions are not checked for a plain mixture." in verdict.sentences
+
+
 def test_an_option_outside_its_choices_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,20 +127,20 @@ def test_ips_takes_parameters_without_trust() -> None:
         (
             "affine",
             [0.5, 0.5],
-            "parameters=[0.5, 0.5]: affine needs alpha and beta of every position. Give clickmix.BiasParameters(alpha, "
+            "parameters=[0.5, 0.5]: affine needs alpha and beta of every position. Pass clickmix.BiasParameters(alpha, "
             "beta), or the path of a parameters file.",
         ),
         (
             "affine",
             {"alpha": [1], "beta": [0]},
-            "parameters={'alpha': [1], 'beta': [0]}: affine needs alpha and beta of every position. Give "
+            "parameters={'alpha': [1], 'beta': [0]}: affine needs alpha and beta of every position. Pass "
             "clickmix.BiasParameters(alpha, beta), or the path of a parameters file.",
         ),
         (
             "ips",
             cm.BiasParameters([0.5, 0.4], [0.0, 0.1]),
-            "parameters: beta at position 2 is 0.1, but ips needs beta 0 (no trust bias). Give "
-            "clickmix.BiasParameters.of_examination(theta), or choose affine.",
+            "parameters: beta at position 2 is 0.1, but ips needs beta 0 (no trust bias). Pass "
+            "clickmix.BiasParameters.of_examination(theta), or use affine.",
         ),
         ("ips", {"theta": [1]}, "theta must be one number per position, found {'theta': [1]}."),
     ],
@@ -153,15 +153,15 @@ def test_parameters_of_another_kind(correction: str, parameters: Any, message: s
 FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
     "no parameters": (
         ("--correction", "affine"),
-        "affine needs alpha and beta of every position. Give --parameters FILE (in Python parameters=...).",
+        "affine needs alpha and beta of every position. Pass --parameters FILE (in Python parameters=...).",
     ),
     "no theta": (
         ("--correction", "ips"),
-        "ips needs theta of every position. Give --parameters FILE (in Python parameters=...).",
+        "ips needs theta of every position. Pass --parameters FILE (in Python parameters=...).",
     ),
     "no features": (
         ("--correction", "regression-em"),
-        "regression-em needs the features of every document of the log: give --features FILE (in Python features=...).",
+        "regression-em needs the features of every document of the log: pass --features FILE (in Python features=...).",
     ),
     "parameters for nothing": (
         ("--parameters", "abt.json"),

@@ -123,7 +123,7 @@ class TestSteps:
 
     def test_a_position_that_was_never_shown(self) -> None:
         message = (
-            "Position 2 was never shown but position 3 was, so its parameters cannot be estimated. Give a log with "
+            "Position 2 was never shown but position 3 was, so its parameters cannot be estimated. Use a log with "
             "every position down to the last."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
@@ -312,7 +312,7 @@ class TestPlainEM:
     def test_documents_that_stay_are_refused(self, trust: bool, needed: int) -> None:
         message = (
             f"Position(s) 2, 3, 4, 5, 6, 7, 8: fewer than {needed} clicked documents link them with position 1, so "
-            "plain EM cannot separate bias from relevance there. Give a log in which documents change places, or use "
+            "plain EM cannot separate bias from relevance there. Use a log in which documents move, or use "
             "regression-em or mixture, which need no such documents."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):

@@ -202,13 +202,13 @@ class TestOracle:
             Oracle([1, 1], [1, 2], [0, 1.5])
         with pytest.raises(
             InputError,
-            match=r"^The truth: no relevance for query 1, document 2\. Give one for every document of the log\.$",
+            match=r"^The truth: no relevance for query 1, document 2\. Add one for every document of the log\.$",
         ):
             Oracle([1], [1], [0.5]).label(counts)
-        with pytest.raises(InputError, match=r"^The truth: query 1, document 2 appears twice\. Give it once\.$"):
+        with pytest.raises(InputError, match=r"^The truth: query 1, document 2 appears twice\. List it once\.$"):
             Oracle([1, 1, 1], [1, 2, 2], [0.5, 0.1, 0.1]).label(counts)
         with pytest.raises(
-            InputError, match=r"^The truth: query_id is text, but integer in the log\. Give the same type\.$"
+            InputError, match=r"^The truth: query_id is text, but integer in the log\. Use the same type\.$"
         ):
             Oracle(["1", "1"], [1, 2], [0.5, 0.1]).label(counts)
 

@@ -143,7 +143,7 @@ class TestLabels:
 
     def test_the_output_says_that_features_are_used(self, fitted: MixtureFit) -> None:
         said = " ".join(fit_sentences(fitted))
-        assert "Features give each document a prior of its own: learned from 3 features of 2,400 documents" in said
+        assert "Features give each document its own prior, learned from 3 features of 2,400 documents" in said
         assert "600 documents with features were never shown" in said
         values = fit_results(fitted).json()["features"]
         assert (values["used"], values["never_shown"]) == (True, 600)

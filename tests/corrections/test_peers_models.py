@@ -245,7 +245,7 @@ class TestIntervention:
 
 NO_PAIRS = (
     "No two positions share documents that were clicked at both, so intervention cannot tell position bias from "
-    "relevance. Give a log in which documents change places, or use mixture, which needs no such documents."
+    "relevance. Use a log in which documents move, or use mixture, which needs no such documents."
 )
 REFUSED: dict[str, tuple[Any, str]] = {
     "documents stay": (([1, 2], [0, 1], [10, 10], [5, 5]), NO_PAIRS),
@@ -254,12 +254,12 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no clicks": (([1, 2], [0, 0], [10, 10], [0, 0]), NO_PAIRS),
     "a position apart": (
         ([1, 2, 3], [0, 0, 1], [10, 10, 10], [5, 5, 5]),
-        "Position(s) 3: no clicked documents link them with position 1, so intervention cannot compare them. Give a "
-        "log in which documents change places, or use mixture, which needs no such documents.",
+        "Position(s) 3: no clicked documents link them with position 1, so intervention cannot compare them. Use a log "
+        "in which documents move, or use mixture, which needs no such documents.",
     ),
     "a position not shown": (
         ([1, 3], [0, 0], [10, 10], [5, 5]),
-        "Position 2 was never shown but position 3 was, so its theta cannot be estimated. Give a log with every "
+        "Position 2 was never shown but position 3 was, so its theta cannot be estimated. Use a log with every "
         "position "
         "down to the last.",
     ),
@@ -280,8 +280,8 @@ def test_a_chain_needs_every_neighbour() -> None:
     counts = Counts.from_arrays([0] * 4, [0, 0, 1, 1], [1, 2, 1, 3], [10] * 4, [5, 4, 5, 3])
     assert Intervention("all").fit(counts).parameters.alpha == pytest.approx([1, 0.8, 0.6], abs=1e-5)
     message = (
-        "Position(s) 3: no clicked documents link them with position 1, so intervention cannot compare them. Give a "
-        "log in which documents change places, or use mixture, which needs no such documents."
+        "Position(s) 3: no clicked documents link them with position 1, so intervention cannot compare them. Use a log "
+        "in which documents move, or use mixture, which needs no such documents."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         Intervention("adjacent").fit(counts)

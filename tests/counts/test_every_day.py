@@ -254,10 +254,10 @@ def test_fingerprints_tell_files_apart(tmp_path: Path, changed: int) -> None:
 
 
 SETTINGS = [
-    (["counts", "1.parquet"], "counts: give an output, either -o counts.parquet or --merge counts.parquet."),
+    (["counts", "1.parquet"], "counts: name an output, either -o counts.parquet or --merge counts.parquet."),
     (
         ["counts", "1.parquet", "-o", "a.parquet", "--merge", "b.parquet"],
-        "counts: give an output, either -o counts.parquet or --merge counts.parquet.",
+        "counts: name an output, either -o counts.parquet or --merge counts.parquet.",
     ),
     (
         ["counts", "1.parquet", "--merge", "b.csv"],
@@ -321,26 +321,26 @@ BEFORE = [
     (
         "query_id,doc_id,relevance\nq,a,0.5\nq,b,abc\n",
         "query 'q', document 'b', relevance 'abc' is not a label (bad rows: 1). Expected a query, a document and a "
-        "relevance from 0 to 1. Give labels as clickmix wrote them.",
+        "relevance from 0 to 1. Use labels as clickmix wrote them.",
     ),
     (
         "query_id,doc_id,relevance\nq,a,nan\nq,b,inf\n",
         "query 'q', document 'a', relevance 'nan' is not a label (bad rows: 2). Expected a query, a document and a "
-        "relevance from 0 to 1. Give labels as clickmix wrote them.",
+        "relevance from 0 to 1. Use labels as clickmix wrote them.",
     ),
     (
         "query_id,doc_id,relevance\nq,a,0.5\nq,b,1.5\nq,c,-1\n",
         "query 'q', document 'b', relevance '1.5' is not a label (bad rows: 2). Expected a query, a document and a "
-        "relevance from 0 to 1. Give labels as clickmix wrote them.",
+        "relevance from 0 to 1. Use labels as clickmix wrote them.",
     ),
     (
         "query_id,doc_id,relevance\nq,,0.5\n",
         "query 'q', document None, relevance '0.5' is not a label (bad rows: 1). Expected a query, a document and a "
-        "relevance from 0 to 1. Give labels as clickmix wrote them.",
+        "relevance from 0 to 1. Use labels as clickmix wrote them.",
     ),
     (
         "query_id,doc_id,relevance\nq,a,0.5\nq,b,0.5\nq,a,0.6\n",
-        "query 'q', document 'a' appears 2 times. Expected every document once. Give labels as clickmix wrote them.",
+        "query 'q', document 'a' appears 2 times. Expected every document once. Use labels as clickmix wrote them.",
     ),
     (
         "query_id,doc_id,relevance\nq,a\n",

@@ -208,6 +208,6 @@ def test_lists_in_json_text(database: Database, spark: Any) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(database.create("texts", table), engine=database.address)
     assert str(caught.value) == (
-        "table texts, column 'doc_ids': found VARCHAR values, which this engine cannot read as lists for doc_ids. Make "
-        "a view with a column of arrays, and give that."
+        "table texts, column 'doc_ids': found VARCHAR values, which this engine cannot read as lists for doc_ids. "
+        "Create a view with a column of arrays, and use that."
     )

@@ -159,8 +159,8 @@ def test_no_permission_to_read(loaded: Database) -> None:
 
 
 NAMES = [
-    ("labels.parquet", "labels.parquet: PostgreSQL writes tables. Give the name of a table, for instance labels."),
-    ("nowhere.labels", "nowhere.labels: no such schema in the database. Make it first, or choose another name."),
+    ("labels.parquet", "labels.parquet: PostgreSQL writes tables. Name a table, for instance labels."),
+    ("nowhere.labels", "nowhere.labels: no such schema in the database. Create it first, or choose another name."),
     ("a b", 'PostgreSQL: string is not a valid identifier: "a b". Nothing was written.'),
 ]
 
@@ -181,9 +181,9 @@ def test_names_as_sql_has_them(database: Database) -> None:
 
 
 LOGS: list[tuple[Any, str]] = [
-    ("nothing", "nothing: no such table in the database. Give the name as SQL does: schema.table."),
+    ("nothing", "nothing: no such table in the database. Write the name as in SQL: schema.table."),
     (["clicks", "clicks"], "clicks: given twice. Its clicks would be counted twice; name it once."),
-    (5, "PostgreSQL cannot read a log from a int. Give the name of a table, or a list."),
+    (5, "PostgreSQL cannot read a log from a int. Name a table, or a list."),
 ]
 
 

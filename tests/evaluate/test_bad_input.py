@@ -27,14 +27,14 @@ EACH = "expected one of each per document."
             [0, -1],
             [0, 0],
             "grades, document 1 (from 0): -1 found, expected 0 (not relevant) or more. "
-            "Leave documents without a judgement out, or give them grade 0.",
+            "Leave documents without a judgement out, or use grade 0.",
         ),
         (
             [1],
             [math.inf],
             [0],
             "grades, document 0 (from 0): inf found, expected 0 (not relevant) or more. "
-            "Leave documents without a judgement out, or give them grade 0.",
+            "Leave documents without a judgement out, or use grade 0.",
         ),
         ([1, 2], [1], [0, 0], f"2 scores, 1 grades and 2 query ids: {EACH}"),
         ([1, 2], [1, 1], [0], f"2 scores, 2 grades and 1 query ids: {EACH}"),

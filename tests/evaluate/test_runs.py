@@ -66,7 +66,7 @@ def test_no_documents_give_an_empty_run() -> None:
 
 BLANKS = (
     "does not fit into a TREC run, whose columns are separated by blanks. "
-    "Write a table: give the output a name ending in .parquet or .csv."
+    "Write a table instead: choose a name ending in .parquet or .csv."
 )
 
 

@@ -102,7 +102,9 @@ def test_a_book_carries_the_evidence_and_the_interval(tmp_path: Path) -> None:
         "doc_id": "d1",
         "position": None,
         "document_fields": {},
-        "judgements": [{"rating": 3, "explanation": "31 clicks of 402 impressions; relevance 0.93; 95 % 0.61 to 1.00"}],
+        "judgements": [
+            {"rating": 3, "explanation": "31 clicks of 402 impressions; relevance 0.93; 95% interval 0.61 to 1.00"}
+        ],
     }
 
 
@@ -162,7 +164,7 @@ def test_a_query_that_fills_more_than_a_list_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
     exported(tmp_path, "opensearch")
-    with pytest.raises(InputError, match=r"out: this folder is not empty\. Give a new folder, or empty this one\."):
+    with pytest.raises(InputError, match=r"out: this folder is not empty\. Choose a new folder, or empty this one\."):
         exported(tmp_path, "opensearch")
 
 
@@ -213,7 +215,7 @@ def test_rre_lists_documents_by_whole_grade(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["rank-eval", "rre"])
 def test_a_target_that_names_the_index_needs_it(target: str, tmp_path: Path) -> None:
-    message = f"{target} names the index of every document. Give it with --index, for instance --index products."
+    message = f"{target} names the index of every document. Set it with --index, for instance --index products."
     with pytest.raises(SettingError, match=re.escape(message)):
         exported(tmp_path, target)
     assert [path.name for path in tmp_path.iterdir()] == ["labels.csv"]
@@ -456,7 +458,7 @@ def test_max_width_needs_intervals(
     path = labels(tmp_path, [("q", "d", 0.5)], ("query_id", "doc_id", "relevance"))
     words = ["export", str(path), "--to", "quepid", "-o", str(tmp_path / "out"), "--max-width", "0.5"]
     assert failure(capsys, monkeypatch, *words) == (
-        f"clickmix: {path}: no column 'low', which --max-width needs. Leave the option out, or give labels of a "
+        f"clickmix: {path}: no column 'low', which --max-width needs. Leave the option out, or use labels of a "
         "correction with intervals, such as mixture.\n"
     )
     assert list(tmp_path.iterdir()) == [path]

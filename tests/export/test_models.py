@@ -361,7 +361,7 @@ def test_a_title_that_the_engine_cannot_hold_is_refused(
 ) -> None:
     words = ["export", str(ranker[0]), "--to", "elasticsearch", "-o", str(tmp_path / "m.json"), "--title", "My Shop"]
     assert failure(capsys, monkeypatch, *words) == (
-        "clickmix: title 'My Shop': expected small letters, digits, - and _, as in shop_ranker-1. Give --title.\n"
+        "clickmix: title 'My Shop': expected small letters, digits, - and _, as in shop_ranker-1. Pass --title.\n"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -259,7 +259,7 @@ def test_a_histogram_of_documents_that_move_says_so(folder: Path) -> None:
 SETTINGS = [
     (
         ["sql", "labels", "--dialect", "duckdb"],
-        "--model is for labels, which need it: clickmix sql labels --model model.json.",
+        "labels need --model, and only labels take it: clickmix sql labels --model model.json.",
     ),
     (
         ["sql", "counts", "--dialect", "cobol"],

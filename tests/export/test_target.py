@@ -80,14 +80,14 @@ def test_an_unknown_target_is_refused(labels: Path, tmp_path: Path) -> None:
 
 
 def test_labels_are_refused_where_a_ranker_is_expected(labels: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"labels\.csv: this is a file, and vespa takes a ranker\. Give a folder"):
+    with pytest.raises(InputError, match=r"labels\.csv: this is a file, and vespa takes a ranker\. Name a folder"):
         export(labels, to="vespa", output=tmp_path / "out")
 
 
 def test_a_ranker_is_refused_where_labels_are_expected(tmp_path: Path) -> None:
     (tmp_path / "ranker").mkdir()
     (tmp_path / "ranker" / "ranker.json").write_text("{}")
-    with pytest.raises(InputError, match=r"ranker: this is a ranker, and quepid takes labels\. Give a labels file\."):
+    with pytest.raises(InputError, match=r"ranker: this is a ranker, and quepid takes labels\. Name a labels file\."):
         export(tmp_path / "ranker", to="quepid", output=tmp_path / "out")
 
 

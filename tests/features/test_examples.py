@@ -201,7 +201,7 @@ def test_every_layout_of_features_gives_the_same_examples(layout: str) -> None:
 
 
 BAD_FEATURES: list[tuple[Any, str]] = [
-    (7, "the features: a int found. Give a features file, a Split, a frame, or arrays (query_id, doc_id, features)."),
+    (7, "the features: a int found. Pass a features file, a Split, a frame, or arrays (query_id, doc_id, features)."),
     (
         ([1, 1], [1, 2], [[0.5]]),
         "the features: 2 query ids, 2 document ids, features of shape (1, 1): "
@@ -261,7 +261,7 @@ def test_the_grades_of_a_frame_are_read_and_go_with_their_documents() -> None:
         ),
         (
             ([1], [1], [[0.5]]),
-            "the features: arrays have no grades. Give a Split, or a frame with a column grade.",
+            "the features: arrays have no grades. Pass a Split, or a frame with a column grade.",
         ),
     ],
 )
@@ -300,10 +300,10 @@ BAD: list[tuple[str, Any, str]] = [
     ("none", ([], [], np.array([])), "the labels: no labels. Expected one row per query and document."),
     ("one label", ([1], [2], [0.5]),
      "No query is left to train on: a query needs two documents with different labels. Left out: 2 documents without a "
-     "label, 1 query with one labelled document. Give more labels, or features of more documents."),
+     "label, 1 query with one labelled document. Add more labels, or features of more documents."),
     ("all equal", ([1, 1, 1], [1, 2, 3], [0.5] * 3),
      "No query is left to train on: a query needs two documents with different labels. Left out: 1 query whose labels "
-     "are all equal. Give more labels, or features of more documents."),
+     "are all equal. Add more labels, or features of more documents."),
     ("lengths", ([1, 1], [1, 2], [0.5]),
      "the labels: 2 query ids, 2 document ids, 1 relevances: expected one of each per label."),
     ("two arrays", ([1, 1], [1, 2]),
@@ -315,7 +315,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("missing id", ([1, 1], np.array(["a", None], dtype=object), [0.5, 0.5]),
      "the labels, row 2: doc_id is missing. Every row needs one."),
     ("no labels at all", 7,
-     "the labels: a int found. Give a labels file, Labels, a frame, or arrays (query_id, doc_id, relevance)."),
+     "the labels: a int found. Pass a labels file, Labels, a frame, or arrays (query_id, doc_id, relevance)."),
     ("a column missing", {"query_id": [1], "doc_id": [1], "label": [0.5]},
      "the labels: no column 'relevance'. Found query_id, doc_id, label. "
      "Expected query_id, doc_id and relevance, as `clickmix debias` writes them."),

@@ -203,8 +203,7 @@ def test_features_in_another_order_are_found_by_name(tmp_path: Path) -> None:
     [
         (
             ("bm25", "age", "ctr", "size"),
-            ": the feature 'age' is missing (and 1 more). Found ctr, bm25. "
-            "Give the features the ranker was trained on.",
+            ": the feature 'age' is missing (and 1 more). Found ctr, bm25. Use the features the ranker was trained on.",
         ),
         (
             ("bm25",),

@@ -78,5 +78,5 @@ def test_counts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         click_dependence(file)
     assert str(caught.value) == (
-        f"{file}: these are counts, which do not show what was clicked together. Give the raw log."
+        f"{file}: these are counts, which do not show what was clicked together. Use the raw log."
     )

@@ -296,11 +296,10 @@ def test_evidence_in_words_and_rows(found: HeldOutEvidence) -> None:
     results = held_out_results(found)
     first, second, third, last = results.sentences
     assert first.startswith(
-        "Held-out clicks, of a quarter of the impressions, predicted from the rest (perplexity; 1 is perfect): "
-        "this model 1."
+        "Clicks in a quarter of the impressions, predicted from the rest (perplexity; 1 is perfect): this model 1."
     )
     assert first.endswith("Labels predict clicks significantly better than positions alone.")
-    assert second.startswith("Labels from two halves of the log have a correlation of 0.")
+    assert second.startswith("Labels from two halves of the log correlate at 0.")
     assert third.startswith("Documents seen at two neighbouring positions are ")
     assert "whether clicks mean relevance: clickmix compare LOG --judgments FILE" in last
     document = json.loads(json_text(results.json()))

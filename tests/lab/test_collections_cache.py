@@ -153,6 +153,6 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_is_no_folder_of_the_cache(source: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
-    message = f"{tmp_path / 'taken'}: cannot be the cache folder: File exists. Give the name of a folder."
+    message = f"{tmp_path / 'taken'}: cannot be the cache folder: File exists. Name a folder."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         read_cached(source, cache=tmp_path / "taken")

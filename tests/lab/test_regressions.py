@@ -175,7 +175,7 @@ class TestFeatures:
     def test_no_features_for_a_document(self, name: Any) -> None:
         message = (
             "No features for query 1, document 7 of the log (1 of 2 documents have none; the ids are a whole number "
-            "and a whole number). Give features of every document of the log; ids must be of the same type."
+            "and a whole number). Pass features of every document of the log; ids must be of the same type."
         )
         regression: Any = choose_regression(name, (np.array([1, 2]), np.array([6, 7]), np.array([[1.0], [2.0]])))
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
@@ -184,7 +184,7 @@ class TestFeatures:
     def test_ids_of_another_type_are_no_ids(self) -> None:
         message = (
             "No features for query 1, document 6 of the log (1 of 1 documents have none; the ids are text and a whole "
-            "number). Give features of every document of the log; ids must be of the same type."
+            "number). Pass features of every document of the log; ids must be of the same type."
         )
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             find_features((np.array([1]), np.array([6]), np.array([[1.0]])), np.array(["1"], object), np.array([6]))

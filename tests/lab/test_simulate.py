@@ -90,7 +90,7 @@ def test_a_log_gives_its_sessions_back(tmp_path: Path) -> None:
         ),
         (
             "query_id,doc_id,position,impressions,clicks\nq,d,1,5,1\n",
-            "{path}: contains counts, and counts do not show what was clicked together. Give the raw log.",
+            "{path}: contains counts, and counts do not show what was clicked together. Use the raw log.",
         ),
     ],
 )
@@ -177,7 +177,7 @@ MISTAKES = [
      "results, or fit a user to longer ones."),
     (
         "-o out --data few",
-        "few: 3 training queries. Expected at least 20, to train the production ranker. Give a larger collection.",
+        "few: 3 training queries. Expected at least 20, to train the production ranker. Use a larger collection.",
     ),
     ("-o few --data few", "few/train.parquet: would replace an input. Choose another folder for the output."),
     ("-o link --data few", "link/train.parquet: would replace an input. Choose another folder for the output."),

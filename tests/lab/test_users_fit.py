@@ -343,7 +343,7 @@ def test_positions_without_shared_clicked_documents_are_named(model: str) -> Non
     clicks = np.ones((2, 4), dtype=bool)
     message = (
         "Position(s) 3, 4: no clicked document links them with position 1, so how often they are examined cannot be "
-        "separated from how attractive their documents are. Fit a log in which documents change places, or leave "
+        "separated from how attractive their documents are. Fit a log in which documents move, or leave "
         "these positions out."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):

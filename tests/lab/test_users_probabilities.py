@@ -238,7 +238,7 @@ def test_relevance_that_cannot_be_is_refused(relevance: list[list[float]], messa
 
 
 def test_clicks_must_have_the_shape_of_relevance() -> None:
-    message = "clicks has shape (1, 2), relevance (1, 3): give one session for each list."
+    message = "clicks has shape (1, 2), relevance (1, 3): expected one session for each list."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         preset("ubm").click_probabilities([[0, 0, 1]], clicks=[[0, 1]])
 

@@ -157,10 +157,10 @@ def test_counts_until_enough_clicks(clicks: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "Say how much to simulate: give either sessions=... or clicks=..., but not both."),
+        ({}, "Say how much to simulate: pass either sessions=... or clicks=..., but not both."),
         (
             {"sessions": 1, "clicks": 1},
-            "Say how much to simulate: give either sessions=... or clicks=..., but not both.",
+            "Say how much to simulate: pass either sessions=... or clicks=..., but not both.",
         ),
         ({"sessions": 0}, "sessions=0: expected a whole number from 1."),
         ({"sessions": 1.5}, "sessions=1.5: expected a whole number from 1."),

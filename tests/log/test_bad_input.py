@@ -94,7 +94,7 @@ def test_a_header_longer_than_any_line(folder: Path) -> None:
     """It was cut, and half a name can be another column's."""
     (folder / "log.csv").write_text(f"{RAW[:-1]},{','.join(f'column{i}' for i in range(200_000))}\nq,d,1,1\n")
     assert message("log.csv") == (
-        "log.csv: the first line is longer than 2,000,000 bytes. Expected a header with the names of the columns."
+        "log.csv: the first line is longer than 2,000,000 bytes. Expected a header with column names."
     )
 
 
@@ -183,21 +183,21 @@ HEADERS = [
         b"qid,query,did,url\n1,q,D1,https://example.org\n",
         "log.csv: missing 'query_id', 'doc_id', 'position' and 'clicked' (or 'impressions' and 'clicks', if it is "
         "counted already). Found qid, query, did, url. If these are clicked pairs (as in ORCAS or MS "
-        "MARCO), clickmix cannot use them: they do not say what was shown and not clicked. Give a log of impressions.",
+        "MARCO), clickmix cannot use them: they do not say what was shown and not clicked. Use a log of impressions.",
     ),
     (
         "judgments",
         b"query_id,doc_id,grade\nq,d,1\n",
         "log.csv: missing 'position' and 'clicked' (or 'impressions' and 'clicks', if it is counted already). Found "
         "query_id, doc_id, grade. If these are clicked pairs (as in ORCAS or MS MARCO), clickmix cannot use "
-        "them: they do not say what was shown and not clicked. Give a log of impressions.",
+        "them: they do not say what was shown and not clicked. Use a log of impressions.",
     ),
     (
         "pairs without a header",
         b"10103699,red shoes,D1265,http://a\n10103699,red shoes,D1266,http://b\n",
         "log.csv: missing 'query_id', 'doc_id', 'position' and 'clicked' (or 'impressions' and 'clicks', if it is "
         "counted already). Found 10103699, red shoes, D1265, http://a. If these are clicked pairs (as in "
-        "ORCAS or MS MARCO), clickmix cannot use them: they do not say what was shown and not clicked. Give a log of "
+        "ORCAS or MS MARCO), clickmix cannot use them: they do not say what was shown and not clicked. Use a log of "
         "impressions.",
     ),
     (
@@ -221,7 +221,7 @@ HEADERS = [
     ),
     ("header only", RAW.encode(), "log.csv: the log is empty. Expected one row per impression."),
     ("empty", b"", "log.csv: the file is empty. Expected a click log with a header."),
-    ("blank", b"\nq,d,1,1\n", "log.csv: the first line is blank. Expected a header with the names of the columns."),
+    ("blank", b"\nq,d,1,1\n", "log.csv: the first line is blank. Expected a header with column names."),
     ("UTF-16", RAW.encode("utf-16"), "log.csv: the header is not UTF-8 text. Save the file as UTF-8."),
     (
         "mixed line ends",
@@ -533,7 +533,7 @@ def test_a_column_with_blanks_is_named_so_that_a_shell_takes_it(folder: Path) ->
 
 def test_a_folder_without_a_log(folder: Path) -> None:
     (folder / "logs").mkdir()
-    expected = "logs: a folder without Parquet, CSV or NDJSON files. Give the folder of the click log."
+    expected = "logs: a folder without Parquet, CSV or NDJSON files. Name the folder of the click log."
     assert message("logs") == expected
 
 

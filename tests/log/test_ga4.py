@@ -130,7 +130,7 @@ ODD = [
         "a click in another list",
         [SEARCH, event("view_item_list", 2, [item("a", 0)]), event("select_item", 3, [item("a", 0, "slider")])],
         [("q", "a", 1, 1, 0)],
-        "1 clicks have no view of the item in that list and session before them: left out.",
+        "1 clicks have no earlier view of the item in that list and session: left out.",
     ),
     (
         "a term in the address alone",
@@ -159,7 +159,7 @@ ODD = [
             event("select_item", 2, [item("a", 0)], batch=2),
         ],
         [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)],
-        "1 clicks have no view of the item in that list and session before them: left out.",
+        "1 clicks have no earlier view of the item in that list and session: left out.",
     ),
     (
         "a click at the time of its view, and no batches",
@@ -169,7 +169,7 @@ ODD = [
             event("select_item", 1, [item("b", 0)]),
         ],
         [("q", "b", 1, 1, 1)],
-        "1 clicks have no view of the item in that list and session before them: left out.",
+        "1 clicks have no earlier view of the item in that list and session: left out.",
     ),
     (
         "a click that names no list, by name, or another one",
@@ -181,7 +181,7 @@ ODD = [
             event("select_item", 4, [item("c", None, None, "Slider")]),
         ],
         [("q", "a", 1, 1, 1), ("q", "b", 2, 1, 1), ("q", "c", 3, 1, 0), ("q", "d", 4, 1, 0)],
-        "1 clicks have no view of the item in that list and session before them: left out.",
+        "1 clicks have no earlier view of the item in that list and session: left out.",
     ),
     (
         "an item twice in a list",

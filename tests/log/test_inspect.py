@@ -62,7 +62,7 @@ def test_result_lists_with_bad_rows(folder: Path) -> None:
     told = run("inspect", "log.parquet").output.splitlines()
     assert told[1] == "A click log, format lists: 1 impression and 1 click."
     assert told[-2:] == [
-        "Bad rows, 1: clicked and doc_ids have different lengths. For instance log.parquet, row 2, column 'clicked': "
+        "Bad rows (1): clicked and doc_ids have different lengths. For instance log.parquet, row 2, column 'clicked': "
         "'[1, 0]'.",
         "Label it: clickmix debias log.parquet -o labels.parquet --bad-rows skip",
     ]
@@ -140,7 +140,7 @@ def test_documents_that_are_twice_in_a_list_are_counted(tmp_path: Path, layout: 
         "lists": {"query_id": ["q", "q"], "doc_ids": [["a", "b", "a"], ["a", "b"]], "clicked": [[1, 0, 0], [0, 0]]},
     }  # fmt: skip
     output = run("inspect", str(write(tmp_path / "log.parquet", tables[layout]))).output
-    assert "1 time a document is in a list again: each place counts as shown.\n" in output
+    assert "1 time a document appears again in its list: each place counts as shown.\n" in output
 
 
 def test_pairs_without_a_header_are_refused_with_the_reason(
@@ -148,6 +148,6 @@ def test_pairs_without_a_header_are_refused_with_the_reason(
 ) -> None:
     (folder / "qrels.tsv").write_text("1185869\t0\t0\t1\n1185868\t0\t16\t1\n")
     assert failure(capsys, monkeypatch, "inspect", "qrels.tsv") == (
-        "clickmix: qrels.tsv: the first line (1185869, 0, 0, 1) has no names of columns. Expected a header. Pairs that "
+        "clickmix: qrels.tsv: the first line (1185869, 0, 0, 1) has no column names. Expected a header. Pairs that "
         "were clicked or judged (such as MS MARCO's) are not a log: they do not say what was shown and not clicked.\n"
     )

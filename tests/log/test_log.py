@@ -136,7 +136,7 @@ def test_a_link_that_leads_nowhere_is_an_error(tmp_path: Path, name: str, given:
     with pytest.raises(cm.InputError) as caught:
         cm.count(str(tmp_path / given))
     assert str(caught.value) == (
-        f"{tmp_path / name}: a link that leads nowhere. It may have been part of the log; remove it, or restore "
+        f"{tmp_path / name}: a broken link. It may have been part of the log; remove it, or restore "
         f"{tmp_path / 'gone'}."
     )
 

@@ -293,6 +293,6 @@ def test_arrays_of_text_in_a_frame_are_told_of() -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(frame)
     assert str(caught.value) == (
-        "the frame: cannot be read: Data type '<U1' not recognized. Give columns of numbers or text, or of lists of "
-        "them; give arrays of text as lists."
+        "the frame: cannot be read: Data type '<U1' not recognized. Use columns of numbers or text, or of lists of "
+        "them; turn arrays of text into lists."
     )

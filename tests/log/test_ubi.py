@@ -284,8 +284,8 @@ def test_neither_impressions_nor_result_lists(tmp_path: Path) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(log)
     assert str(caught.value) == (
-        f"{log}: neither impression events nor query_response_hit_ids, so it is unknown what was shown. Give the "
-        "files of ubi_events and ubi_queries together."
+        f"{log}: neither impression events nor query_response_hit_ids, so it is unknown what was shown. Pass the files "
+        "of ubi_events and ubi_queries together."
     )
 
 

@@ -185,7 +185,7 @@ def test_a_run_that_cannot_hold_the_ids_names_the_way_out(
     words = f"score --ranker {shop}/ranker --features {shop}/features.csv -o {tmp_path}/run.txt"
     assert failure(capsys, monkeypatch, *words.split()) == (
         "clickmix: query_ids: 'red shoes 0' does not fit into a TREC run, whose columns are separated by blanks. "
-        "Write a table: give the output a name ending in .parquet or .csv.\n"
+        "Write a table instead: choose a name ending in .parquet or .csv.\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -229,14 +229,14 @@ FAILURES = [
     ),
     (
         f"{WORDS} -o x --report x/page.html",
-        "x/page.html: the folder x does not exist. Make it first, or choose another path.",
+        "x/page.html: the folder x does not exist. Create it first, or choose another path.",
     ),
     (
         f"{WORDS} -o ranker --report ranker/page.html",
         "ranker/page.html: would replace an input or be inside the ranker's folder. Choose another name.",
     ),
-    (f"{WORDS} -o train.parquet", "train.parquet: this is a file. Give the name of a folder for the ranker."),
-    (f"{WORDS} -o .", ".: this folder holds something else. Give a new folder, or a ranker's folder."),
+    (f"{WORDS} -o train.parquet", "train.parquet: this is a file. Name a folder for the ranker."),
+    (f"{WORDS} -o .", ".: this folder holds something else. Choose a new folder, or a ranker's folder."),
     (f"{WORDS} -o no/ranker", "no/ranker: the folder no does not exist. Create it, or choose another path."),
     (
         f"{WORDS} -o x --vali-labels labels.csv",
@@ -270,7 +270,7 @@ FAILURES = [
     (
         "evaluate --ranker ranker --features narrow.parquet",
         "narrow.parquet: the feature 'feature_3' is missing. Found feature_1, feature_2. "
-        "Give the features the ranker was trained on.",
+        "Use the features the ranker was trained on.",
     ),
     (
         "score --ranker ranker --features test.parquet -o test.parquet",

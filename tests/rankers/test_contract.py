@@ -250,7 +250,7 @@ def test_a_ranker_that_was_removed_is_gone() -> None:
 def test_other_features_than_in_training_are_refused(saved: Path) -> None:
     with pytest.raises(cm.InputError) as caught:
         load_ranker(saved).score(OTHER.features[:, :2])
-    assert str(caught.value) == "features: 2 features, but the ranker was trained on 3. Give the same features."
+    assert str(caught.value) == "features: 2 features, but the ranker was trained on 3. Use the same features."
 
 
 def damage_model(folder: Path) -> None:
@@ -336,7 +336,7 @@ def test_leftovers_of_a_killed_save_are_ignored(saved: Path) -> None:
 @pytest.mark.parametrize("name", ["model.txt", "notes.txt", "weights.npy"])
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
-    message = f"{tmp_path}: this folder holds something else. Give a new folder, or a ranker's folder."
+    message = f"{tmp_path}: this folder holds something else. Choose a new folder, or a ranker's folder."
     with pytest.raises(cm.InputError, match=f"^{re.escape(message)}$"):
         check_folder(tmp_path)
 

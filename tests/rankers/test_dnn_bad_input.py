@@ -35,14 +35,14 @@ GOOD = made([[1, 2], [3, 4], [5, 6]], [0.2, 0.5, 1.0], [2, 1])
         (
             {"features": np.array([1.0, 2.0, 3.0])},
             "examples: the features are an array of shape (3,) and type float64. "
-            "Give a matrix of numbers, one row per document.",
+            "Pass a matrix of numbers, one row per document.",
         ),
         (
             {"features": np.array([["a"], ["b"], ["c"]])},
             "examples: the features are an array of shape (3, 1) and type <U1. "
-            "Give a matrix of numbers, one row per document.",
+            "Pass a matrix of numbers, one row per document.",
         ),
-        ({"features": np.empty((3, 0))}, "examples: no features. Give at least one per document."),
+        ({"features": np.empty((3, 0))}, "examples: no features. Expected at least one per document."),
         (
             {"relevance": np.array([0.2, 1.5, 1.0])},
             "examples, row 2: the relevance 1.5 is outside 0 to 1 (rows count from 1). "
@@ -64,7 +64,7 @@ GOOD = made([[1, 2], [3, 4], [5, 6]], [0.2, 0.5, 1.0], [2, 1])
         ),
         (
             {"features": np.empty((0, 2)), "relevance": np.empty(0), "offsets": np.array([0])},
-            "examples: no documents. Give at least one query with one document.",
+            "examples: no documents. Expected at least one query with one document.",
         ),
     ],
 )
@@ -77,14 +77,14 @@ def test_validation_examples_are_checked_too() -> None:
     message = "vali, row 1: the relevance 2 is outside 0 to 1 (rows count from 1). "
     with pytest.raises(InputError, match=re.escape(message)):
         SMALL.fit(GOOD, vali=replace(GOOD, relevance=np.array([2, 0, 0])))
-    message = "vali: 1 features, but the ranker was trained on 2. Give the same features."
+    message = "vali: 1 features, but the ranker was trained on 2. Use the same features."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         SMALL.fit(GOOD, vali=replace(GOOD, features=GOOD.features[:, :1]))
 
 
 def test_validation_features_in_another_order_are_refused() -> None:
     message = (
-        "vali: feature 1 is 'ctr', but in the training examples it is 'bm25'. Give the same features in the same "
+        "vali: feature 1 is 'ctr', but in the training examples it is 'bm25'. Use the same features in the same "
         "order, as make_examples(..., names=examples.feature_names) does."
     )
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
@@ -93,7 +93,7 @@ def test_validation_features_in_another_order_are_refused() -> None:
 
 def test_features_to_score_are_checked() -> None:
     fit = SMALL.fit(GOOD)
-    message = "features: 3 features, but the ranker was trained on 2. Give the same features."
+    message = "features: 3 features, but the ranker was trained on 2. Use the same features."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         fit.score(np.ones((4, 3)))
     message = (

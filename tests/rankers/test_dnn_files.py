@@ -244,7 +244,7 @@ def test_loading_from_nowhere(tmp_path: Path) -> None:
 
 def test_saving_where_a_file_is_or_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    message = f"{tmp_path / 'file'}: this is a file. Give the name of a folder for the ranker."
+    message = f"{tmp_path / 'file'}: this is a file. Name a folder for the ranker."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         FIRST.save(tmp_path / "file")
     message = f"{tmp_path / 'a' / 'b'}: the folder {tmp_path / 'a'} does not exist. Create it, or choose another path."
@@ -254,7 +254,7 @@ def test_saving_where_a_file_is_or_no_folder(tmp_path: Path) -> None:
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    message = f"{tmp_path}: this folder holds something else. Give a new folder, or a ranker's folder."
+    message = f"{tmp_path}: this folder holds something else. Choose a new folder, or a ranker's folder."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         FIRST.save(tmp_path)
     assert files(tmp_path) == {"notes.txt": b"mine"}

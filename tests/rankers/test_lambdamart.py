@@ -179,7 +179,7 @@ def test_validation_features_of_another_number_are_refused() -> None:
     given = graded(largest_grade=4)
     with pytest.raises(cm.InputError) as caught:
         LambdaMART().fit(given, vali=replace(given, features=given.features[:, :3], feature_names=()))
-    assert str(caught.value) == "vali: 3 features, but the ranker was trained on 5. Give the same features."
+    assert str(caught.value) == "vali: 3 features, but the ranker was trained on 5. Use the same features."
 
 
 def few() -> Examples:
@@ -203,7 +203,7 @@ def test_a_ranker_that_learned_nothing_is_refused(given: Examples, vali: Example
     assert str(caught.value) == (
         f"Nothing was learned from {len(given.relevance)} documents of {given.queries} queries: no tree could be "
         "split, and all documents would get the same score. A leaf needs 20 documents, and features and labels must "
-        "differ within queries. Give more labelled documents, or other features."
+        "differ within queries. Use more labelled documents, or other features."
     )
 
 

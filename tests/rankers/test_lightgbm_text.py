@@ -142,7 +142,7 @@ CRAFTED = {
     ),
     "a size below 0": (
         re.sub("tree_sizes=[0-9]+", "tree_sizes=-5", FITTED.model),
-        MODEL + "a tree is said to have no text",
+        MODEL + "the header says that a tree has no text",
     ),
     "fewer trees": (
         re.sub("tree_sizes=[0-9]+ ", "tree_sizes=", FITTED.model),

@@ -56,7 +56,7 @@ def test_a_document_in_words_and_by_place(counts: cm.Counts) -> None:
         "Document 'sku-1': label 0.93 (0.47 to 1.00 with 95% probability).",
         "Shown 402 times, mostly at positions 2 and 3; clicked 61 times.",
         # 200 x 0.3 + 150 x 0.2 = 90; 200 x 0.06 + 150 x 0.04 = 18
-        "350 of these impressions, with 60 clicks, tell more: a relevant document there would be clicked about 90 "
+        "350 of these impressions, with 60 clicks, say more: a relevant document there would be clicked about 90 "
         "times, another one about 18 times. At its other places clicks say nothing.",
     )
     assert told.cells is not None

@@ -141,7 +141,7 @@ def test_a_figure_of_its_own_carries_its_style_and_paper() -> None:
         (lambda: Line("a", [1, 2], [1]), "'a': 1 numbers in y, expected 2."),
         (lambda: Line("a", [1], [1], low=[0]), "line 'a': low and high belong together; give both or neither."),
         (lambda: Bars("a", [0, 1], [1, 2]), "'a': 2 numbers in heights, expected 1."),
-        (lambda: figure(), "figure 'a figure': nothing to draw. Give it a panel with a line or bars."),
+        (lambda: figure(), "figure 'a figure': nothing to draw. Add a panel with a line or bars."),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(make: object, message: str) -> None:

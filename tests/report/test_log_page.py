@@ -425,7 +425,7 @@ def test_debias_writes_a_report_and_says_so(tmp_path: Path, monkeypatch: pytest.
 FAILURES = [
     ("report.pdf", "report.pdf: a report is an HTML file. Expected a name ending in .html."),
     ("log.html", "log.html: would replace an input. Choose another name for the output."),
-    ("no/report.html", "no/report.html: the folder no does not exist. Make it first, or choose another path."),
+    ("no/report.html", "no/report.html: the folder no does not exist. Create it first, or choose another path."),
 ]
 
 

@@ -195,10 +195,10 @@ def test_two_writers_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("missing/x.csv", "missing/x.csv: the folder missing does not exist. Make it first, or choose another path."),
-        ("folder", "folder: this is a folder. Give the name of a file to write."),
-        ("pipe", "pipe: not an ordinary file, and it would be replaced. Give the name of a file to write."),
-        ("locked/x.csv", "locked/x.csv: the folder locked cannot be written. Choose another path."),
+        ("missing/x.csv", "missing/x.csv: the folder missing does not exist. Create it first, or choose another path."),
+        ("folder", "folder: this is a folder. Name a file to write."),
+        ("pipe", "pipe: not an ordinary file, and it would be replaced. Name a file to write."),
+        ("locked/x.csv", "locked/x.csv: the folder locked cannot be written to. Choose another path."),
     ],
 )
 def test_paths_that_cannot_be_written(

@@ -115,7 +115,7 @@ def _check_address_space() -> None:
     if allowed != resource.RLIM_INFINITY and allowed < needed:
         _fail(
             f"out of memory: the system allows this process {allowed >> 20:,} MB (see ulimit -v), and libraries alone "
-            f"take {needed >> 20:,} MB of addresses. Allow more."
+            f"need {needed >> 20:,} MB of addresses. Allow more."
         )
 
 

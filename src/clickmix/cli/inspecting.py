@@ -162,7 +162,7 @@ def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, gi
     if seen.sessions is not None:
         say(f"{several(seen.sessions, 'session or list', 'sessions or lists')}.")
     if seen.twice:
-        say(f"{several(seen.twice, 'time')} a document is in a list again: each place counts as shown.")
+        say(f"{several(seen.twice, 'time')} a document appears again in its list: each place counts as shown.")
     if seen.first:
         say("First impressions:")
         kinds: dict[str, Kind] = {"query": "text", "document": "text", "position": "count", "clicked": "count"}
@@ -183,7 +183,7 @@ def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, gi
     for note in seen.counts.notes:
         say(str(note))
     for refused in seen.counts.refused:
-        say(f"Bad rows, {refused.rows:,}: {refused.reason}. For instance {refused.examples[0]}.")
+        say(f"Bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")
     skip = ["--bad-rows skip"] if seen.counts.refused else []
     command = _command("debias", files, "-o labels.parquet", [*given, *skip])
     say(f"Label it: {command}")

@@ -24,7 +24,7 @@ def user_options() -> list[Option]:
 def simulate(
     given_options: typer.Context,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write to.")],
-    clicks: Annotated[int, typer.Option(help="How many clicks.")] = 1_000_000,
+    clicks: Annotated[int, typer.Option(help="How many clicks to simulate.")] = 1_000_000,
     relevance: Annotated[
         Literal["binarized", "graded"], typer.Option(help="How grades become relevance.")
     ] = "binarized",

@@ -44,7 +44,7 @@ Output = Annotated[
 ModelOutput = Annotated[Path, typer.Option("-o", "--output", help="The model file to write.")]
 Previous = Annotated[
     str | None,
-    typer.Option("--previous", "--since", help="Earlier labels to compare with; may be the output."),
+    typer.Option("--previous", "--since", help="Earlier labels to compare with; can be the output file itself."),
 ]
 MinSessions = Annotated[
     int,
@@ -110,7 +110,7 @@ def counts(
     log: Log,
     output: Annotated[str | None, typer.Option("-o", "--output", help="The file or table to write.")] = None,
     merge: Annotated[
-        Path | None, typer.Option(help="Add the log to this counts file (Parquet), which is made if it is missing.")
+        Path | None, typer.Option(help="Add the log to this counts file (Parquet), which is created if it is missing.")
     ] = None,
     lists: Annotated[
         bool, typer.Option("--lists", help="Count result lists separately, as --examination dcm and ubm need.")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 GIVEN = "clickmix.given"
 FAIL_ON = "clickmix.fail_on"
 FAILED = 3  # exit code of --fail-on
-LONGEST_CHOICE = 50  # letters of all choices of an option, beside its name in --help
+LONGEST_CHOICE = 50  # letters of all choices together, to list them next to the option's name in --help
 JSON = Option("json", "Print results as one JSON object; messages go to standard error.", type=bool)
 
 
@@ -181,7 +181,9 @@ def layout_options() -> list[Option]:
     """The options for how a log is written: its layout, the options of all layouts, spellings, columns."""
     from clickmix.log.layout import LAYOUTS
 
-    joined = Option("normalise", "Ignore differences between queries in case, space, unicode; several with commas.")
+    joined = Option(
+        "normalise", "Ignore differences between queries in case, space or unicode; separate several with commas."
+    )
     return [COLUMNS, joined, member_option(LAYOUTS, "format", default="auto"), *LAYOUTS.options()]
 
 
@@ -305,7 +307,7 @@ def check_report(path: Path) -> None:
 def counts_target(output: str | None, merge: Path | None, engine: str | None) -> str:
     """Where counts go: a new file or table, or the counts file to add to."""
     if (output is None) == (merge is None):
-        raise SettingError("counts: give an output, either -o counts.parquet or --merge counts.parquet.")
+        raise SettingError("counts: name an output, either -o counts.parquet or --merge counts.parquet.")
     if merge is None:
         return str(output)
     from clickmix.engines.engine import DEFAULT, find_kind

@@ -32,7 +32,7 @@ def sql(
     from clickmix.export import statements
 
     if (statement == "labels") != (model is not None):
-        raise SettingError("--model is for labels, which need it: clickmix sql labels --model model.json.")
+        raise SettingError("labels need --model, and only labels take it: clickmix sql labels --model model.json.")
     if columns and statement in ("histogram", "labels"):
         made = "a histogram is" if statement == "histogram" else "labels are"
         raise SettingError(

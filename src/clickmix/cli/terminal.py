@@ -206,7 +206,7 @@ def stages() -> Iterator[Callable[[str], None]]:
 def print_fit(fitted: object, held_out: HeldOutEvidence | None = None) -> dict[str, Any]:
     """Print the verdict on a mixture, why, what to do next, and the details. Return the same values.
 
-    Of other fits, print the summary if they have one.
+    For other fits, print their summary if they have one.
     """
     from clickmix.corrections.correction import Described
     from clickmix.corrections.mixture_based.fit import MixtureFit

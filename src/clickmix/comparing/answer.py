@@ -21,7 +21,7 @@ from clickmix.errors import several
 from clickmix.evaluate.resampling import Resampled
 
 Tone = Literal["good", "note", "bad"]
-POWER = 0.8416212335729143  # the 80 % quantile of the normal distribution
+POWER = 0.8416212335729143  # the 80% quantile of the normal distribution
 LEVEL = 0.05
 DECIDED = 0.02  # a difference that is surely smaller than this does not matter
 MOST_NEEDED = 100_000
@@ -58,7 +58,7 @@ def answer(comparison: Comparison) -> Answer:
     advice = _advice(comparison, measure, ranked, as_good, use)
     if comparison.against == "clicks":
         sentence = (
-            "This compares how well clicks are predicted. Only judgments can say whether clicks mean relevance: give "
+            "This compares how well clicks are predicted. Only judgments can say whether clicks mean relevance: pass "
             "--judgments."
         )
         return Answer("clicks-only", "note", sentence, advice, best, as_good, use, None)
@@ -100,7 +100,7 @@ def _judged(comparison: Comparison, found: Answer) -> Answer:
         order_too = (
             f"clicks alone do not order a page as well as production does ({ndcg})"
             if worse
-            else f"whether labels order a page better than production is open ({ndcg})"
+            else f"it is unclear whether labels order a page better than production ({ndcg})"
         )
         sentence = f"Partly: at the same position, clicks tell better documents from worse ({auc}), but {order_too}."
     elif worse:
@@ -142,10 +142,10 @@ def judgments_text(comparison: Comparison) -> str:
     figures = f"nDCG@10 {gain.value:+.3f}, 95% interval {gain.low:+.3f} to {gain.high:+.3f}"
     if gain.low > 0:
         return (
-            f"Judgments help: those of other queries make the mixture's labels better ({figures}). Give them to debias."
+            f"Judgments help: those of other queries make the mixture's labels better ({figures}). Pass them to debias."
         )
     if gain.high < 0:
-        return f"Judgments of other queries make the mixture's labels worse ({figures}). Do not give them to debias."
+        return f"Judgments of other queries make the mixture's labels worse ({figures}). Do not pass them to debias."
     return f"Judgments of other queries do not clearly change the order of the mixture's labels ({figures})."
 
 

@@ -1,4 +1,4 @@
-"""The comparison of corrections on one log, beside judgments or the truth.   log, judgments -> Comparison"""
+"""Compare corrections on one log, against judgments or the truth.   log, judgments -> Comparison"""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Comparison:
         return self._resamples[measure].interval(self._measured(self.row(name), measure))
 
     def difference(self, first: str, second: str, measure: str) -> Resampled:
-        """The measure of the first less that of the second, paired by query."""
+        """The measure of the first minus that of the second, paired by query."""
         one, other = (self._measured(self.row(name), measure) for name in (first, second))
         return self._resamples[measure].difference(one, other)
 
@@ -218,7 +218,7 @@ def compare(
     True
     """
     if judgments is not None and truth is not None:
-        raise SettingError("compare: give judgments or the truth, not both.")
+        raise SettingError("compare: pass judgments or the truth, not both.")
     if seed < 0:
         raise SettingError(f"seed={seed}: expected a whole number from 0.")
     for name in corrections:
@@ -334,7 +334,7 @@ def _given(
     truth: bool,
 ) -> Row:
     """Labels from elsewhere; judged documents without one come last."""
-    row = Row(name, "Labels that you gave.", "labels", None, None)
+    row = Row(name, "Labels you supplied.", "labels", None, None)
     if known is None or judged is None:
         return row
     scores, relevance = _labelled(table, "relevance", known, engine)

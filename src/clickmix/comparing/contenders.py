@@ -21,9 +21,9 @@ from clickmix.log.layout import Lists
 
 ALWAYS = ("none", "ctr-then-rank", "coec", "coec-smoothed")  # what a search engineer would try first
 FROM_CLICKS = ("mixture",)  # it takes features too, but is compared without them
-MOST_CELLS, MOST_LIST_CELLS, MOST_IMPRESSIONS = 400_000, 2_000_000, 2_000_000  # of what is dealt
+MOST_CELLS, MOST_LIST_CELLS, MOST_IMPRESSIONS = 400_000, 2_000_000, 2_000_000  # limits of the dealt part
 APART = (
-    "held-out clicks of result lists and of contexts are comparable only where sessions are dealt. Give the raw log as "
+    "held-out clicks of result lists and of contexts are comparable only where sessions are dealt. Use the raw log as "
     "Parquet, or leave out the context columns."
 )
 

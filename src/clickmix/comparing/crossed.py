@@ -17,7 +17,7 @@ from clickmix.types import Floats, Ints
 
 CROSSED = "mixture + judgments"
 HELP = "The mixture, weighed by judgments of other queries (debias --judgments)."
-FOLDS = 5  # of judged queries
+FOLDS = 5  # parts that judged queries are dealt into
 LEAST = FOLDS * FEWEST_QUERIES // (FOLDS - 1) + 1  # judged queries, so that any four folds have enough
 
 

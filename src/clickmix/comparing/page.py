@@ -16,14 +16,14 @@ from clickmix.types import Floats
 
 BINS = 8
 NORMAL = 1.959963984540054
-DRAWN = ("mixture", "none", "coec-smoothed")  # beside the best one
+DRAWN = ("mixture", "none", "coec-smoothed")  # drawn along with the best one
 PROSE = (
     "Every correction that this log allows, on the same log. Held-out clicks show which predicts clicks best. Only "
     "judgments can say whether clicks mean relevance."
 )
 TERMS = {
     "perplexity": "2^(-mean log2 of the probability of what happened), over held-out impressions. 1 is perfect.",
-    "nDCG@10": "How near the order of the first ten is to the best one: gain 2^(grade - lowest common grade) - 1 over "
+    "nDCG@10": "How close the order of the first ten is to the best one: gain 2^(grade - lowest common grade) - 1 over "
     "log2(position + 1), as a share of the best order's. Ties count with their expected value.",
     "production order": "Documents in the order of the mean position at which people saw them.",
     "significantly": "The interval of the difference does not contain 0. It is widened, because you may pick any two: "

@@ -50,8 +50,8 @@ DIFFERENCES = (
     Column("first", "text"),
     Column("second", "text"),
     Column("difference", "number", help="First minus second."),
-    Column("low", "number", help="95 % of the resamples lie between low and high.", rank=1),
-    Column("high", "number", help="95 % of the resamples lie between low and high.", rank=1),
+    Column("low", "number", help="95% of the resamples lie between low and high.", rank=1),
+    Column("high", "number", help="95% of the resamples lie between low and high.", rank=1),
     Column("p", "number", help="Two-sided, by the paired bootstrap.", rank=2),
     Column("better", "text", help="Which of the two is significantly better, with all pairs tested together."),
 )

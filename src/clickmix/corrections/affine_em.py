@@ -101,7 +101,7 @@ def read_cells(counts: Counts, *, correction: str, every_position: bool = True) 
     if every_position and len(unseen):
         raise InputError(
             f"Position {unseen[0] + 1} was never shown but position {cells.positions} was, so its parameters cannot be "
-            "estimated. Give a log with every position down to the last."
+            "estimated. Use a log with every position down to the last."
         )
     return cells
 

@@ -28,7 +28,7 @@ from clickmix.types import Floats, Ints
 if TYPE_CHECKING:
     from clickmix.mixtures.hierarchical.cells import Cells
 
-MOST_PATTERNS = 20_000  # to fit parameters to again: their errors are then small beside those of predictions
+MOST_PATTERNS = 20_000  # to refit parameters on: their errors are then small compared with those of predictions
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 Guo, Liu, Wang: Efficient Multiple-Click Models in Web Search, WSDM 2009. People click an examined document with its
 attraction, which is the label. After a click they go on with a probability that depends on its position; without a
-click they always go on. EM finds the most likely values (`click_models/reading.py`). The paper's own short cut assumes
+click they always go on. EM finds the most likely values (`click_models/reading.py`). The paper's own shortcut assumes
 that everybody without a later click stopped; here some went on and found nothing.
 """
 

@@ -6,7 +6,7 @@ Mean m, strength s and shape a maximise the marginal likelihood. A strength coun
 much as a expected clicks. If documents differ no more than by chance, the likelihood keeps rising with the strength.
 The verdict is then `one rate` and the strength `STRONGEST`.
 
-No engine has the quantiles of Beta and Gamma, so intervals use the cube roots of Wilson and Hilferty. They contain 95 %
+No engine has the quantiles of Beta and Gamma, so intervals use the cube roots of Wilson and Hilferty. They contain 95%
 of the posterior with two clicks or more, and a larger share with fewer, when the lower end can be 0.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 WEAKEST, STRONGEST = 0.01, 1e6
 FLAT = 1e-6  # slopes per document that count as 0, because rounding stops the climb there
-NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
+NORMAL = 1.959963984540054  # the 97.5% quantile of the normal distribution
 # Below these shapes the cube root of a Gamma variable is far from normal; shapes raised to them give wider intervals.
 LEAST_SHAPE, LEAST_LARGER_SHAPE = 0.1, 0.7
 

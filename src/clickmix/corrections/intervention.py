@@ -116,8 +116,8 @@ def _positions(counts: Counts) -> int:
     missing = next((k for k, position in enumerate(found, 1) if position != k), None)
     if missing is not None:
         raise InputError(
-            f"Position {missing} was never shown but position {found[-1]} was, so its theta cannot be estimated. Give "
-            "a log with every position down to the last."
+            f"Position {missing} was never shown but position {found[-1]} was, so its theta cannot be estimated. Use a "
+            "log with every position down to the last."
         )
     return len(found)
 
@@ -142,7 +142,7 @@ def _check_linked(pairs: Sequence[Pair], positions: int) -> None:
     if not pairs:
         raise InputError(
             "No two positions share documents that were clicked at both, so intervention cannot tell position bias "
-            "from relevance. Give a log in which documents change places, or use mixture, which needs no such "
+            "from relevance. Use a log in which documents move, or use mixture, which needs no such "
             "documents."
         )
     linked, before = {1}, 0
@@ -153,7 +153,7 @@ def _check_linked(pairs: Sequence[Pair], positions: int) -> None:
     if apart:
         raise InputError(
             f"Position(s) {', '.join(apart)}: no clicked documents link them with position 1, so intervention cannot "
-            "compare them. Give a log in which documents change places, or use mixture, which needs no such documents."
+            "compare them. Use a log in which documents move, or use mixture, which needs no such documents."
         )
 
 

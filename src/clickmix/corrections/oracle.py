@@ -67,7 +67,7 @@ class Oracle:
         for column in ("query_id", "doc_id"):
             found, expected = kind_of(true_types[column]), kind_of(types[column])
             if found != expected:
-                raise InputError(f"The truth: {column} is {found}, but {expected} in the log. Give the same type.")
+                raise InputError(f"The truth: {column} is {found}, but {expected} in the log. Use the same type.")
 
     def _check_complete(self, counts: Counts, table: str, joined: str) -> None:
         twice = counts.engine.rows(
@@ -75,12 +75,12 @@ class Oracle:
             "ORDER BY query_id, doc_id LIMIT 1"
         )
         if twice:
-            raise InputError(f"The truth: query {twice[0][0]}, document {twice[0][1]} appears twice. Give it once.")
+            raise InputError(f"The truth: query {twice[0][0]}, document {twice[0][1]} appears twice. List it once.")
         missing = counts.engine.rows(
             f"SELECT query_id, doc_id FROM {joined} WHERE relevance IS NULL ORDER BY query_id, doc_id LIMIT 1"
         )
         if missing:
             raise InputError(
                 f"The truth: no relevance for query {missing[0][0]}, document {missing[0][1]}. "
-                "Give one for every document of the log."
+                "Add one for every document of the log."
             )

@@ -102,10 +102,10 @@ def given_bias(parameters: Any) -> BiasParameters:
         return BiasParameters.read(Path(parameters))
     if parameters is None:
         raise SettingError(
-            "affine needs alpha and beta of every position. Give --parameters FILE (in Python parameters=...)."
+            "affine needs alpha and beta of every position. Pass --parameters FILE (in Python parameters=...)."
         )
     raise SettingError(
-        f"parameters={reprlib.repr(parameters)}: affine needs alpha and beta of every position. Give "
+        f"parameters={reprlib.repr(parameters)}: affine needs alpha and beta of every position. Pass "
         "clickmix.BiasParameters(alpha, beta), or the path of a parameters file."
     )
 
@@ -113,7 +113,7 @@ def given_bias(parameters: Any) -> BiasParameters:
 def given_examination(parameters: Any) -> Any:
     """theta: as it is, from parameters without trust, or from a parameters file."""
     if parameters is None:
-        raise SettingError("ips needs theta of every position. Give --parameters FILE (in Python parameters=...).")
+        raise SettingError("ips needs theta of every position. Pass --parameters FILE (in Python parameters=...).")
     if isinstance(parameters, (str, os.PathLike)):
         return BiasParameters.read_examination(Path(parameters)).alpha
     if not isinstance(parameters, BiasParameters):
@@ -122,7 +122,7 @@ def given_examination(parameters: Any) -> Any:
         k = int((parameters.beta > 0).argmax())
         raise SettingError(
             f"parameters: beta at position {k + 1} is {parameters.beta[k]:g}, but ips needs beta 0 (no trust bias). "
-            "Give clickmix.BiasParameters.of_examination(theta), or choose affine."
+            "Pass clickmix.BiasParameters.of_examination(theta), or use affine."
         )
     return parameters.alpha
 

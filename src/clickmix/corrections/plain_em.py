@@ -187,6 +187,6 @@ def check_linked(cells: CodedCells, *, trust: bool, correction: str) -> None:
     if len(apart):
         raise InputError(
             f"Position(s) {', '.join(map(str, apart))}: fewer than {needed} clicked documents link them with position "
-            f"1, so {correction} cannot separate bias from relevance there. Give a log in which documents change "
-            "places, or use regression-em or mixture, which need no such documents."
+            f"1, so {correction} cannot separate bias from relevance there. Use a log in which documents "
+            "move, or use regression-em or mixture, which need no such documents."
         )

@@ -36,11 +36,11 @@ from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.types import Floats, Progress
 
-ROUNDS = 2  # of E and M per regression, as in the program of the paper's authors
+ROUNDS = 2  # rounds of E and M per regression, as in the paper's program
 TOP = 5  # positions whose predicted relevance is watched
 TOO_RELEVANT = 0.8  # mean predicted relevance at the top
-BACK = 10  # iterations to go back if it is higher
-KEPT_SHARE = 0.5  # of the most that relevance explained; less is a sudden drop
+BACK = 10  # iterations to go back if the mean is higher
+KEPT_SHARE = 0.5  # share of the most that relevance explained; less is a sudden drop
 
 
 class Regressing(Protocol):

@@ -5,7 +5,7 @@ Chapelle, Zhang: A Dynamic Bayesian Network Click Model for Web Search Ranking, 
     attraction   = (clicks + prior) / (impressions at or above the last click of their session + prior)
     satisfaction = (last clicks + prior) / (clicks + prior)
     relevance    = attraction * satisfaction
-Both priors are Betas, fitted to the log. `low` and `high` contain 95 % of the Beta that has the mean and the variance
+Both priors are Betas, fitted to the log. `low` and `high` contain 95% of the Beta that has the mean and the variance
 of the product of both posteriors.
 
 A session without a click has no last click, and says nothing here. Some programs assume that people examined everything

@@ -41,9 +41,10 @@ class JudgedTable:
         said = [f"{found:,} of {self.documents:,} judged documents are in the log."]
         if self.missing:
             query, document = self.examples[0]
+            strange = f"; {self.strange_queries:,} of them belong to queries that the log does not have"
             said.append(
-                f"Not in the log: {self.missing:,}, for instance query {query!r}, document {document!r}; "
-                f"{self.strange_queries:,} of them belong to queries that the log does not have."
+                f"Not in the log: {self.missing:,}, for instance query {query!r}, document {document!r}"
+                f"{strange if self.strange_queries else ''}."
             )
         return said
 
@@ -101,7 +102,7 @@ def _source(given: Any, engine: Engine, column: str) -> Source:
     (source, *more) = find_sources(given, engine)
     expected = EXPECTED.format(column=column)
     if more:
-        raise InputError(f"{source} and {more[0]} have different columns or formats. Give one file. {expected}")
+        raise InputError(f"{source} and {more[0]} have different columns or formats. Pass only one file. {expected}")
     missing = [name for name in ("query_id", "doc_id", column) if name not in source.types]
     if missing:
         raise InputError(f"{source}: no column {missing[0]!r}. Found {', '.join(source.types)}. {expected}")

@@ -310,7 +310,7 @@ def _temporary_folder() -> Path:
         if error.errno == errno.ENOSPC:
             raise temporary_is_full(Path(given or tempfile.gettempdir())) from None
         raise SettingError(
-            f"TMPDIR={given or ''}: not a folder that can be written. Make it, or choose another one."
+            f"TMPDIR={given or ''}: not a folder that can be written to. Create it, or choose another one."
         ) from None
 
 

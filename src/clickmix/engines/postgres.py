@@ -66,15 +66,13 @@ class Postgres:
         """The tables or views of a log, by name, with or without schema."""
         names = [log] if isinstance(log, str) else log
         if not isinstance(names, (list, tuple)) or not all(isinstance(part, str) for part in names):
-            raise InputError(
-                f"PostgreSQL cannot read a log from a {type(log).__name__}. Give the name of a table, or a list."
-            )
+            raise InputError(f"PostgreSQL cannot read a log from a {type(log).__name__}. Name a table, or a list.")
         for part in names:
             self._parts(part)
         found = [self._find(part) for part in names]
         for i, table in enumerate(found):
             if table is None:
-                raise InputError(f"{names[i]}: no such table in the database. Give the name as SQL does: schema.table.")
+                raise InputError(f"{names[i]}: no such table in the database. Write the name as in SQL: schema.table.")
             if table in found[:i]:
                 raise InputError(f"{names[i]}: given twice. Its clicks would be counted twice; name it once.")
         return tuple(
@@ -130,7 +128,7 @@ class Postgres:
     def check_target(self, target: str, *, log: Sequence[str] = ()) -> None:
         """Refuse a table that cannot be made, or that is part of the log."""
         if not target or target.endswith((".parquet", ".csv", ".gz", ".ndjson")) or "/" in target:
-            raise SettingError(f"{target}: PostgreSQL writes tables. Give the name of a table, for instance labels.")
+            raise SettingError(f"{target}: PostgreSQL writes tables. Name a table, for instance labels.")
         schema, table = self._place(target)
         there = self._find(f"{schema}.{table}")
         if there is not None and there in map(self._find, log):
@@ -199,7 +197,7 @@ class Postgres:
         named = name(parts[-2]) if len(parts) > 1 else None
         (schema,) = self._ask("SELECT coalesce(to_regnamespace(%s)::text, quote_ident(current_schema()))", named)
         if schema is None or (named and schema not in (named, parts[-2])):
-            raise InputError(f"{target}: no such schema in the database. Make it first, or choose another name.")
+            raise InputError(f"{target}: no such schema in the database. Create it first, or choose another name.")
         return schema, name(parts[-1])
 
     def _ask(self, query: str, *values: object) -> tuple[Any, ...]:

@@ -144,7 +144,7 @@ class Spark:
         if not target or "'" in target or "`" in target:
             raise SettingError(f"{target!r}: not the name of a table or a folder. Choose another one.")
         if _is_path(target) and not hasattr(self.session, "_jvm"):
-            raise SettingError(f"{target}: Spark Connect cannot rename folders. Give the name of a table.")
+            raise SettingError(f"{target}: Spark Connect cannot rename folders. Name a table.")
         with self._asking():
             if _is_path(target):
                 check_folder(self.session, target, [part for part in log if not self._is_table(part)])

@@ -30,7 +30,7 @@ def spark_errors() -> tuple[type[BaseException], ...]:
 
 
 def lost_connections() -> tuple[type[BaseException], ...]:
-    """The errors that say Spark's process is gone, as far as it was ever loaded."""
+    """The errors that say Spark's process is gone; empty if Spark was never loaded."""
     if "py4j" not in sys.modules:
         return (ConnectionError,)
     from py4j.protocol import Py4JNetworkError
@@ -215,7 +215,7 @@ def _renamed(files: Any, one: Any, other: Any) -> bool:
 
 
 def _hidden(session: SparkSession, path: Any, end: str) -> Any:
-    """A new name beside a folder."""
+    """A new name in the same parent folder."""
     return _path(session, f"{path.getParent()}/.{path.getName()}.{secrets.token_hex(6)}.{end}")
 
 

@@ -22,7 +22,7 @@ from clickmix.evaluate.resampling import Measured
 from clickmix.evaluate.scores import score
 from clickmix.types import Floats, Ints
 
-COMMON = 0.1  # of the judged documents
+COMMON = 0.1  # a grade of this share of judged documents is common
 HIGHEST = 5.0  # grade above the lowest common one
 MOST_GRADES = 50  # more grades than this, such as true relevance, are cut into this many steps to make pairs
 MOST_OF_A_QUERY = 64  # documents to make pairs of; from longer lists, a random choice

@@ -134,6 +134,6 @@ def _grades(given: ArrayLike) -> Floats:
         row = int(np.argmax(wrong))
         raise InputError(
             f"grades, document {row} (from 0): {grades[row]:g} found, expected 0 (not relevant) or more. "
-            "Leave documents without a judgement out, or give them grade 0."
+            "Leave documents without a judgement out, or use grade 0."
         )
     return grades

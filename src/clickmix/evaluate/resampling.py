@@ -45,7 +45,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Resampled:
-    """A value, the interval that contains 95 % of the resamples, and their standard deviation.
+    """A value, the interval that contains 95% of the resamples, and their standard deviation.
 
     For a difference, `p` is twice the share of resamples on the other side of 0, at least 1 / resamples.
     """
@@ -83,7 +83,7 @@ class Bootstrap:
     def tail(self, measured: Sequence[Measured]) -> float:
         """The share of resamples beyond either end of an interval of a difference, if one may pick any two.
 
-        Intervals are so wide that 95 % of the resamples lie inside those of all pairs. For one pair alone it is 2.5 %.
+        Intervals are so wide that 95% of the resamples lie inside those of all pairs. For one pair alone it is 2.5%.
         """
         pairs = itertools.combinations(measured, 2)
         ranks = [np.argsort(np.argsort(self._values(first) - self._values(second))) for first, second in pairs]

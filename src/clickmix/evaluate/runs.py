@@ -102,7 +102,7 @@ def _words(ids: Ids, what: str) -> list[str]:
         if not _is_one_word(each):
             raise InputError(
                 f"{what}: {each!r} does not fit into a TREC run, whose columns are separated by blanks. "
-                "Write a table: give the output a name ending in .parquet or .csv."
+                "Write a table instead: choose a name ending in .parquet or .csv."
             )
     return text
 

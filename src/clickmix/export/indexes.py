@@ -12,6 +12,6 @@ def needed_index(index: str | None, target: str) -> str:
     """The index, which must be given."""
     if not index:
         raise SettingError(
-            f"{target} names the index of every document. Give it with --index, for instance --index products."
+            f"{target} names the index of every document. Set it with --index, for instance --index products."
         )
     return index

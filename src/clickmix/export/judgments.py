@@ -34,8 +34,8 @@ RATINGS: Mapping[Rating, str] = {
     "expected-gain": "format('{:.6f}', log2(1 + relevance))",
 }
 LABEL_OPTIONS = (
-    Option("scale", f"Labels: the largest grade; {SCALE} if not given.", int),
-    Option("rating", "Labels: what a rating is; a grade if not given.", choices=tuple(RATINGS)),
+    Option("scale", f"Labels: the largest grade; default: {SCALE}.", int),
+    Option("rating", "Labels: what a rating is; default: grade.", choices=tuple(RATINGS)),
     Option("min_impressions", "Labels: leave out documents that were shown less often.", int),
     Option("max_width", "Labels: leave out labels with a wider interval.", float),
     Option("top", "Labels: keep only this many of the best documents of each query.", int),
@@ -199,7 +199,7 @@ class _Labels:
         if column not in self.source.types:
             option, way_out = {
                 "impressions": ("min-impressions", ""),
-                "low": ("max-width", ", or give labels of a correction with intervals, such as mixture"),
+                "low": ("max-width", ", or use labels of a correction with intervals, such as mixture"),
             }[column]
             raise InputError(
                 f"{self.source}: no column {column!r}, which --{option} needs. Leave the option out{way_out}."

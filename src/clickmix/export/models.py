@@ -46,7 +46,7 @@ class ModelTarget:
         """Write the ranker in `source` to `output`, and first the files beside it; or raise and write nothing."""
         title = self.title or real_path(source).name
         if not re.fullmatch(self.titles, title):
-            raise SettingError(f"title {title!r}: expected {self.titles_words}. Give --title.")
+            raise SettingError(f"title {title!r}: expected {self.titles_words}. Pass --title.")
         files = self.files(source, title, output)
         others = {beside(output, end): data for end, data in files.beside.items()}
         for path in (output, *others):

@@ -22,7 +22,7 @@ from clickmix.export.trees import Trees, floor32, read_trees
 from clickmix.features.normalisation import LARGEST
 from clickmix.rankers import load_ranker
 
-OPSET, ML_OPSET, IR_VERSION = 13, 1, 8  # from 2020: everything that runs ONNX today reads them
+OPSET, ML_OPSET, IR_VERSION = 13, 1, 8  # versions of 2020: everything that runs ONNX today reads them
 INPUT, OUTPUT = "features", "score"
 
 

@@ -37,7 +37,7 @@ class OpenSearch(JudgmentTarget):
         title = self.title or called
         if not 0 < len(title) <= LONGEST_NAME or set(title) & set('"\\<>'):
             raise SettingError(
-                f'title {title!r}: OpenSearch takes up to {LONGEST_NAME:,} letters without " \\ < >. Give --title.'
+                f'title {title!r}: OpenSearch takes up to {LONGEST_NAME:,} letters without " \\ < >. Pass --title.'
             )
         parts, judgments = _parts(judgments)
         files = [f"judgments-{part:0{len(str(parts))}}.json" for part in range(1, parts + 1)]

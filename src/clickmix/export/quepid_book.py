@@ -47,5 +47,5 @@ def _remark() -> str:
     """SQL for the evidence in words; leaves out what labels do not have."""
     clicks = "format('{:d} clicks of {:d} impressions', CAST(clicks AS BIGINT), CAST(impressions AS BIGINT))"
     relevance = "format('relevance {:.2f}', relevance)"
-    interval = "format('95 % {:.2f} to {:.2f}', low, high)"
+    interval = "format('95% interval {:.2f} to {:.2f}', low, high)"
     return f"concat_ws('; ', {clicks}, {relevance}, {interval})"

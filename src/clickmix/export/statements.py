@@ -45,7 +45,7 @@ def ga4_statement(dialect: str, *, table: str) -> str:
     if dialect != "bigquery":
         raise SettingError(f"dialect {dialect!r}: Google Analytics exports to BigQuery. Use --dialect bigquery.")
     if "`" in table:
-        raise SettingError(f"table {table!r}: give the name without backticks, as project.analytics_1.events_*.")
+        raise SettingError(f"table {table!r}: write the name without backticks, as in project.analytics_1.events_*.")
     return BIGQUERY.format(table=f"`{table}`", in_address=IN_ADDRESS)
 
 

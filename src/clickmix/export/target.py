@@ -14,7 +14,7 @@ from clickmix.registry import Family, Option
 from clickmix.storage.atomic import real_path
 
 Takes = Literal["labels", "ranker"]
-TITLE = Option("title", "Its name in the other tool; the input's name if not given.")
+TITLE = Option("title", "Its name in the other tool; default: the input's name.")
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def export(source: str | Path, *, to: str, output: str | Path, **options: Any) -
     source, output = Path(source), Path(output)
     is_ranker = (source / "ranker.json").exists()
     if is_ranker and target.takes != "ranker":
-        raise InputError(f"{source}: this is a ranker, and {to} takes labels. Give a labels file.")
+        raise InputError(f"{source}: this is a ranker, and {to} takes labels. Name a labels file.")
     if source.is_file() and target.takes == "ranker":
         raise InputError(
-            f"{source}: this is a file, and {to} takes a ranker. Give a folder that `clickmix train` wrote."
+            f"{source}: this is a file, and {to} takes a ranker. Name a folder that `clickmix train` wrote."
         )
     replaced, read = real_path(output), real_path(source)
     if replaced == read or (is_ranker and read in replaced.parents):

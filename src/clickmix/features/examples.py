@@ -21,7 +21,7 @@ from clickmix.features.split import GroupedByQuery, Split, checked_names
 from clickmix.features.tables import open_features
 from clickmix.types import Floats, Ints
 
-EXAMPLES_SHOWN = 2  # from each side, if a join fails
+EXAMPLES_SHOWN = 2  # examples from each side, if a join fails
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _kept(split: Split, relevance: Floats, *, labels_without_document: int, unma
     if not useful.any():
         raise InputError(
             f"No query is left to train on: a query needs two documents with different labels. {left_out} "
-            "Give more labels, or features of more documents."
+            "Add more labels, or features of more documents."
         )
     rows = np.flatnonzero(labelled & useful[split.query])
     features = split.features[rows]

@@ -122,7 +122,7 @@ def one_source(paths: Any, engine: DuckDB, *, expected: str, file: str) -> Sourc
             raise InputError(f"{each}: the file is empty. {expected}")
     sources = file_sources(files, engine)
     if len(sources) > 1:
-        raise InputError(f"{sources[0]} and {sources[1]} have different columns or formats. Give one {file}.")
+        raise InputError(f"{sources[0]} and {sources[1]} have different columns or formats. Pass only one {file}.")
     return sources[0]
 
 

@@ -76,7 +76,7 @@ def _source(labels: Any, engine: DuckDB) -> Source:
     if not are_paths(labels):
         if not isinstance(labels, duckdb.DuckDBPyRelation) and nw.from_native(labels, pass_through=True) is labels:
             raise InputError(
-                f"the labels: a {type(labels).__name__} found. Give a labels file, Labels, a frame, or arrays "
+                f"the labels: a {type(labels).__name__} found. Pass a labels file, Labels, a frame, or arrays "
                 "(query_id, doc_id, relevance)."
             )
         return frame_source(labels, engine)

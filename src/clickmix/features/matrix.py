@@ -22,14 +22,14 @@ def check_features(
     if features.ndim != 2 or features.dtype.kind not in "fiub":
         raise InputError(
             f"{name}: the features are an array of shape {features.shape} and type {features.dtype}. "
-            "Give a matrix of numbers, one row per document."
+            "Pass a matrix of numbers, one row per document."
         )
     if width is not None and features.shape[1] != width:
         raise InputError(
-            f"{name}: {features.shape[1]} features, but the ranker was trained on {width}. Give the same features."
+            f"{name}: {features.shape[1]} features, but the ranker was trained on {width}. Use the same features."
         )
     if features.shape[1] == 0:
-        raise InputError(f"{name}: no features. Give at least one per document.")
+        raise InputError(f"{name}: no features. Expected at least one per document.")
     for rows in chunks(len(features)):
         part = features[rows]
         wrong = ~((np.abs(part) <= np.finfo(np.float32).max) | (np.isnan(part) & gaps))

@@ -13,7 +13,7 @@ from clickmix.errors import InputError
 from clickmix.features.ids import Ids
 
 KEYS = ("query_id", "doc_id", "grade")  # the columns of a features file that are not features
-MOST_NAMES = 8  # in a message
+MOST_NAMES = 8  # names listed in a message
 
 
 class GroupedByQuery:
@@ -141,7 +141,7 @@ def arranged(split: Split, names: Sequence[str], *, where: str) -> Split:
     if missing:
         raise InputError(
             f"{where}: the feature {missing[0]!r} is missing{_others(missing)}. Found {_shortened(found)}. "
-            "Give the features the ranker was trained on."
+            "Use the features the ranker was trained on."
         )
     if extra:
         raise InputError(

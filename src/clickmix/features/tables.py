@@ -39,7 +39,7 @@ def open_features(features: Any, *, graded: bool = False, names: Sequence[str] =
         split = _read(features, graded=graded, names=names)
     elif isinstance(features, tuple) and len(features) == 3:
         if graded:
-            raise InputError("the features: arrays have no grades. Give a Split, or a frame with a column grade.")
+            raise InputError("the features: arrays have no grades. Pass a Split, or a frame with a column grade.")
         split = _grouped(*features, names=names)
     else:
         _check_frame(features)
@@ -64,7 +64,7 @@ def _check_frame(features: Any) -> None:
         raise InputError(f"the features: two columns are called {twice!r}. Rename one of them.") from None
     if known is features:
         raise InputError(
-            f"the features: a {type(features).__name__} found. Give a features file, a Split, a frame, or arrays "
+            f"the features: a {type(features).__name__} found. Pass a features file, a Split, a frame, or arrays "
             "(query_id, doc_id, features)."
         )
 
@@ -89,7 +89,7 @@ def _grouped(
     if names and len(names) != matrix.shape[1]:
         raise InputError(
             f"the features: {matrix.shape[1]} features, but the ranker was trained on {len(names)}. "
-            "Give the same features."
+            "Use the same features."
         )
     refuse_repeated(query, document, where=lambda row: f"the features, row {row + 1}")
     _, first, number = np.unique(query, return_index=True, return_inverse=True)

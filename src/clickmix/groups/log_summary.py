@@ -41,7 +41,7 @@ class AtPosition:
 class LogSummary:
     """A log at a glance; `first` has query, document, position and clicked of its first impressions, if it has any.
 
-    `twice` counts documents that are in their list again, if the log has sessions or lists.
+    `twice` counts repeated documents in a list, if the log has sessions or lists.
     """
 
     formats: tuple[str, ...]
@@ -92,7 +92,7 @@ def _sessions(opened: OpenedLog, engine: DuckDB) -> int | None:
 
 
 def _twice(opened: OpenedLog, engine: DuckDB) -> int:
-    """How many documents are in a list again, by session and query."""
+    """How often a document appears again in the same list, by session and query."""
     again = 0
     for part in opened.parts:
         if part.layout.row_is_impression and part.has("session_id"):

@@ -4,7 +4,7 @@ A log is dealt into four quarters, so that what some of them teach can be tested
 sessions, these are dealt: a person's clicks stay together. Otherwise impressions are dealt out of the counts. For a
 large log, a sample of queries is dealt, with all their cells.
 
-Dealing sessions reads the log again, but only the rows of the sampled queries, and only if somebody asks: for 20
+Dealing sessions reads the log again, but only the rows of the sampled queries, and only on request: for 20
 million rows of Parquet it takes a quarter of the time of counting. Counting by quarter from the start would take as
 long, for every count. Text is slow to read even for few rows, so for large text files impressions are dealt.
 """
@@ -157,7 +157,7 @@ QUARTERS = 4
 QUARTER = "quarter of the log"  # no context column has this name
 MOST_CELLS = 200_000
 MOST_IMPRESSIONS = 1_000_000
-FEWEST_QUERIES = 100  # of a sample; if these have too many rows to read again, impressions are dealt
+FEWEST_QUERIES = 100  # queries of a sample; if these have too many rows to read again, impressions are dealt
 MOST_TEXT = 100_000_000  # bytes of text files that are quick to read again
 MOST_DEALT = 10**8  # a cell with more impressions counts as this many, with the same click rate
 DEALT_BY = 2**20

@@ -81,13 +81,13 @@ def _check_rows(old: Source, engine: Engine) -> None:
     for query, document, found, count in bad:
         raise InputError(
             f"{old}: query {query!r}, document {document!r}, relevance {found!r} is not a label (bad rows: {count:,}). "
-            "Expected a query, a document and a relevance from 0 to 1. Give labels as clickmix wrote them."
+            "Expected a query, a document and a relevance from 0 to 1. Use labels as clickmix wrote them."
         )
     twice = engine.rows(f"SELECT q, d, count(*) FROM {rows} GROUP BY q, d HAVING count(*) > 1 ORDER BY q, d LIMIT 1")
     for query, document, count in twice:
         raise InputError(
             f"{old}: query {query!r}, document {document!r} appears {count:,} times. Expected every document "
-            "once. Give labels as clickmix wrote them."
+            "once. Use labels as clickmix wrote them."
         )
 
 

@@ -41,15 +41,15 @@ from clickmix.mixtures.hierarchical.queries import (
 from clickmix.mixtures.mixture import Group
 from clickmix.types import Floats, Ints
 
-BEYOND_CHANCE = 3.0  # standard errors by which both rates must rise, and other queries' clicks be predicted better
-LOOK_CELLS = 20_000  # cells of whole queries, fitted again
-COMPARED = 1.0  # log-likelihood that a round of such a fit must bring
+BEYOND_CHANCE = 3.0  # standard errors: both rates must rise, and other queries' clicks be predicted better, by more
+LOOK_CELLS = 20_000  # cells of whole queries to fit again
+COMPARED = 1.0  # log-likelihood that a round of such a fit must gain to go on
 TINY = 1e-9
-ENOUGH_CLICKED = 30  # distinct (place, impressions, clicks) with clicks that one number must divide
-CORRELATIONS = 0.01, 0.03, 0.1, 0.3  # of clicks on a document beyond its grade, to look for at every place
-FAR = 0.1  # change of a label that people notice
+ENOUGH_CLICKED = 30  # one number must divide at least this many distinct (place, impressions, clicks) with clicks
+CORRELATIONS = 0.01, 0.03, 0.1, 0.3  # to look for at every place, between the clicks on a document
+FAR = 0.1  # a change of a label that people notice
 RELEVANT = 0.5  # above this label, a document counts as relevant for those below it
-WIDE = {"log s": 0.0, "log t": 0.4}  # log deviations of attention and shares so large that queries are free
+WIDE = {"log s": 0.0, "log t": 0.4}  # log deviations of attention and shares, so large that queries can differ freely
 Fit = TypeVar("Fit")
 
 
@@ -98,13 +98,13 @@ class _Look:
         return Cells.of_documents(places, rows.query, rows.document, place, impressions, clicks, queries=rows.queries)
 
     def cascade(self) -> Check | None:
-        """Documents below a relevant one get rates of their own, learned from half of the queries.
+        """Documents below a relevant one get their own rates, learned from half of the queries.
 
             statistic = log-likelihood gained by the clicks of the other half / its standard error
         Differences between queries look like a cascade, too. So if the fitted model finds one that changes labels, the
-        check is repeated with queries that differ in every known way as much as the log says; and if it still finds
-        one, as much as they like. The smallest finding counts: the first models miss ways in which queries differ, and
-        the last takes chance for a difference if clicks are few.
+        check is repeated with queries that differ in every known way as much as the log says, and if it still finds
+        one, with queries that differ freely. The smallest finding counts: the first models miss differences, and
+        the last one mistakes chance for a difference if clicks are few.
         """
         below = self._below().astype(np.int64)
         (place, is_below), pair = np.unique(np.stack([self.place, below]), axis=1, return_inverse=True)
@@ -331,7 +331,7 @@ def check_rising(groups: tuple[Group, ...], context: tuple[str, ...]) -> Check |
     """The lowest and the highest rate both rise from one position to the next, so the next is examined more.
 
     statistic = max over neighbours of min over both ends of (logit p' - logit p) / sqrt(e^2 + e'^2), e standard errors.
-    Labels stay right, as every place has rates of its own.
+    Labels stay right, because every place has its own rates.
     """
     steps = list(_steps(groups))
     if not steps:

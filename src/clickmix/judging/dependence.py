@@ -21,7 +21,7 @@ from clickmix.errors import InputError
 from clickmix.log.open import open_log
 from clickmix.types import Floats
 
-CHANCE = 0.01  # of a false alarm
+CHANCE = 0.01  # probability of a false alarm
 LEAST_DEPARTURE = 0.05  # smallest relative departure from independence that matters, however sure it is
 FARTHEST = 50  # positions apart
 
@@ -76,7 +76,7 @@ def click_dependence(log: object, *, columns: Mapping[str, str] | None = None, m
     for part in opened.parts:
         if not part.layout.row_is_impression:
             raise InputError(
-                f"{part.source}: these are counts, which do not show what was clicked together. Give the raw log."
+                f"{part.source}: these are counts, which do not show what was clicked together. Use the raw log."
             )
         for apart, *sums in _sums(engine, sessions_query(part)):
             found[apart] = found.get(apart, np.zeros(3)) + np.array([float(value or 0) for value in sums])

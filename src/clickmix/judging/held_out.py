@@ -5,7 +5,7 @@ that were made on the whole log stay (how many grades, what differs between quer
 fitted to each part again, starting from those of the whole log.
 
     perplexity = 2^(-mean over held-out impressions of log2 P(what happened))
-1 is perfect, 2 is tossing a coin. Margins are half 95 % intervals over queries: those of a sum over independent,
+1 is perfect, 2 is tossing a coin. Margins are half 95% intervals over queries: those of a sum over independent,
 identically distributed queries, which need no resampling.
 """
 
@@ -29,14 +29,14 @@ from clickmix.types import Floats, Ints
 HELD_OUT = 3  # the quarter whose clicks are predicted from the other three
 TRAINING = tuple(quarter for quarter in range(4) if quarter != HELD_OUT)
 OWN = "this model"
-MOST_CELLS = 60_000  # of the sampled queries
-MOST_IMPRESSIONS = 400_000  # of these queries, to read again to deal out sessions
-MOST_READ = 50_000_000  # a log with more impressions is not read again: its counts are dealt
-LEAST_RATE = 1e-5  # rates nearer to 0 or 1 count as this: no fit is that sure of a single click
-FIRST_PAGE, FAR_STEP = 20, 1.05  # positions with a prior each; below them, by how much positions with one prior differ
+MOST_CELLS = 60_000  # cells of the sampled queries
+MOST_IMPRESSIONS = 400_000  # impressions of these queries to read again, to deal out sessions
+MOST_READ = 50_000_000  # a log with more impressions is not read again: its counts are dealt out instead
+LEAST_RATE = 1e-5  # rates closer to 0 or 1 count as this: no fit is that sure of a single click
+FIRST_PAGE, FAR_STEP = 20, 1.05  # positions with their own prior; further down, those within this factor share one
 MOST_OF_GROUP = 4_000  # distinct (impressions, clicks) that a prior is fitted to
-FEWEST_CLICKS = 10  # at two neighbouring positions together; with fewer, a ratio says nothing
-NORMAL = 1.959963984540054  # the 97.5 % quantile
+FEWEST_CLICKS = 10  # clicks at two neighbouring positions together; with fewer, a ratio says nothing
+NORMAL = 1.959963984540054  # the 97.5% quantile
 ABOUT_CLICKS = (
     "This is evidence about clicks. Only human judgments can show whether clicks mean relevance: "
     "clickmix compare LOG --judgments FILE."
@@ -53,7 +53,7 @@ class Learned(Protocol):
         """The usual click rate in each seen cell, given the document's grades."""
 
     def relevance(self, seen: PlacedCells) -> Floats:
-        """The label of every seen document; any value for others."""
+        """The label of every seen document; the other values do not matter."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _correlation(a: Floats, b: Floats, weight: Floats) -> float | None:
 class Move:
     """The ratio of click rates between a position and the next one, over the documents seen at both.
 
-    `low` to `high` is its 95 % interval over queries.
+    `low` to `high` is its 95% interval over queries.
     """
 
     above: int
@@ -306,9 +306,8 @@ def _on_prediction(found: HeldOutEvidence) -> str:
     names = " and ".join(other.name for other in better)
     ahead = f", and {names} {'predict' if len(better) > 1 else 'predicts'} them significantly better" if better else ""
     return (
-        f"Held-out clicks, of a quarter of the {found.dealt}{sample}, predicted from the rest (perplexity; 1 is "
-        f"perfect): {own.name} {own.perplexity:.4f}, {others}. Labels predict clicks {learned} than positions "
-        f"alone{ahead}."
+        f"Clicks in a quarter of the {found.dealt}{sample}, predicted from the rest (perplexity; 1 is perfect): "
+        f"{own.name} {own.perplexity:.4f}, {others}. Labels predict clicks {learned} than positions alone{ahead}."
     )
 
 
@@ -316,8 +315,8 @@ def _on_halves(halves: Agreement, correlation: float) -> str:
     removed = halves.beyond_position
     beyond = "" if removed is None else f" ({removed:.2f} without the effect of position)"
     return (
-        f"Labels from two halves of the log have a correlation of {correlation:.2f}{beyond} and differ by "
-        f"{halves.difference:.2f} on average, over {several(halves.documents, 'document')} in both."
+        f"Labels from two halves of the log correlate at {correlation:.2f}{beyond} and differ by "
+        f"{halves.difference:.2f} on average, over {several(halves.documents, 'document')} in both halves."
     )
 
 

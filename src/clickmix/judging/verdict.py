@@ -23,6 +23,7 @@ from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
 from clickmix.judging.held_out import HeldOutEvidence, held_out_evidence, held_out_sentences
 from clickmix.mixtures.impressions_needed import TARGET, check_target, prior_squared_error, times_more_data
+from clickmix.mixtures.kinds.kind import MIXTURES, WholeLogKind
 from clickmix.mixtures.mixture import Verdict
 
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
@@ -204,7 +205,7 @@ def _checks_made(fitted: MixtureFit) -> list[str]:
     passed = [PASSED[check.violation] for check in fitted.checks if not check.seen]
     if fitted.examination != "pbm":
         return ["The assumptions are not checked when documents are grouped by what is above them."]
-    if fitted.mixture in ("gaussian", "nonparametric"):
+    if fitted.mixture in MIXTURES.names() and not isinstance(MIXTURES.make(fitted.mixture), WholeLogKind):
         return [f"The assumptions are not checked for a {fitted.mixture} mixture."]
     if not fitted.checks:
         return ["The assumptions were not checked when this model was fitted."]

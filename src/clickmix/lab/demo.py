@@ -31,7 +31,7 @@ from clickmix.storage.atomic import make_folder
 from clickmix.types import Floats
 
 QUERIES, POSITIONS, CLICKS = 1_500, 20, 150_000
-ENGINE_QUERIES = 20  # from which the old engine learned
+ENGINE_QUERIES = 20  # queries from which the old engine learned
 RIDGE = 50.0
 TREES = 60
 RATE, LABEL, TRUTH = "click-through rates", "clickmix labels", "true relevance"

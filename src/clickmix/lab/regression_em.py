@@ -34,7 +34,7 @@ def regression_em(
 
     if features is None:
         raise SettingError(
-            "regression-em needs the features of every document of the log: give --features FILE (in Python "
+            "regression-em needs the features of every document of the log: pass --features FILE (in Python "
             "features=...)."
         )
     if seed < 0:

@@ -72,7 +72,7 @@ def write_simulation(
     if collection.train.queries < QUERIES:
         raise InputError(
             f"{collection.name}: {collection.train.queries} training queries. Expected at least {QUERIES}, "
-            "to train the production ranker. Give a larger collection."
+            "to train the production ranker. Use a larger collection."
         )
     make_folder(folder)
     with replacing_together(folder, last="log.parquet") as together:

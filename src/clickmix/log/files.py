@@ -135,8 +135,8 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
                 start = _text(first_bytes + lines.read(LONGEST_HEADER - USUAL_HEADER))
             if not LINE_END.search(start) and lines.read(1):
                 raise InputError(
-                    f"{file}: the first line is longer than {LONGEST_HEADER:,} bytes. Expected a header with the names "
-                    "of the columns."
+                    f"{file}: the first line is longer than {LONGEST_HEADER:,} bytes. Expected a header with column "
+                    "names."
                 )
         first = next(iter(io.StringIO(start, newline="")), "")
         delimiter = max(DELIMITERS, key=first.count)
@@ -146,7 +146,7 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
     if "\ufffd" in first:
         raise InputError(f"{file}: the header is not UTF-8 text. Save the file as UTF-8.")
     if not columns:
-        raise InputError(f"{file}: the first line is blank. Expected a header with the names of the columns.")
+        raise InputError(f"{file}: the first line is blank. Expected a header with column names.")
     # Blanks around a name mean nothing. Frames written with their index have a first column without a name.
     columns = [column.strip() or f"column{i}" for i, column in enumerate(columns)]
     if columns[2:3] == ["Q"] and delimiter == "\t":  # a page of the Yandex challenge, in which numbers repeat
@@ -155,7 +155,7 @@ def _csv_columns(file: Path) -> tuple[str, dict[str, str]]:
     for column in columns:
         if column.lower() in seen and column.isdigit():
             raise InputError(
-                f"{file}: the first line ({', '.join(columns[:6])}) has no names of columns. Expected a header. Pairs "
+                f"{file}: the first line ({', '.join(columns[:6])}) has no column names. Expected a header. Pairs "
                 "that were clicked or judged (such as MS MARCO's) are not a log: they do not say what was shown and "
                 "not clicked."
             )
@@ -236,7 +236,7 @@ def frame_source(frame: object, engine: DuckDB) -> Source:
             known = nw.from_native(frame)  # type: ignore[call-overload]
         except TypeError:
             raise InputError(
-                f"a {type(frame).__name__} is not a click log. Give a path, a list of paths, or a frame of pandas, "
+                f"a {type(frame).__name__} is not a click log. Pass a path, a list of paths, or a frame of pandas, "
                 "polars, arrow or DuckDB."
             ) from None
         native = (known.collect() if isinstance(known, nw.LazyFrame) else known).to_native()
@@ -248,8 +248,8 @@ def frame_source(frame: object, engine: DuckDB) -> Source:
     except duckdb.Error as error:
         reason = str(error).splitlines()[0].split("Error: ", 1)[-1].rstrip(".")
         raise InputError(
-            f"the frame: cannot be read: {reason}. Give columns of numbers or text, or of lists of them; give arrays "
-            "of text as lists."
+            f"the frame: cannot be read: {reason}. Use columns of numbers or text, or of lists of them; turn arrays of "
+            "text into lists."
         ) from None
 
 
@@ -301,7 +301,7 @@ def _expand(text: str) -> list[Path]:
         files = sorted(_search(path, {}))
         if not files:
             raise InputError(
-                f"{path}: a folder without Parquet, CSV or NDJSON files. Give the folder of the click log."
+                f"{path}: a folder without Parquet, CSV or NDJSON files. Name the folder of the click log."
             )
         return files
     if path.is_file():
@@ -386,8 +386,7 @@ def _reading(folder: Path) -> Iterator[None]:
 def _check_link(path: Path) -> None:
     if path.is_symlink() and not path.exists():
         raise InputError(
-            f"{path}: a link that leads nowhere. It may have been part of the log; remove it, or restore "
-            f"{path.readlink()}."
+            f"{path}: a broken link. It may have been part of the log; remove it, or restore {path.readlink()}."
         )
 
 

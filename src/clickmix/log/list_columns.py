@@ -62,7 +62,7 @@ class ListColumns:
             if found is None:
                 raise InputError(
                     f"{source}, column {path.column!r}: found {source.types[path.column]} values, which this engine "
-                    f"cannot read as lists for {role}. Make a view with a column of arrays, and give that."
+                    f"cannot read as lists for {role}. Create a view with a column of arrays, and use that."
                 )
             lists[role] = found
         columns = {role: path.column for role, path in paths.items()}

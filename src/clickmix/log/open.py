@@ -44,7 +44,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
                     "clickeddocids", "clickedproducts"),
     "clicked_positions": ("clickpositions", "clickedranks", "clickranks"),
 }  # fmt: skip
-MOST_NAMED = 5  # of the files in a folder that are not read
+MOST_NAMED = 5  # unread files of a folder named in a message
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _advice(source: Source, missing: Sequence[str], likely: Mapping[str, str]) -
     if {"position", "clicked"} <= set(missing) and not {"position", "clicked"} & set(likely) and _pairs(source):
         return (
             "If these are clicked pairs (as in ORCAS or MS MARCO), clickmix cannot use them: they do not say what was "
-            "shown and not clicked. Give a log of impressions."
+            "shown and not clicked. Use a log of impressions."
         )
     pairs = {role: likely.get(role, "YOUR_COLUMN") for role in missing}
     looks = [f"`{column}` looks like {role}" for role, column in likely.items()]

@@ -18,8 +18,8 @@ from clickmix.types import Floats
 
 LARGEST_ROUNDING = 1e-9
 ROUNDING = 1e-14  # a likelihood is a sum of many terms: smaller relative differences are noise
-START_STEPS = 3  # of EM from every start
-EM_STEPS = 6  # between quasi-Newton climbs
+START_STEPS = 3  # EM steps from every start
+EM_STEPS = 6  # EM steps between quasi-Newton climbs
 CLIMBS = 20
 QUASI_NEWTON_STEPS = 200
 

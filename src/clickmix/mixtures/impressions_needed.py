@@ -29,8 +29,8 @@ from clickmix.types import Floats, Ints
 TARGET = 0.1  # largest root mean squared error of trustworthy labels
 MOST = 1_000_000  # impressions; nobody waits for more
 MOST_APPEALING = 5_000  # impressions; if documents differ in appeal, more impressions of one say nothing new
-MOST_GROUPS = 100  # to look at for how much more data they need
-LEAST_DATA = 1e-3  # times the impressions: where the search ends
+MOST_GROUPS = 100  # groups to look at, to find how much more data they need
+LEAST_DATA = 1e-3  # factor on the impressions: where the search ends
 TAIL = 9.0  # standard deviations, and as many clicks: anything further out has a probability below 1e-15
 
 

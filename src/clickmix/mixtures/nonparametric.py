@@ -16,7 +16,7 @@ from clickmix.mixtures.single import describe, one_rate_log_likelihoods, one_rat
 from clickmix.types import Floats
 
 GRID = 60  # rates, evenly spaced in the arcsine of their root, which gives a binomial about the same spread everywhere
-STEPS = 21  # of relevance between 0 and 1
+STEPS = 21  # steps of relevance between 0 and 1
 LOWEST_SHARE, HIGHEST_SHARE = 0.1, 0.99
 ROUNDS = 500
 GAIN_PER_DOCUMENT = 1e-7

@@ -49,7 +49,7 @@ def _ranks(seen: Observations, mean: Floats) -> Floats:
     score = (seen.clicks + 1) / (expected + 1)  # add one click, so that a document shown once is not extreme
     order = np.argsort(score, kind="stable")
     new = np.r_[True, np.diff(score[order]) != 0]
-    size = np.add.reduceat(seen.multiplicity[order], np.flatnonzero(new))  # of those with the same score
+    size = np.add.reduceat(seen.multiplicity[order], np.flatnonzero(new))  # documents with the same score
     below = np.cumsum(size) - size / 2
     rank: Floats = np.empty_like(score)
     rank[order] = (below / seen.per_group(np.ones_like(score)))[np.cumsum(new) - 1]

@@ -95,7 +95,7 @@ def check_examples(examples: LabelledDocuments, *, name: str) -> None:
             f"Expected whole numbers that rise from 0 to {documents}: where each query begins, and the end."
         )
     if documents == 0:
-        raise InputError(f"{name}: no documents. Give at least one query with one document.")
+        raise InputError(f"{name}: no documents. Expected at least one query with one document.")
 
 
 def check_same_features(names: Sequence[str], vali: LabelledDocuments, *, gaps: NDArray[np.bool_]) -> None:
@@ -105,7 +105,7 @@ def check_same_features(names: Sequence[str], vali: LabelledDocuments, *, gaps: 
         if expected != found:
             raise InputError(
                 f"vali: feature {i + 1} is {found!r}, but in the training examples it is {expected!r}. "
-                "Give the same features in the same order, as make_examples(..., names=examples.feature_names) does."
+                "Use the same features in the same order, as make_examples(..., names=examples.feature_names) does."
             )
 
 

@@ -79,11 +79,11 @@ def check_folder(folder: str | Path) -> None:
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: this is a file. Give the name of a folder for the ranker.")
+        raise InputError(f"{folder}: this is a file. Name a folder for the ranker.")
     if folder.is_dir():
         foreign = (file for file in folder.iterdir() if not _LEFT_BEHIND.fullmatch(file.name))
         if not (folder / DOCUMENT).exists() and any(foreign):
-            raise InputError(f"{folder}: this folder holds something else. Give a new folder, or a ranker's folder.")
+            raise InputError(f"{folder}: this folder holds something else. Choose a new folder, or a ranker's folder.")
     elif not folder.parent.is_dir():
         raise InputError(f"{folder}: the folder {folder.parent} does not exist. Create it, or choose another path.")
     place = folder if folder.is_dir() else folder.parent
@@ -186,7 +186,7 @@ def _saved(folder: Path, payload: dict[str, Any]) -> SavedRanker:
 
 
 def _from_version_1(payload: dict[str, Any]) -> dict[str, Any]:
-    """A payload of version 1 in the present layout."""
+    """A payload of version 1 in the current layout."""
     width = payload["features"]
     if type(width) is not int or width < 1:
         raise ValueError

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from clickmix.errors import SettingError
 from clickmix.types import Floats
 
-MOST_POINTS = 20  # of a curve
-MOST_DOCUMENTS = 500  # that each point averages over
+MOST_POINTS = 20  # points of a curve
+MOST_DOCUMENTS = 500  # documents that each point averages over
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ MISSING_AS = "nan"  # a missing value stays NaN: each split learns which way it 
 Gain = Literal["exponential", "linear"]
 GAINS: tuple[Gain, ...] = get_args(Gain)
 STEPS = 1000  # between relevance 0 and 1, or the next lower multiple of the largest grade
-CUTOFF = 10  # of the nDCG that decides when to stop
+CUTOFF = 10  # cut-off of the nDCG that decides when to stop
 MOST_THREADS = 256  # more than most machines have: a small one can read a large one's rankers
 LARGEST_SEED = 2**31 - 1  # this limit and the next are LightGBM's
 LONGEST_LIST = 10_000  # documents of a query
@@ -115,7 +115,7 @@ class LambdaMART:
             raise InputError(
                 f"Nothing was learned from {len(examples.relevance):,} documents of {examples.queries:,} queries: no "
                 "tree could be split, and all documents would get the same score. A leaf needs 20 documents, and "
-                "features and labels must differ within queries. Give more labelled documents, or other features."
+                "features and labels must differ within queries. Use more labelled documents, or other features."
             )
         model = booster.model_to_string(num_iteration=best)
         names = examples.feature_names
@@ -250,7 +250,7 @@ class FittedLambdaMART:
         return partial_dependence(self.score, features, names=self.feature_names, name=name)
 
     def save(self, folder: str | Path) -> None:
-        """Write a folder: `ranker.json`, and the text model, which LightGBM can read, beside it."""
+        """Write a folder with `ranker.json` and the text model, which LightGBM can read."""
         write_folder(
             folder,
             ranker=NAME,

@@ -1,7 +1,7 @@
 """LightGBM's text of a model -> the part of it that LightGBM may read.   folder -> lightgbm_text -> lambdamart
 
 LightGBM trusts what it reads: a missing child, or a list that is too short, crashes the process. A checksum does not
-help against a file that somebody made on purpose. So this module checks every line against what LightGBM writes for
+help against a file made on purpose. So this module checks every line against what LightGBM writes for
 clickmix's rankers, and passes on nothing else.
 """
 
@@ -79,7 +79,7 @@ def _tree_sizes(head: str, objective: str, *, features: int, trees: int, where: 
         raise _damaged(where, f"it does not have the {trees} trees that it should have")
     lengths = [int(size) for size in sizes.split(" ")]
     if min(lengths) < 1:
-        raise _damaged(where, "a tree is said to have no text")
+        raise _damaged(where, "the header says that a tree has no text")
     return lengths
 
 
@@ -92,7 +92,7 @@ def _check_tree(text: str, number: int, *, features: int, where: str) -> None:
     for line, name in zip(lines[1:], _TREE, strict=False):
         found, _, values[name] = line.partition("=")
         if found != name:
-            raise _damaged(where, f"found {found[:40]!r} in the place of {name!r}")
+            raise _damaged(where, f"found {found[:40]!r} instead of {name!r}")
     if not re.fullmatch(_WHOLE, values["num_leaves"]):
         raise _damaged(where, "'num_leaves' is not a whole number")
     leaves = int(values["num_leaves"])

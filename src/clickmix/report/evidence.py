@@ -15,7 +15,7 @@ from clickmix.errors import several
 from clickmix.groups.places import Place
 from clickmix.report.rows import cut, percent
 
-MOST_CELLS = 3  # in the evidence of a document
+MOST_CELLS = 3  # cells to show as evidence of a document
 
 
 @dataclass(frozen=True)

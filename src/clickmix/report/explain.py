@@ -24,12 +24,12 @@ from clickmix.report.judgments import judged_sentence
 from clickmix.report.results import mixture_of
 from clickmix.report.rows import Column, LabelInterval, Rows, Value, cut, label_text, text_lines
 
-MOST_DOCUMENTS = 30  # of a query, those shown most near the top
-MOST_TEXTS = 5_000  # to search for near spellings, those that share most pairs of letters first
+MOST_DOCUMENTS = 30  # documents to list: those shown most near the top
+MOST_TEXTS = 5_000  # texts to search for near spellings; those that share most pairs of letters come first
 MOST_PAIRS = 30
 MOST_NEAR = 3
 MOST_NAMED = 3  # positions in a sentence
-MOSTLY = 0.6  # of a document's impressions
+MOSTLY = 0.6  # share of a document's impressions that positions in a sentence must have
 WIDTH = 80
 RESULTS = (
     Column("mean_position", "tenths", title="position", help="Where it was shown, on average."),
@@ -278,7 +278,7 @@ def _expected_sentences(document: _Document, cells: Sequence[SeenCell]) -> list[
     shown = sum(cell.impressions for cell in telling)
     if shown == document.impressions:
         return [f"A relevant document there would be {clicked}"]
-    seen = f"{shown:,} of these impressions, with {several(sum(cell.clicks for cell in telling), 'click')}, tell more"
+    seen = f"{shown:,} of these impressions, with {several(sum(cell.clicks for cell in telling), 'click')}, say more"
     return [f"{seen}: a relevant document there would be {clicked} At its other places clicks say nothing."]
 
 

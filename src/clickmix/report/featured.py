@@ -42,7 +42,7 @@ def feature_sentences(featured: Featured) -> list[str]:
         "alone, and their intervals are wide."
     )
     return [
-        f"Features give each document a prior of its own: learned from {learned}, always in other queries; {gain}.",
+        f"Features give each document its own prior, learned from {learned}, always in other queries; {gain}.",
         *([without] if featured.without else []),
         *([unshown] if featured.unshown else []),
     ]

@@ -116,7 +116,7 @@ class Figure:
     def __post_init__(self) -> None:
         object.__setattr__(self, "panels", tuple(self.panels))
         if not any(panel.marks for panel in self.panels):
-            raise SettingError(f"figure {self.title!r}: nothing to draw. Give it a panel with a line or bars.")
+            raise SettingError(f"figure {self.title!r}: nothing to draw. Add a panel with a line or bars.")
 
 
 def spans(axis: Axis, values: Iterable[float]) -> tuple[float, float]:

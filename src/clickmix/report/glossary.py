@@ -15,7 +15,7 @@ GLOSSARY: Mapping[str, str] = {
     "grade": "A level of relevance. With two grades a document is relevant or not.",
     "impression": "One document shown once.",
     "interval": "Where the true relevance lies with 95% probability, if the model holds.",
-    "label": "How relevant a document is for a query, from 0 to 1, as far as clicks tell.",
+    "label": "How relevant a document is for a query, from 0 to 1, as far as clicks can tell.",
     "place": "A position, in its context where there is one.",
     "position bias": "People look at the top of a list more than further down, so what is there gets more clicks.",
     "prior": "The mean relevance of the documents at a place, before looking at clicks.",

@@ -24,8 +24,8 @@ MOVING = (
     Column("positions", "text"),
     Column("documents", "count", help="Documents seen at both positions.", rank=2),
     Column("observed", "number", help="Their click rate at the lower position over that at the upper one."),
-    Column("low", "number", help="The observed ratio lies between low and high with 95%.", rank=1),
-    Column("high", "number", help="The observed ratio lies between low and high with 95%.", rank=1),
+    Column("low", "number", help="Low to high is the 95% interval of the observed ratio.", rank=1),
+    Column("high", "number", help="Low to high is the 95% interval of the observed ratio.", rank=1),
     Column("expected", "number", help="The same ratio, as the model expects it."),
 )
 

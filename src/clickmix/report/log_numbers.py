@@ -13,10 +13,10 @@ from clickmix.corrections.correction import Labels
 from clickmix.engines.engine import Engine
 from clickmix.types import Ints
 
-BINS = 20  # of labels and click-through rates between 0 and 1
+BINS = 20  # bins of labels and click-through rates between 0 and 1
 EXAMPLES = 5
 LEAST_MOVE = 0.2  # least distance between click-through rate and label that is worth showing
-DOUBT = 10  # impressions without a click, added so that one click of one impression is not a rate of 100 %
+DOUBT = 10  # impressions without a click, added so that one click of one impression is not a rate of 100%
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,6 @@ def _banner(report: LogReport) -> Banner:
         return Banner(text, "note", facts, "Compare with --correction mixture, which says how far to trust its labels.")
     facts = [("expected label error", number_text(results.error)), ("sure labels", percent(bins.sure)), gain]
     verdict = results.verdict
-    elsewhere = results.held_out.sentences if results.held_out else ()  # they have a section of their own
+    elsewhere = results.held_out.sentences if results.held_out else ()  # they have their own section
     evidence = [sentence for sentence in verdict.evidence if sentence not in elsewhere]
     return Banner(verdict.sentence, verdict.tone, facts, verdict.next, evidence)

@@ -1,5 +1,5 @@
 "use strict";
-// Makes the page better where script runs: search, filter, sort and open queries; fold sections; say what scrolls.
+// Adds to the page if scripts run: search, filter, sort and open queries; fold sections; say what scrolls.
 (() => {
   const PAGE = 20;
   const element = (tag, options = {}, ...children) => {

@@ -20,10 +20,10 @@ from clickmix.engines.sql import literal
 from clickmix.report.log_numbers import LabelTable
 from clickmix.report.rows import LONGEST_ID
 
-DEPTH = 10  # of DCG, and of the result lists that are shown
-MOST_POSITIONS = 5  # of a document, those where it was shown most
+DEPTH = 10  # last position of DCG and of the result lists shown
+MOST_POSITIONS = 5  # positions of a document to show: those where it was shown most
 MOST_QUERIES = 20_000  # no more fit into a file
-MOST_BYTES = 4_000_000  # of embedded queries: the whole file stays below 5 MB
+MOST_BYTES = 4_000_000  # bytes of embedded queries: the whole file stays below 5 MB
 # Roughly the bytes that the numbers of a query, a document and a position take in the file.
 QUERY_BYTES, DOCUMENT_BYTES, POSITION_BYTES = 50, 42, 12
 

@@ -7,8 +7,8 @@ from clickmix.rankers import DependencePoint, Importance, Ranker
 from clickmix.report.figures import Axis, Bars, Figure, Line, Panel
 from clickmix.report.pages import Listing, Page, Section
 
-STRONGEST = 6  # features with a curve of their own
-MOST_ROWS = 30  # of the table of importances
+STRONGEST = 6  # features with their own curve
+MOST_ROWS = 30  # rows of the table of importances
 
 
 def ranker_page(ranker: Ranker, examples: Examples) -> Page:

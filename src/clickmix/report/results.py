@@ -223,7 +223,7 @@ def _mixture_values(group: Group) -> tuple[Value, ...]:
 
 
 def _half_interval(rate: float, error: float) -> float:
-    """Half the width of the 95 % interval of a rate, given its standard error on the logit scale.
+    """Half the width of the 95% interval of a rate, given its standard error on the logit scale.
 
     Computed from both ends: if nothing pins down a rate near 0 or 1, its interval is wide although the slope is 0.
     """
@@ -273,7 +273,7 @@ def _place_verdicts(fitted: MixtureFit) -> tuple[str, ...]:
 
 
 def _how_fitted(fitted: MixtureFit) -> str:
-    how = "One model was fitted to all places" if fitted.jointly else "Every group of places was fitted by itself"
+    how = "One model was fitted to all places" if fitted.jointly else "Each group of places was fitted separately"
     moving = f"{percent(fitted.moving)} of documents were seen at several places" if fitted.moving else ""
     asked = [
         *([f"{fitted.mixture} mixture"] if fitted.mixture != "auto" else []),

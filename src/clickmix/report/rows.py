@@ -22,7 +22,7 @@ from clickmix.errors import hide_secrets, printable, several
 LONGEST_ID = 80  # letters
 LONGEST_COMMAND = 400
 LEAST_PERCENT = 1e-4  # smaller ones are written as "<0.0001%"
-OPEN = 0.25  # half a 95 % interval so wide that the share is unknown
+OPEN = 0.25  # half a 95% interval so wide that the share is unknown
 MOST_COUNTED = 1_000_000  # infinite counts are above it
 
 
@@ -37,7 +37,7 @@ def cut(value: object) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share in percent, with two digits, or as a whole number from 10 % up.
+    """Write a share in percent, with two digits, or as a whole number from 10% up.
 
     >>> percent(0.98123), percent(0.0123), percent(0.02), percent(0), percent(1), percent(0.9999), percent(6.5e-103)
     ('98%', '1.2%', '2%', '0%', '100%', '>99%', '<0.0001%')
@@ -78,7 +78,7 @@ def number_text(value: float) -> str:
 def percent_estimate(share: float, margin: float) -> str:
     """Write a share and its margin in percent, both to the first digit of the margin.
 
-    A margin of 25 % or more leaves the share unknown.
+    A margin of 25% or more leaves the share unknown.
 
     >>> percent_estimate(0.0058, 0.006), percent_estimate(0.651, 0.002), percent_estimate(0.63, 0.18)
     ('0.6% ±0.6%', '65.1% ±0.2%', '63% ±18%')
@@ -163,7 +163,7 @@ BAR = 11  # letters of an interval drawn in a terminal, from 0 to 1
 
 @dataclass(frozen=True)
 class Estimate:
-    """A fitted value, and half its 95 % interval if that is known."""
+    """A fitted value, and half its 95% interval if that is known."""
 
     value: float
     margin: float | None = None

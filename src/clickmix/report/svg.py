@@ -178,7 +178,7 @@ def _heights(mark: Mark) -> tuple[float, ...]:
 
 
 def _fitting(text: str) -> str:
-    """As much of a text as has room beside a legend's sample."""
+    """As much of a text as fits next to a legend's sample."""
     shown = printable(text)
     if _width(shown) <= WIDTH - KEY - 8:
         return shown

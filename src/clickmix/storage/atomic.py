@@ -17,7 +17,7 @@ from pathlib import Path
 
 from clickmix.errors import NOTHING_WRITTEN, InputError
 
-MOST_NAMES = 20  # that a message lists
+MOST_NAMES = 20  # names listed in a message
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ def recording() -> Iterator[Written]:
 
 
 def record(target: object) -> None:
-    """Record that a file, folder or table was written, if somebody is recording."""
+    """Record that a file, folder or table was written, if a record is being kept."""
     written = _recording.get()
     if written is not None:
         written.targets[str(target)] = None
 
 
-RANDOM_BYTES = 6  # in the name of a temporary file
+RANDOM_BYTES = 6  # random bytes in the name of a temporary file
 LONGEST_NAME = 255  # bytes, on every common file system
 
 
@@ -94,18 +94,18 @@ def check_writable(path: str | Path) -> None:
     path = Path(path)
     folder = _target(path).parent
     if _target(path).is_symlink():
-        raise InputError(f"{path}: this link leads in a circle. Remove it, or choose another path.")
+        raise InputError(f"{path}: this link leads back to itself. Remove it, or choose another path.")
     if not folder.is_dir():
-        raise InputError(f"{path}: the folder {folder} does not exist. Make it first, or choose another path.")
+        raise InputError(f"{path}: the folder {folder} does not exist. Create it first, or choose another path.")
     longest = LONGEST_NAME - len("...tmp") - 2 * RANDOM_BYTES
     if len(os.fsencode(_target(path).name)) > longest:
         raise InputError(f"{path}: the name is too long. Choose one of at most {longest} bytes.")
     if path.is_dir():
-        raise InputError(f"{path}: this is a folder. Give the name of a file to write.")
+        raise InputError(f"{path}: this is a folder. Name a file to write.")
     if path.exists() and not path.is_file():
-        raise InputError(f"{path}: not an ordinary file, and it would be replaced. Give the name of a file to write.")
+        raise InputError(f"{path}: not an ordinary file, and it would be replaced. Name a file to write.")
     if not os.access(folder, os.W_OK):
-        raise InputError(f"{path}: the folder {folder} cannot be written. Choose another path.")
+        raise InputError(f"{path}: the folder {folder} cannot be written to. Choose another path.")
 
 
 def write_failure(path: str | Path, message: str) -> OSError:
@@ -209,9 +209,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     if folder.is_dir():
         if any(folder.iterdir()):
-            raise InputError(f"{folder}: this folder is not empty. Give a new folder, or empty this one.")
+            raise InputError(f"{folder}: this folder is not empty. Choose a new folder, or empty this one.")
     elif folder.exists():
-        raise InputError(f"{folder}: this is a file. Give the name of a folder to write.")
+        raise InputError(f"{folder}: this is a file. Name a folder to write.")
     temporary = folder.parent / f".{folder.name}.{secrets.token_hex(6)}.tmp"
     check_writable(temporary)
     try:

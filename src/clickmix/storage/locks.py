@@ -63,7 +63,7 @@ def holding(path: str | Path) -> Iterator[None]:
 def making(path: str | Path) -> Iterator[None]:
     """Be the only process that makes a file that does not exist yet; refuse another process that wants to.
 
-    This locks a hidden file beside it, and removes that in the end. A killed process leaves it, unlocked.
+    This locks a hidden file next to it, and removes that at the end. A killed process leaves it, unlocked.
     """
     path = Path(path)
     if os.name == "nt":

@@ -51,7 +51,7 @@ def check_packed(files: Sequence[Path]) -> list[Path]:
 
 
 def _check_packed(packed: Path, stop: threading.Event) -> bool:
-    """Whether some line has LONG_LINE bytes or more, as far as whole blocks show."""
+    """Whether some line has LONG_LINE bytes or more, judging by whole blocks."""
     lengths = [0]  # of consecutive blocks without a line end
     with unpacking(packed) as source:
         while (block := source.read(BLOCK)) and not stop.is_set():

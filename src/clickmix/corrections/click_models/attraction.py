@@ -21,12 +21,12 @@ from clickmix.corrections.parameters import LEAST_ALPHA
 from clickmix.types import Floats, Ints
 
 MOST_CERTAIN = 1 - 1e-12  # the highest click probability: at 1, a skip would have no likelihood
-PRECISION, MOST_STEPS = 1e-8, 60  # of attraction: Newton's next step would be its square; halvings get anywhere
-FLAT, NEARLY_FLAT, TINY = 1e-11, 1e-6, 1e-4  # slopes per impression, and steps, that are nearly 0
-MOST_LOOKS, LEAST_DAMPING, LONGEST, ROUNDING = 200, 1e-9, 2.0, 1e-13  # of Newton's steps
+PRECISION, MOST_STEPS = 1e-8, 60  # for attraction: Newton's next error is its square; halving gets anywhere
+FLAT, NEARLY_FLAT, TINY = 1e-11, 1e-6, 1e-4  # slopes per impression, and steps, that count as 0
+MOST_LOOKS, LEAST_DAMPING, LONGEST, ROUNDING = 200, 1e-9, 2.0, 1e-13  # settings of Newton's steps
 MANY_CELLS = 500_000
 FEW_PLACES, BLOCK = 100, 4_096  # with more places, a table of documents and places is mostly empty
-LIKELY, HALVINGS = 1.9207294, 14  # half of chi-squared's 95 % quantile; ends of intervals are right to 1e-4
+LIKELY, HALVINGS = 1.9207294, 14  # half of chi-squared's 95% quantile; ends of intervals are right to 1e-4
 NODES, PRIOR_STEPS = 32, 30  # a grid of attractions, and EM steps for how common each is
 
 
@@ -45,7 +45,7 @@ class Examination:
 def fit_examination(cells: CodedCells) -> Examination:
     """Find the most likely examination, with the best attraction for each; `position` codes the place.
 
-    With many cells, the climb starts from the top of a part of the documents.
+    With many cells, the climb starts from the maximum for a sample of the documents.
     """
     places = cells.positions
     # Documents without clicks have attraction 0 and say nothing about examination.
@@ -180,7 +180,7 @@ def most_likely_attraction(cells: CodedCells, examination: Floats, *, start: Flo
 def attraction_interval(cells: CodedCells, examination: Floats, attraction: Floats) -> dict[str, Floats]:
     """`low` and `high`: the attractions whose likelihood is within a factor e^-1.92 of the best.
 
-    By the likelihood ratio this is a 95 % interval, given the examination. The ends are found by halving.
+    By the likelihood ratio this is a 95% interval, given the examination. The ends are found by halving.
     """
     shown = _Shown.of(cells, examination)
     least = shown.log_likelihood(attraction) - LIKELY

@@ -23,7 +23,7 @@ from clickmix.errors import InputError
 from clickmix.log.open import counting_lists
 from clickmix.types import Floats, Ints
 
-END = -1  # of a chain: no further click
+END = -1  # end of a chain: no further click
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 from numpy.typing import NDArray
@@ -12,15 +11,12 @@ from clickmix.counts.counts import Counts
 from clickmix.engines.engine import embedded
 from clickmix.types import Floats
 
-_table_numbers = itertools.count(1)
-
 
 def document_labels(
     counts: Counts, query_id: NDArray[Any], doc_id: NDArray[Any], *, correction: str, **columns: Floats
 ) -> Labels:
     """Labels with these columns, one value per document: `relevance`, and perhaps `low` and `high`."""
-    table = f"computed_{next(_table_numbers)}"
-    embedded(counts.engine, of=correction).register(table, {"query_id": query_id, "doc_id": doc_id, **columns})
+    table = embedded(counts.engine, of=correction).take({"query_id": query_id, "doc_id": doc_id, **columns})
     more = "".join(f", max({column}) AS {column}" for column in columns if column != "relevance")
     return Labels(
         counts,

@@ -139,7 +139,7 @@ class ReadingCounts:
             after = np.divide(happened, possible, out=parameters.copy(), where=possible > 0)
             return np.minimum(after, 1.0), expected.log_likelihood  # only rounding puts ratios above 1
 
-        # Start as if people examined half of what is below their last click: that is nearer than 1/2 for all.
+        # Start as if people examined half of what is below their last click: closer than starting at 1/2 everywhere.
         attraction = (clicks + 0.5) / ((self.certain + self.shown) / 2 + 1)
         wanted = (self.passed + 0.5) / (decided + 1) if wanting_more is None else wanting_more
         start = np.r_[attraction, wanted, START_CONTINUATION if continuation is None else continuation]

@@ -26,12 +26,12 @@ from clickmix.storage.records import MismatchError, Range
 from clickmix.types import Floats, Ints
 
 AS_IT_IS = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])  # weights of the model without judgments
-STRENGTHS = (1.0, 4.0, 16.0, 64.0)  # of the ridge, in units of a judged document
+STRENGTHS = (1.0, 4.0, 16.0, 64.0)  # strengths of the ridge, in judged documents
 FOLDS = 10
 EM_STEPS = 50
 FEWEST_QUERIES = 5
-CLEARLY = 1.64  # standard errors by which held-out judged queries must gain: one-sided, 5 %
-MOST_DOCUMENTS = 50_000  # to learn from; of more, whole queries drawn at random
+CLEARLY = 1.64  # standard errors by which held-out judged queries must gain: one-sided, 5%
+MOST_DOCUMENTS = 50_000  # judged documents to learn from; if there are more, whole queries drawn at random
 COMMON = 0.1  # the lowest grade needs at least this share of the judged documents
 MOST_STEPS = 8
 ONE_OFF = 0.05  # how likely a judgment one step off is, relative to the right one

@@ -18,7 +18,7 @@ from clickmix.counts.counts import Counts
 from clickmix.groups.places import read_histogram
 from clickmix.groups.sample import MOVING_FROM, read_moving
 
-MOST_TOGETHER = 400  # fit all groups together again if there are no more
+MOST_TOGETHER = 400  # with at most this many groups, fit all of them together again
 
 
 class FitGroups(Protocol):

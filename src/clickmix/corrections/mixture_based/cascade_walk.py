@@ -22,7 +22,7 @@ from clickmix.groups.places import Place, join_small
 from clickmix.groups.sample import SAMPLE_CELLS
 from clickmix.types import Floats
 
-SMALLEST_PATTERN = 30  # documents
+SMALLEST_PATTERN = 30  # documents of a frequent pattern
 SAMPLED_PATTERN = 100  # documents in a sample of cells: rarely fewer than the smallest in the whole
 DEEPEST = 50  # positions walked one by one; deeper ones count as the last of them
 ABOVE = "above"
@@ -42,7 +42,7 @@ class Ground:
 
     @classmethod
     def of(cls, counts: Counts, positions: Sequence[int]) -> Ground:
-        """The ground before the first step: no cells yet, and empty patterns."""
+        """The tables before the first step: no cells yet, and empty patterns."""
         engine = _engine(counts)
         run = engine.run
         ground = cls(counts, engine.new_name("pages"), engine.new_name("walked"), tuple(positions))

@@ -25,7 +25,7 @@ from clickmix.types import Floats, Ints
 FOLDS = 5
 LEARN_FROM = 300_000  # documents, of whole queries: trees learn little from more
 CLEARLY = 2.0  # standard errors by which held-out clicks must be likelier with features
-FEWEST_QUERIES = 50  # with clicks and features: with fewer, nothing could be checked
+FEWEST_QUERIES = 50  # queries with clicks and features; with fewer, nothing could be checked
 ROUNDED = 10  # round scores to tenths while fitting the model again, so that similar documents share a row
 SCALES = np.linspace(0.5, 2, 31)
 

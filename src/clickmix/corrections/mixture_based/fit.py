@@ -100,7 +100,7 @@ class MixtureFit(Drawn):
 
     `moving` is the share of documents seen at several places. `model` is the model of the whole log, if one was
     fitted: groups were then fitted `jointly`, neighbours `shared` strength, and `joint_error` is the expected error of
-    labels. If each group was fitted by itself, `bics` has the BIC of every number of grades that was tried.
+    labels. If each group was fitted separately, `bics` has the BIC of every number of grades that was tried.
     `checks` are the results of testing the assumptions on the log. `judged` is what judgments say about clicks,
     `featured` what features say about documents, and `features` is where to find the features of the log's documents.
 
@@ -285,7 +285,7 @@ class MixtureFit(Drawn):
     @property
     def _whole_log(self) -> LogModel:
         if self.model is None:
-            raise SettingError("groups were fitted by themselves; only a model of the whole log can be fitted again.")
+            raise SettingError("groups were fitted separately; only a model of the whole log can be fitted again.")
         return self.model
 
     def _place_numbers(self, cells: PlacedCells) -> Ints:

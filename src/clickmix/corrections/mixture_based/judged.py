@@ -24,7 +24,7 @@ from clickmix.types import Floats, Ints
 if TYPE_CHECKING:
     from clickmix.corrections.mixture_based.label_judged import Block
 
-MOST_ROWS = 2_000  # per statement
+MOST_ROWS = 2_000  # rows per statement
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _documents(model: LogModel, block: Block) -> DocumentEvidence:
 
     found = parts(model.model, block.cells)
     evidence = {name: part[block.entry] for name, part in vars(found).items()}
-    grades = grades_of(model.model, block.documents)  # as labels without judgments are made
+    grades = grades_of(model.model, block.documents)  # computed as labels without judgments are
     label = labels_of(grades)
     return DocumentEvidence(**evidence, relevance=label.relevance, low=label.low, high=label.high, grades=grades.T)
 

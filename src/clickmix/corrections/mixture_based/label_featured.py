@@ -123,7 +123,7 @@ def label_featured(
     if file is None:
         raise SettingError(
             "this model was fitted with features, and its file does not have the features of this log's documents. "
-            "Give them: clickmix label --features FILE, or in Python fit.using_features(FILE)."
+            "Pass them: clickmix label --features FILE, or in Python fit.using_features(FILE)."
         )
     model = featured.model.model
     documents = FoundDocuments.read(counts, place_of, file, model.places)

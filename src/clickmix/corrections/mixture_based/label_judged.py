@@ -25,7 +25,7 @@ from clickmix.types import Columns, Ints
 if TYPE_CHECKING:
     from clickmix.corrections.mixture_based.judged import Judged
 
-MOST_CELLS = 4_000_000  # at a time: about half a gigabyte
+MOST_CELLS = 4_000_000  # cells at a time: about half a gigabyte
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from clickmix.mixtures.hierarchical.label import Documents, label_documents
 from clickmix.mixtures.log_model import LogModel
 from clickmix.types import Columns
 
-MOST_CELLS = 8_000_000  # at a time: about half a gigabyte
+MOST_CELLS = 8_000_000  # cells at a time: about half a gigabyte
 NUMPY_HAS = {sign + size + "INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")} | {"INTEGER", "UINTEGER"}
 
 

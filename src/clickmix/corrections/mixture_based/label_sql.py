@@ -89,7 +89,7 @@ def _labels(numbers: Numbers, cells: str, keys: Sequence[str], *, of: Sequence[s
         f"powers AS (SELECT {listed(of)}, impressions, clicks, {listed(powers)} FROM logs), "
         f"labelled AS (SELECT {listed(of)}, ({relevance}) / ({sum_of_powers}) AS relevance, "
         f"impressions, clicks, {low} AS low, {high} AS high FROM powers) "
-        # A mean can lie just beyond a quantile: if a grade has 98 % of the probability, both quantiles are there.
+        # A mean can lie just beyond a quantile: if a grade has 98% of the probability, both quantiles are there.
         f"SELECT {listed(of)}, relevance, impressions, clicks, least(low, relevance) AS low, "
         "greatest(high, relevance) AS high FROM labelled"
     )

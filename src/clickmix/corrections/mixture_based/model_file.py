@@ -30,7 +30,7 @@ from clickmix.storage.records import MismatchError, Range, decode
 MODEL_KIND = "clickmix model"
 GROUPS_VERSION, MODEL_VERSION, JUDGED_VERSION, FEATURED_VERSION = 2, 3, 4, 5
 Fitted = Literal["group by group", "all groups jointly"]
-FITTED: Mapping[bool, Fitted] = {False: "group by group", True: "all groups jointly"}  # by `MixtureFit.jointly`
+FITTED: Mapping[bool, Fitted] = {False: "group by group", True: "all groups jointly"}  # keys: `MixtureFit.jointly`
 Share = Annotated[float, Range(0, 1)]
 NotNegative = Annotated[float, Range(0)]
 FromOne = Annotated[int, Range(1)]

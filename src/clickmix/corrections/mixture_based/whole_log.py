@@ -28,7 +28,7 @@ from clickmix.types import Floats, Ints
 LEAST_PRIOR = 1e-13
 MOST_APART, OWN_CONTEXTS = 60, 30  # contexts that the model tells apart; the largest, which are never joined
 LEVELS, FALLS = 10, 3  # kinds of small contexts: by how often they are clicked, and by how that changes down the page
-FEW_CLICKS = 30.0  # of a small context, that the usual rate counts for
+FEW_CLICKS = 30.0  # usual clicks added to those of a small context
 FEW_CELLS = 50_000  # enough to see whether queries differ, if documents stay
 FROZEN_BELOW = 0.01  # share of documents at several places; below it, a histogram has everything
 
@@ -51,14 +51,14 @@ def fit_whole_log(
         cells, rows = _query_cells(counts, histogram, places, joined, queries=queries, most=most)
         model = kind.fit_log(cells, alike=not queries)
         differ = model.effects.attention or model.effects.shares
-        # Few were enough to see it, but maybe not to say how much.
+        # A few queries were enough to see that queries differ, but maybe not by how much.
         if rows.share < 1 and stay and differ and not fills_a_fit(cells):
             cells, rows = _query_cells(counts, histogram, places, joined, queries=queries)
             model = kind.fit_log(cells, alike=not queries)
         share = rows.share
         if share < 1 and stay and not differ:
             cells, share = _histogram_cells(histogram, places, joined), 1.0
-            # All documents tell grades apart better than some do, but among them are those of outliers.
+            # All documents tell grades apart better than a sample does, but they include those of outlier queries.
             model = climb_on(cells, model) if model.outliers else kind.fit_log(cells, alike=True)
     if model.state not in ("fitted", "still climbing"):
         return None

@@ -29,7 +29,7 @@ ARRAYS = ("query_id", "offsets", "doc_id", "grade", "features")
 def read_cached(path: str | Path, *, cache: str | Path | None = None) -> Split:
     """`read_letor(path)`, from the cache; made if it is missing.
 
-    The cache is the folder `cache`, or `.clickmix` beside the file, or if that cannot be written, the user's cache
+    The cache is the folder `cache`, or `.clickmix` next to the file, or if that cannot be written, the user's cache
     folder. If none can be written, the file is read without a cache.
     """
     path = Path(path)
@@ -62,9 +62,7 @@ def _cache_folder(path: Path, cache: str | Path | None) -> Path | None:
         try:
             Path(cache).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(
-                f"{cache}: cannot be the cache folder: {error.strerror}. Give the name of a folder."
-            ) from None
+            raise InputError(f"{cache}: cannot be the cache folder: {error.strerror}. Name a folder.") from None
         return Path(cache)
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clickmix"
     for folder in (path.parent / ".clickmix", user):

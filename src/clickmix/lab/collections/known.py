@@ -19,7 +19,7 @@ class Known:
     features: int
     queries: int
     documents: int
-    parts: Sizes  # of fold 1, or of a collection without folds, as far as published
+    parts: Sizes  # of fold 1, or of a collection without folds, if they are published
     sparse: bool = False
 
 

@@ -13,7 +13,7 @@ from clickmix.features.split import Split
 from clickmix.rankers.lambdamart import lightgbm_module
 
 TREES = 300
-QUERIES = 20  # whose grades it learns from
+QUERIES = 20  # queries whose grades it learns from
 
 PARAMETERS = {
     "objective": "lambdarank",

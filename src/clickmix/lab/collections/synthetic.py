@@ -20,7 +20,7 @@ GRADE_SHARES = (0.52, 0.32, 0.13, 0.02, 0.01)
 
 VISIBLE = 10  # features show z[:, :10]
 HIDDEN = 2
-NOISE = np.array([0.3, 1.0, 2.0, 3.0, 3.5, 4.0, 5.0], np.float32)  # of a feature, for a signal of 1
+NOISE = np.array([0.3, 1.0, 2.0, 3.0, 3.5, 4.0, 5.0], np.float32)  # noise of a feature, for a signal of 1
 BLOCK = 256  # queries made at once: limits the memory beyond the collection itself
 
 

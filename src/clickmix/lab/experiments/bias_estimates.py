@@ -11,8 +11,8 @@ from clickmix.lab.experiments.simulator import Log
 from clickmix.lab.experiments.task import Result, Task
 from clickmix.lab.regressions import choose_regression
 
-ITERATIONS = 50  # at most; the paper goes up to 100 and calls 30 the minimum
-SHOWN_ITERATIONS = (1, 2, 3, 5, 10, 15, 20, 30, 40, 50)  # whose parameters are kept
+ITERATIONS = 50  # the most; the paper goes up to 100 and calls 30 the minimum
+SHOWN_ITERATIONS = (1, 2, 3, 5, 10, 15, 20, 30, 40, 50)  # iterations whose parameters are kept
 TIMED_ITERATIONS = 30
 
 

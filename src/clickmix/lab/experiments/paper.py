@@ -53,7 +53,7 @@ TABLE2 = RankingTable(
 )
 PEERS = RankingTable(
     "peers",
-    "Ranking quality beside rankers that debias themselves",
+    "Ranking quality compared with rankers that debias themselves",
     _both_relevances("pbm-eta1", "pbm-eta2"),
     ("none", "ctr-then-rank", "lightgbm-position", "xgboost-unbiased", "dla", "mbc", "auto", "ideal-ac", "truth"),
     ("lambdamart",),

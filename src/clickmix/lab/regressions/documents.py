@@ -62,6 +62,6 @@ def _no_features(query: NDArray[Any], doc: NDArray[Any], missing: NDArray[np.boo
     kinds = " and ".join("a whole number" if ids.dtype.kind in "iu" else "text" for ids in (query, doc))
     return InputError(
         f"No features for query {query[first]}, document {doc[first]} of the log ({missing.sum():,} of {len(doc):,} "
-        f"documents have none; the ids are {kinds}). Give features of every document of the log; ids must be of the "
+        f"documents have none; the ids are {kinds}). Pass features of every document of the log; ids must be of the "
         "same type."
     )

@@ -12,7 +12,7 @@ import numpy as np
 from clickmix.types import Floats, Ints
 
 MARGIN = 1e-3
-LEAST_SPREAD = 1e-9  # of e^s in a query, relative to its largest: below this, scores count as equal
+LEAST_SPREAD = 1e-9  # spread of e^s in a query, relative to its largest; below this, scores count as equal
 
 
 def soft_min_max(scores: Floats, offsets: Ints) -> Floats:

@@ -19,7 +19,7 @@ from clickmix.lab.self_debiasing.pairs import Pairs
 from clickmix.rankers.lambdamart import LambdaMART, lightgbm_module
 from clickmix.types import Floats, Ints
 
-LEAST_HESSIAN = 0.001  # in LightGBM's step of a position's bias
+LEAST_HESSIAN = 0.001  # lower bound in LightGBM's step for a position's bias
 LEAST_RATIO = 1e-16  # XGBoost leaves pairs unchanged if a position's ratio is smaller
 REGULARIZER = 0.5  # XGBoost's 1 / (1 + lambdarank_bias_norm)
 

@@ -138,7 +138,7 @@ class DynamicBayesian(User):
 @USERS.register(
     "dbn",
     help="reads from the top until a clicked result satisfies, or patience ends",
-    options=(Option("continuation", "P(examine the next result | not satisfied); 0.9 if not given.", float), TOP),
+    options=(Option("continuation", "P(examine the next result | not satisfied); default: 0.9.", float), TOP),
 )
 def dynamic_bayesian(*, continuation: float = CONTINUATION, top: int = 10) -> DynamicBayesian:
     """A user with the paper's trust."""

@@ -85,7 +85,7 @@ def _impressions(part: Part) -> str:
     source = part.source
     if not part.layout.row_is_impression:
         raise InputError(
-            f"{source}: contains counts, and counts do not show what was clicked together. Give the raw log."
+            f"{source}: contains counts, and counts do not show what was clicked together. Use the raw log."
         )
     session = part.column("session_id")
     if session not in source.types:

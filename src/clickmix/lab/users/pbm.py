@@ -161,7 +161,7 @@ class PositionBased(User):
 @USERS.register(
     "pbm",
     help="examines position k with probability k^-eta",
-    options=(Option("eta", "How fast attention falls: examination is k^-eta; 1 if not given.", float), TOP),
+    options=(Option("eta", "How fast attention falls: examination is k^-eta; default: 1.", float), TOP),
 )
 def paper_position_based(*, eta: float = 1.0, top: int = 20) -> PositionBased:
     """The paper's user; its lists have 20 results."""

@@ -79,7 +79,7 @@ def linked_cells(counts: CellCounts, *, positions: int) -> Booleans:
         raise InputError(
             f"Position(s) {', '.join(map(str, unlinked))}: no clicked document links them with position 1, so how "
             "often they are examined cannot be separated from how attractive their documents are. Fit a log in which "
-            "documents change places, or leave these positions out."
+            "documents move, or leave these positions out."
         )
     return linked
 

@@ -31,7 +31,7 @@ class Goal:
         """The caller's goal: exactly one of the two numbers, at least 1."""
         given = [(unit, n) for unit, n in (("sessions", sessions), ("clicks", clicks)) if n is not None]
         if len(given) != 1:
-            raise SettingError("Say how much to simulate: give either sessions=... or clicks=..., but not both.")
+            raise SettingError("Say how much to simulate: pass either sessions=... or clicks=..., but not both.")
         unit, n = given[0]
         if not (isinstance(n, Integral) and n >= 1):
             raise SettingError(f"{unit}={n}: expected a whole number from 1.")

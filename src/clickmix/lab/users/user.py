@@ -86,7 +86,7 @@ class User(ABC):
         else:
             c, shape = np.asarray(clicks), past_the_end.shape
             if c.shape != shape:
-                raise InputError(f"clicks has shape {c.shape}, relevance {shape}: give one session for each list.")
+                raise InputError(f"clicks has shape {c.shape}, relevance {shape}: expected one session for each list.")
             unclear = ~np.isin(c, (0, 1))
             if unclear.any():
                 row, k = np.argwhere(unclear)[0]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
     from clickmix.engines.engine import Engine
 
-MOST_LISTS = 5  # that a message names
+MOST_LISTS = 5  # lists named in a message
 OPTIONS = (POSITION_BASE, Option("list_name", "GA4: read only item lists of this id or name."))
 
 # What addresses call the search term: the names that Google Analytics itself looks for.
@@ -222,5 +222,5 @@ class Ga4(RowLayout):
             Note("items shown have no search term: skipped", no_term),
             Note("items shown have no valid position: skipped", placeless),
             Note("clicks repeat a click on the same view: counted once", again),
-            Note("clicks have no view of the item in that list and session before them: left out", clicks - times),
+            Note("clicks have no earlier view of the item in that list and session: left out", clicks - times),
         ]

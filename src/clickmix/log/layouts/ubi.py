@@ -30,7 +30,7 @@ BASES = ("auto", "0", "1")
 MOST_ACTIONS = 20
 # What query rows have besides the text.
 OF_QUERIES = {"timestamp", "client_id", "query_attributes", "query_response_id", "query_response_hit_ids"}
-POSITION_BASE = Option("position_base", "UBI, GA4: what the first position is called; auto finds out.", choices=BASES)
+POSITION_BASE = Option("position_base", "UBI, GA4: whether positions start at 0 or 1; auto finds out.", choices=BASES)
 OPTIONS = (
     POSITION_BASE,
     Option("click_actions", "UBI: actions that are clicks, for instance click,item_click."),
@@ -178,7 +178,7 @@ class _Tables:
         if not shown and not engine.rows(f"SELECT 1 FROM {chosen} WHERE len(hits) > 0 LIMIT 1"):
             raise InputError(
                 f"{self.where}: neither impression events nor query_response_hit_ids, so it is unknown what was "
-                "shown. Give the files of ubi_events and ubi_queries together."
+                "shown. Pass the files of ubi_events and ubi_queries together."
             )
         pairs = engine.keep(self._pairs(chosen, with_events=bool(shown)))
         placed = engine.keep(self._placed(pairs, chosen))

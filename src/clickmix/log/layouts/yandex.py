@@ -3,7 +3,7 @@
 session  time  Q  query  region  url1 url2 ... url10
 session  time  C  url
 
-The query is `query_region`. A click belongs to the last page of its session, above it, that showed the url, at the
+The query is `query_region`. A click belongs to the last earlier page of its session that showed the url, at the
 url's first position there.
 """
 
@@ -108,7 +108,7 @@ class Yandex(RowLayout):
         part = Part(source, self, Roles({}, (), roles.lists), judged=judged)
         notes = (
             Note("clicks repeat a click on the same page: counted once", times - used),
-            Note("clicks are on a url that no page of their session above shows: left out", clicks - times),
+            Note("clicks are on a url that no earlier page of their session shows: left out", clicks - times),
         )
         return (part,), tuple(note for note in notes if note.times)
 

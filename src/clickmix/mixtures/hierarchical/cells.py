@@ -19,8 +19,8 @@ from clickmix.types import Floats, Ints
 
 Kept = TypeVar("Kept")
 SMALLEST_PLACE = 30  # documents; a place with fewer joins its neighbour
-MOST_POSITIONS = 300  # of a context
-WIDTH = 0.01  # of log position: if there are more, positions closer together than this are one place
+MOST_POSITIONS = 300  # positions of a context
+WIDTH = 0.01  # if there are more, positions closer than this in log position are one place
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Places:
 
     @cached_property
     def spread(self) -> Spread:
-        """Which of them have rates of their own."""
+        """Which of them have their own rates."""
         return Spread.of(self.position, self.context)
 
 
@@ -169,6 +169,31 @@ class Cells:
         within = np.arange(len(document)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         cell = starts[pattern][document] + within
         return query, document, self.place[cell], self.impressions[cell], self.clicks[cell]
+
+    @cached_property
+    def work(self) -> float:
+        """About how much work a fit of these cells takes, in patterns."""
+        return float(self._pattern_work.sum() + len(self.entry) / 8)
+
+    @cached_property
+    def _pattern_work(self) -> Floats:
+        return np.asarray(1 + np.bincount(self.pattern, minlength=self.patterns) / 4)
+
+    def some_queries(self, rng: np.random.Generator, most: float, *, fewest: int = 0, at_most: float = 0.0) -> Ints:
+        """Random queries that take about `most` work; all of them if they take less.
+
+        If these are fewer than `fewest`, it adds queries, but not beyond `at_most` work.
+        """
+        queries = np.arange(self.queries)
+        if self.work <= most:
+            return queries
+        rank = rng.permutation(queries)
+        order = np.argsort(rank[self.query], kind="stable")
+        met, first = np.unique(self.entry[order], return_index=True)  # where each pattern first occurs
+        added = np.bincount(rank[self.query][order][first], self._pattern_work[met], self.queries)
+        shared = np.bincount(rank[self.query], minlength=self.queries) / 8
+        enough, most_taken = np.searchsorted(np.cumsum(added + shared), [most, max(most, at_most)]) + 1
+        return np.sort(np.argsort(rank)[: max(enough, min(fewest, most_taken))])
 
     def thinned(self, rng: np.random.Generator, share: float) -> Cells:
         """A random share of the documents; queries without any left are dropped."""

@@ -28,22 +28,22 @@ CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, mus
 # if queries are alike, when all clicks judge.
 WORTH, WORTH_ALIKE = 0.01, 0.003
 SLIGHT = 0.004  # correlation of clicks on a document, beyond its grade, at the highest rates; less changes no labels
-LEAST_LOG = np.log(0.06)  # of the deviation of attention or shares; a fit can have 0.05 at least
+LEAST_LOG = np.log(0.06)  # log deviation of attention or shares; a fit has at least 0.05
 LEAST_GAIN = 2.0  # log-likelihood over one rate per place, in logs of the number of documents: BIC, two parameters
-LARGE = 1.0  # log-likelihood of a query
+LARGE = 1.0  # a difference in log-likelihood per query that can be extreme
 LITTLE = {"log s": float(np.log(0.1)), "log t": float(np.log(0.2))}  # if queries differ a little
 EXTREME = 0.08  # share of queries at either end of a difference between two models; they count for half of it at most
-SURE = 2.0  # standard errors; a larger difference between two models is settled
-COMPARED = 1.0  # log-likelihood that a round must bring, for models that are only compared
+SURE = 2.0  # standard errors; a larger difference between two models settles the choice
+COMPARED = 1.0  # log-likelihood that a round must gain, for models that are only compared
 # Numbers of grades to compare, from the scales on which people judge. Clicks cannot tell four from five, and labels on
 # the wrong scale are off by more than clicks show; more than five stand for documents that differ in appeal.
 SCALES = 2, 3, 5
-FEWEST_SESSIONS = 5  # that must have seen a query for models to be compared on it
+FEWEST_SESSIONS = 5  # sessions that must have seen a query before models are compared on it
 # About how many distinct patterns: to compare models; to compare again what that did not settle, if queries differ and
 # if they are alike; and to fit the chosen model.
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
-FEWEST_COMPARED = 300  # queries, if there are as many; on fewer, differences between queries are not seen
-MOST_PLACES = 120  # to compare models on, in the largest contexts
+FEWEST_COMPARED = 300  # queries, if there are that many; fewer would not show differences between queries
+MOST_PLACES = 120  # places to compare models on, in the largest contexts
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class _Search:
         return price
 
     def most(self, one: _Candidate, other: _Candidate) -> Floats:
-        """Differences of scores per query, without the large ones that are most extreme per impression."""
+        """Differences of scores per query, without large ones that are extreme per impression."""
         differences = one.scores - other.scores
         order = np.argsort(differences / self.shown, kind="stable")
         extreme = np.zeros(len(order), dtype=bool)
@@ -179,9 +179,9 @@ class _Search:
             self.compare(_other(on))
 
     def _may_gain(self, before: _Candidate, more: Effects) -> bool:
-        """Whether clicks are likelier if queries differ a little in this way, and all else is as before.
+        """Whether clicks are likelier if queries differ a little in this way and nothing else changes.
 
-        It takes a look instead of a fit, and where it is not so, a fit would find that queries do not differ.
+        This needs one evaluation instead of a fit. If the answer is no, a fit would find that queries do not differ.
         """
         effects, cells = _both(before.model.effects, more), self.held.cells
         if not set(LITTLE) & set(effects.numbers) - set(before.model.effects.numbers):
@@ -199,11 +199,11 @@ class _Search:
             if self.gain(finer, last) < CLEAR / 2:
                 break
             last = finer
-        if last.model.grades > 2 and effects.attention:  # with these grades, another kind of attention or none may win
+        if last.model.grades > 2 and effects.attention:  # with these grades, another kind of attention may win
             for other in (_other(effects), replace(effects, attention=None)):
                 self.compare(other, last.model.grades)
             best = self.best.model
-            if best.effects != effects and best.grades > SCALES[1]:  # then fewer may do
+            if best.effects != effects and best.grades > SCALES[1]:  # then fewer grades may be enough
                 self.best = self.step_grades(self.best)
 
     def rivals(self) -> list[_Candidate]:
@@ -276,7 +276,7 @@ def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None,
     clicks, shown = (cells.per_place(part).sum() for part in (cells.clicks, cells.impressions))
     if clicks in (0, shown):
         return replace(first(cells), state="every impression clicked" if clicks else "no clicks")
-    fitted = cells if alike else cells.sample(_some(cells, rng, MOST_FITTED))
+    fitted = cells if alike else cells.sample(cells.some_queries(rng, MOST_FITTED))
     plain = fit(fitted)[0]
     if 2 * (expected(plain, fitted)[1].value - one_rate_value(fitted)) < LEAST_GAIN * np.log(fitted.documents.sum()):
         return replace(plain, state="one rate explains the clicks")
@@ -293,7 +293,7 @@ def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None,
     model = search.best.model
     sampled = not alike and search.held.cells.queries < seen.queries
     if grades is None and sampled and (model.grades > 2 or len(search.rivals()) > 1 or search.links(search.best)):
-        fast = not (model.effects.attention or model.effects.shares)  # then more queries take no longer
+        fast = not (model.effects.attention or model.effects.shares)  # then more queries cost nothing extra
         most = MOST_ALIKE if fast else MOST_SETTLED
         larger = _Search(_held(seen, rng, most, alike=alike), begin, alike=alike, before=search)
         larger.settle(search)
@@ -347,7 +347,7 @@ def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -
     if alike:
         share = most / len(cells.entry)
         return Whole(cells.thinned(rng, share) if share < 1 else cells)
-    queries = _some(cells, rng, most, fewest=FEWEST_COMPARED)
+    queries = cells.some_queries(rng, most, fewest=FEWEST_COMPARED, at_most=MOST_SETTLED)
     return Halved.dealt(cells.sample(queries), rng).held(len(queries))
 
 
@@ -384,29 +384,6 @@ def _other(effects: Effects) -> Effects:
     return replace(effects, attention=link)
 
 
-def _some(cells: Cells, rng: np.random.Generator, most: float, *, fewest: int = 0) -> Ints:
-    """Queries whose patterns and entries take about that much work; all of them if they take less.
-
-    If these are few, `fewest` that take no more than it takes to settle a choice.
-    """
-    work = _work(cells)
-    queries = np.arange(cells.queries)
-    if work.sum() + len(cells.entry) / 8 <= most:
-        return queries
-    rank = rng.permutation(queries)
-    order = np.argsort(rank[cells.query], kind="stable")
-    met, first = np.unique(cells.entry[order], return_index=True)  # where each pattern first occurs
-    added = np.bincount(rank[cells.query][order][first], work[met], cells.queries)
-    shared = np.bincount(rank[cells.query], minlength=cells.queries) / 8
-    enough, most_taken = np.searchsorted(np.cumsum(added + shared), [most, max(most, MOST_SETTLED)]) + 1
-    return np.sort(np.argsort(rank)[: max(enough, min(fewest, most_taken))])
-
-
 def fills_a_fit(cells: Cells) -> bool:
     """Whether a fit takes only some of these cells, so that it would learn nothing from more."""
-    return bool(_work(cells).sum() + len(cells.entry) / 8 > MOST_FITTED)
-
-
-def _work(cells: Cells) -> Floats:
-    """About how much work each distinct pattern takes."""
-    return np.asarray(1 + np.bincount(cells.pattern, minlength=cells.patterns) / 4)
+    return cells.work > MOST_FITTED

@@ -21,18 +21,18 @@ from clickmix.mixtures.hierarchical.sharing import Walk, prior_knots
 from clickmix.types import Floats
 
 ROUNDS, STEPS, START_STEPS = 12, 12, 5
-GAIN = 0.3  # log-likelihood that a round must bring to go on
+GAIN = 0.3  # log-likelihood that a round must gain to go on
 LAST_GAIN, LAST_ROUNDS = 0.03, 20  # the same, and most rounds, with appeal: the top is flat, and labels differ there
-PRECISION = 1e-7  # share of the log-likelihood; nodes are no more exact if queries have thousands of clicks
+PRECISION = 1e-7  # share of the log-likelihood; if queries have thousands of clicks, nodes are not more exact than this
 AGAIN_GAIN = 1.0  # the same, for a fit that starts where another one of the same log ended
 MEMORY = 8
-HIGHEST_LOG = -1e-3  # of a rate that queries' attention moves
+HIGHEST_LOG = -1e-3  # upper bound of the logarithm of a rate that attention moves
 CALM = 4  # rounds after which the walk's deviations go only half of the way, as some oscillate
 ONE_THREAD = 64  # rows of a matrix that LAPACK does not share between threads
-FAR = 20.0  # log-likelihood: after a round that brought more, the information is computed again
-LOOKS = 2  # at a fitted model before its nodes lie well
+FAR = 20.0  # log-likelihood: after a round that gained more, the information is computed again
+LOOKS = 2  # looks at a fitted model before its nodes lie well
 TRIED = 0.05  # step of an effect's number, to see how slopes change with it
-LEAST_DEVIATION = 0.05  # of effects
+LEAST_DEVIATION = 0.05  # smallest deviation of an effect
 MOST_DEVIATION = 3.0
 BOUNDS = {
     "log s": (np.log(LEAST_DEVIATION), np.log(MOST_DEVIATION)),
@@ -53,7 +53,7 @@ def climb(
     gain: float = GAIN,
     hold: bool = False,
 ) -> tuple[Model, Look]:
-    """Climb from a start to the top, or as far as some rounds lead; also return where queries are seen from there.
+    """Climb from a start to the top, or for a number of rounds; also return where queries are seen from there.
 
     If it must `hold` them, the effects' numbers do not change.
     """
@@ -99,7 +99,7 @@ def climb_on(cells: Cells, model: Model) -> Model:
 
 @dataclass(frozen=True)
 class Look:
-    """Where each query's attention is, as far as is known: mean and deviation."""
+    """What is known about each query's attention: mean and deviation."""
 
     mean: Floats
     deviation: Floats

@@ -144,7 +144,7 @@ class BetaBinomial:
         return (r * m, (1 - k) * m, 1.0), ((1 - r) * m, -m - k * m * (1 - r) / r, 1.0), (m, -k * m / r, -1.0)
 
     def alike(self, r: Floats, scatter: Floats) -> Floats:
-        """m: how many impressions the grade's rate counts for, beside the document's own."""
+        """m: how many impressions the grade's rate counts for, on top of the document's own."""
         return np.asarray(np.exp(self._log_m(r, scatter)))
 
     def _log_m(self, r: Floats, scatter: Floats) -> Floats:

@@ -17,12 +17,12 @@ from clickmix.types import Ints
 FIRST = {"log s": float(np.log(0.3)), "log t": float(np.log(0.5)), "d": 4.0, "k": 0.3}
 # Where two grades begin on the relevance scale of more grades.
 ENDS = ((0.0, 0.35), (0.0, 0.5), (0.0, 0.7), (0.0, 1.0), (0.5, 1.0))
-RARE = 1.5  # by this log odds, an added grade begins rarer than its neighbour
-TRIED_CELLS, PROMISING = 4_000, 2  # about how many cells starts are tried on; and how many starts go on
+RARE = 1.5  # log odds: an added grade starts this much rarer than its neighbour
+TRIED_CELLS, PROMISING = 4_000, 2  # about how many cells starts are tried on, and how many starts go on
 EXTREMES = 0.02, 0.98  # quantiles of documents, whose rates lie at the ends
-FURTHEST = 20.0  # times: how far the ends may lie from the mean rate, or from 1
+FURTHEST = 20.0  # factor: how far the ends may lie from the mean rate, or from 1
 SMALLEST_RATE, LEAST_LEFT, TINY = 1e-6, 0.05, 1e-12
-LEAST_FALL = 4.0  # times: how far the lowest rate falls at most, if there may be documents below both grades
+LEAST_FALL = 4.0  # factor: how far the lowest rate falls at most, if there may be documents below both grades
 START_CELLS = 60_000  # about how many cells starts are tried on
 CONTEXT_CLICKS = 30.0  # clicks at a place that the rate of all contexts counts for at the start
 
@@ -45,7 +45,7 @@ def fit(
         if effects and grades > 2:  # otherwise grades would explain what effects do, and not recover from that
             start, look = fit(cells, effects=effects, start=start, gain=gain)
     start = with_effects(start, effects or start.effects)
-    while start.grades < grades:  # two become all at once; three or more grow one by one
+    while start.grades < grades:  # two grades become the wanted number at once; three or more grow one by one
         start, look = _finer(cells, start, look, grades)
     return climb(cells, start, look, gain=gain)
 

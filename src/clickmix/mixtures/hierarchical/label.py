@@ -30,7 +30,7 @@ SURE = 0.95  # probability that a label's interval holds the document's grade
 
 @dataclass(frozen=True)
 class EntryLabels:
-    """Per entry of the cells: mean relevance, and the interval that holds the relevance with probability 95 %."""
+    """Per entry of the cells: mean relevance, and the interval that holds the relevance with probability 95%."""
 
     relevance: Floats
     low: Floats
@@ -80,10 +80,10 @@ def looks(problem: Problem, seen: Expected) -> Iterator[tuple[Floats, Floats]]:
             yield seen.weight[query, point, v], np.take(posterior, problem.nodes.of_entry[:, point], axis=1)
 
 
-DOCUMENTS = 16_384  # looked at together: their numbers fit into a fast cache
-FINE_STEP = 0.01  # of attention: how well that of a query with thousands of clicks is known
+DOCUMENTS = 16_384  # documents looked at together: their numbers fit into a fast cache
+FINE_STEP = 0.01  # step of attention: about how well that of a query with thousands of clicks is known
 POINTS, STRIDE = np.arange(-6, 7), 0.8  # more nodes, closer together and further out, than a fit needs
-LOOKS, MOST_LOOKS = 3, 4  # if shares differ (they are looked at last), and if they do not
+LOOKS, MOST_LOOKS = 3, 4  # looks at a query if shares differ (they are looked at last), and if they do not
 EDGE = 0.05  # share of a query's weight at its first or last node; from there on, its attention may lie beyond
 
 

@@ -15,13 +15,13 @@ from scipy.sparse import csr_array
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.types import Floats, Ints
 
-STEP = 0.00625  # of the grid: as well as the attention of a query with ten thousand clicks is known
-COARSE_STEP = 0.15  # if documents differ in appeal: then nothing is known as well, and tables take longer
+STEP = 0.00625  # step of the grid: about how well the attention of a query with ten thousand clicks is known
+COARSE_STEP = 0.15  # the same if documents differ in appeal: attention is then known less well, and tables take longer
 POINTS = np.arange(-3, 4)  # nodes of a query, in strides
 # Queries with the same stride, in steps, share nodes.
 STRIDES = np.array([1, *(2**i * j for i in range(9) for j in (2, 3))])
-FEW_MARKS = 4  # for each key; with more possible keys, sorting keys is faster than marking them
-STRIDE = 1.35  # of the query's own deviation, at most
+FEW_MARKS = 4  # times as many possible keys as keys: with more, sorting keys is faster than marking them
+STRIDE = 1.35  # upper bound of a stride, in deviations of the query
 MOST_STRIDE = 3.2
 SHARP = 0.7  # strides: a query with a smaller deviation is known better than its nodes show
 BEST_KNOWN, UNKNOWN = 0.125, 1.5  # strides: deviation of such a query, between its nodes at least, and beyond them

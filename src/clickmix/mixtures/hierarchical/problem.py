@@ -29,7 +29,7 @@ State = Literal["fitted", "still climbing", "one rate explains the clicks", "no 
 
 LOWEST_RATE = 1e-12
 LARGEST = 30.0  # logit
-FEW_COLUMNS = 160  # of scores; up to this many multiply faster if they are not sparse
+FEW_COLUMNS = 160  # columns of scores; up to this many, dense products are faster
 INFORMATION_WORK = 3e5  # products of scores summed for the information; of more, a sample
 
 
@@ -52,7 +52,7 @@ class Effects:
 class Model:
     """A fitted model: `x` has the places' logits, prior logits and the contexts' curves; `numbers` are the effects'.
 
-    Its `vector` has the logits of only those places that have rates of their own.
+    Its `vector` has the logits of only those places that have their own rates.
     """
 
     places: Places

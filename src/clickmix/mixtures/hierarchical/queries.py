@@ -141,13 +141,13 @@ def _of_documents(problem: Problem, seen: Expected, entries: Ints) -> Floats:
     return np.where((entries >= 0)[:, None, None], found, 0.0)
 
 
-FEWEST_QUERIES = 30  # needed to say that one is far from the others
+FEWEST_QUERIES = 30  # queries needed to say that one is far from the others
 RARELY = 0.002  # share of clean logs in which a query may be taken for an outlier
-MOST_CELLS = 12_000  # to fit attention to
-LEAST_DEVIATION = 0.05  # of attention
+MOST_CELLS = 12_000  # cells to fit attention to
+LEAST_DEVIATION = 0.05  # smallest deviation of attention
 KNOWN = 0.8  # deviations of attention: a query known no better than this says nothing
-LOOKS = 3  # for outliers, as some hide others
-ENOUGH = 1.0  # log-likelihood that a round must bring
+LOOKS = 3  # rounds of looking for outliers, because some hide others
+ENOUGH = 1.0  # log-likelihood that a round must gain to go on
 
 
 def farthest(queries: int) -> float:

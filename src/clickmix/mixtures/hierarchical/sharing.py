@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 MOST_KNOTS, MOST_OF_CURVE = 120, 40
-GAPS = 0.05 * 1.25 ** np.arange(24)  # of log position between knots
-LARGEST_LOG = -1e-9  # of a rate
+GAPS = 0.05 * 1.25 ** np.arange(24)  # gaps of log position between knots
+LARGEST_LOG = -1e-9  # upper bound of a rate's logarithm
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Spread:
 
     @property
     def all_knots(self) -> bool:
-        """Whether every place has a parameter of its own."""
+        """Whether every place has its own parameter."""
         return len(self.knots) == self.places
 
     def free(self, x: Floats) -> Floats:
@@ -165,8 +165,11 @@ def _apart(at: Floats, gap: float) -> Ints:
 
 FIRST_DEVIATION = 0.3
 LEAST_DEVIATION = 0.06
-LEAST_DETERMINED, MOST_CHANGE = 1e-3, 4.0  # share of steps; factor of a variance in one round
-LEAST_SPAN = 1e-6  # of log position
+LEAST_DETERMINED, MOST_CHANGE = (
+    1e-3,
+    4.0,
+)  # smallest share of steps that clicks determine; largest factor of a variance in one round
+LEAST_SPAN = 1e-6  # smallest span of log position
 ORDER = 0.1  # times the log distance between both rates' logits, so that these keep their order
 WEAK = 1e-3  # precision around 0 of every parameter, so that unknown ones stay finite
 
@@ -333,7 +336,7 @@ def _entries(matrix: Any, row: int, first: int) -> list[tuple[int, float]]:
 
 
 TINY = 1e-9
-LEAST_GAP = 0.3  # of log impressions between knots
+LEAST_GAP = 0.3  # smallest gap of log impressions between knots
 
 
 def prior_columns(cells: Cells, knots: tuple[Floats, Floats]) -> csr_array:

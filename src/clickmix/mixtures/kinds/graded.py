@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clickmix.mixtures.mixture import Mixture
 
 STRONG = 6.0  # difference of BIC that is strong evidence (Kass & Raftery 1995), which more grades must gain
-SEED = 0  # of samples and of held-out clicks
+SEED = 0  # seed of samples and of held-out clicks
 
 
 @dataclass(frozen=True)

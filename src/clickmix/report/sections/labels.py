@@ -14,7 +14,7 @@ from clickmix.report.section import SECTIONS, LogReport
 
 @SECTIONS.register("labels", help="How labels are distributed.")
 class LabelDistribution:
-    """A histogram of labels beside the click-through rates they replace."""
+    """A histogram of labels and of the click-through rates they replace."""
 
     order = 55
 
@@ -42,7 +42,7 @@ class LabelDistribution:
 
 
 def labels_figure(bins: LabelBins, *, two: bool) -> Figure:
-    """A histogram of labels beside click-through rates; `two` grades are explained as relevant or not."""
+    """A histogram of labels and click-through rates; `two` grades are explained as relevant or not."""
     edges = np.linspace(0, 1, len(bins.labels) + 1)
     fewest = log_start([*bins.labels, *bins.rates])
     rates = np.maximum(bins.rates, fewest)
