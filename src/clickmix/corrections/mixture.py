@@ -109,8 +109,6 @@ class MixtureCorrection:
                     f"{name}: only one model of the whole log can {use}. Use the mixture auto, binomial or "
                     f"graded with sharing and the examination pbm, or leave the {name} out."
                 )
-        if self.judgments is not None and self.features is not None:
-            raise SettingError("features and judgments cannot be used together yet. Leave one of them out.")
 
     @property
     def kind(self) -> MixtureKind:
@@ -141,7 +139,7 @@ class MixtureCorrection:
         histogram = read_histogram(counts)
         fitted = _fit_log(self, self.kind, histogram, read_moving(counts, histogram), counts)
         if file is not None:
-            return fitted.with_features(counts, file)
+            fitted = fitted.with_features(counts, file)
         return fitted if grades is None else fitted.with_judgments(counts, grades)
 
     def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:
