@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -216,11 +215,6 @@ class TestBadInput:
     def test_only_one_model_of_the_log_learns_from_features(self, options: dict[str, Any]) -> None:
         with pytest.raises(SettingError, match="features: only one model of the whole log can learn from them"):
             cm.MixtureCorrection(features="f.csv", **options)
-
-    def test_other_engines_are_refused(self, usual: World) -> None:
-        elsewhere = dataclasses.replace(usual.counts, engine=SimpleNamespace(embedded=None))
-        with pytest.raises(SettingError, match="features needs all of the log's counts"):
-            cm.MixtureCorrection(features=usual.features).fit(elsewhere)
 
     def test_features_of_other_documents(self, usual: World) -> None:
         texts = pa.array([f"q{each}" for each in usual.features["query_id"].to_pylist()])

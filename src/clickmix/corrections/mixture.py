@@ -16,7 +16,6 @@ import numpy as np
 
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.counts.counts import Counts
-from clickmix.engines.engine import embedded
 from clickmix.errors import SettingError
 from clickmix.groups.places import Histogram, join_small, nearest, observations_of, read_histogram
 from clickmix.groups.sample import read_moving
@@ -134,7 +133,6 @@ class MixtureCorrection:
         if self.features is not None:
             from clickmix.corrections.mixture_based.featured import open_feature_file
 
-            embedded(counts.engine, of="features")
             file = open_feature_file(self.features)
         histogram = read_histogram(counts)
         fitted = _fit_log(self, self.kind, histogram, read_moving(counts, histogram), counts)

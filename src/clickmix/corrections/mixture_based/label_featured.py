@@ -18,7 +18,6 @@ from clickmix.corrections.mixture_based.calibration import DocumentEvidence
 from clickmix.corrections.mixture_based.featured import FOLDS, Featured, FeatureFile, JoinedDocuments
 from clickmix.corrections.mixture_based.judged import Judged, evidence_of
 from clickmix.counts.counts import Counts
-from clickmix.engines.engine import embedded
 from clickmix.engines.sql import aliases, listed
 from clickmix.errors import SettingError
 from clickmix.groups.places import Place, places_of
@@ -52,7 +51,7 @@ class FoundDocuments:
     ) -> FoundDocuments:
         """Fetch every cell of the log, and find its document in the features."""
         keys = listed(aliases(counts.keys))
-        columns = embedded(counts.engine, of="features").fetch(
+        columns = counts.engine.fetch(
             f"SELECT query_id, doc_id, {keys}, impressions, clicks FROM {cells_query(counts)}"
         )
         joined = file.join(columns["query_id"], columns["doc_id"])
