@@ -115,9 +115,7 @@ class TestLabels:
         assert labels.relevance[unshown][true == 0].mean() < 0.05
         assert calibration_of(both).documents == JUDGED * TOP  # learned from those that were shown
 
-    def test_documents_that_were_never_shown_are_weighed_at_the_last_place(
-        self, answering: World, both: MixtureFit
-    ) -> None:
+    def test_documents_that_were_never_shown_are_weighed_at_the_last_place(self, both: MixtureFit) -> None:
         """Not as if they were shown on top."""
         assert both.featured is not None
         model = both.featured.model.model
@@ -136,7 +134,7 @@ class TestLabels:
     def test_the_output_speaks_of_both(self, both: MixtureFit) -> None:
         said = " ".join(fit_sentences(both))
         assert f"Judgments: {JUDGED * TOP} documents of {JUDGED} queries" in said
-        assert "Features give each document a prior of its own" in said
+        assert "Features give each document its own prior" in said
         values = fit_results(both).json()
         assert (values["judgments"]["used"], values["features"]["used"]) == ("weights", True)
 
