@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,51 +23,7 @@ from clickmix.mixtures.hierarchical.tilt import before_and_after, gained, slope
 from clickmix.rankers.prior_trees import FeatureTable
 from clickmix.report.results import fit_results, fit_sentences
 from commands import failure, run
-
-QUERIES, TOP, LISTED = 300, 8, 10  # of the ten documents of a query, eight are shown
-FEW = 4  # impressions of a document
-
-
-@dataclasses.dataclass(frozen=True)
-class World:
-    """Users that the model describes, who saw each document a few times; two of three features tell relevance."""
-
-    counts: cm.Counts
-    relevance: np.ndarray
-    features: pa.Table
-    log: pa.Table
-
-    def error(self, labels: Any) -> float:
-        """The error of the labels of documents that were shown."""
-        shown = labels.impressions > 0
-        off = labels.relevance - self.relevance[labels.query_id, labels.doc_id]
-        return float(np.sqrt(np.mean(off[shown] ** 2)))
-
-
-def world(
-    *, seed: int = 0, queries: int = QUERIES, grades: int = 2, moving: bool = False, context: bool = False
-) -> World:
-    rng = np.random.default_rng(seed)
-    query, document = np.indices((queries, LISTED)).reshape(2, -1)
-    told = rng.normal(size=(3, len(query)))
-    score = 1.5 * told[0] * np.sign(told[1]) - 1.2 + 0.4 * rng.normal(size=len(query))
-    relevance = np.clip(np.floor(grades * (1 / (1 + np.exp(-3 * score)))), 0, grades - 1) / (grades - 1)
-    shown = np.flatnonzero(document < TOP)
-    cells = []
-    for step in range(2 if moving else 1):
-        for device in range(2 if context else 1):
-            n = 1 + rng.poisson(FEW, len(shown))
-            position = 1 + (document[shown] + step) % TOP
-            rate = (0.08 + 0.5 * relevance[shown]) / np.sqrt(position) * (0.8 if device else 1)
-            cells.append(
-                (query[shown], document[shown], position, n, rng.binomial(n, rate), np.full(len(shown), device))
-            )
-    columns = [np.concatenate(parts) for parts in zip(*cells, strict=True)]
-    names = ("query_id", "doc_id", "position", "impressions", "clicks", "device")
-    log = pa.table(dict(zip(names, [*columns[:5], np.where(columns[5], "phone", "desk")], strict=True)))
-    features = pa.table({"query_id": query, "doc_id": document, "size": told[0], "sign": told[1], "noise": told[2]})
-    counts = cm.count(log, context=("device",) if context else ())
-    return World(counts, relevance.reshape(queries, LISTED), features, log)
+from featured_logs import LISTED, QUERIES, TOP, World, world
 
 
 def featured_of(fit: MixtureFit) -> Featured:
@@ -260,15 +215,6 @@ class TestBadInput:
     def test_only_one_model_of_the_log_learns_from_features(self, options: dict[str, Any]) -> None:
         with pytest.raises(SettingError, match="features: only one model of the whole log can learn from them"):
             cm.MixtureCorrection(features="f.csv", **options)
-
-    def test_not_with_judgments(self) -> None:
-        with pytest.raises(SettingError, match="features and judgments cannot be used together"):
-            cm.MixtureCorrection(features="f.csv", judgments="j.csv")
-
-    def test_other_engines_are_refused(self, usual: World) -> None:
-        elsewhere = dataclasses.replace(usual.counts, engine=SimpleNamespace(embedded=None))
-        with pytest.raises(SettingError, match="features needs all of the log's counts"):
-            cm.MixtureCorrection(features=usual.features).fit(elsewhere)
 
     def test_features_of_other_documents(self, usual: World) -> None:
         texts = pa.array([f"q{each}" for each in usual.features["query_id"].to_pylist()])

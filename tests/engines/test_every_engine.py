@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import clickmix as cm
@@ -20,6 +21,7 @@ from clickmix.judging import checks
 from clickmix.judging.held_out import held_out_evidence, held_out_sentences
 from clickmix.lab.users.logfile import read_sessions
 from clickmix.report import log_page, write_page
+from featured_logs import world
 from logs import Table, cells, counted, small_log, write
 from servers import Database
 
@@ -153,6 +155,28 @@ def test_every_engine_gives_the_same_labels_with_judgments(load: Load, tmp_path:
     expected = cm.debias(write(tmp_path / "log.parquet", log), judgments=judged)
     name, engine = load(log)
     assert_same_labels(cm.debias(name, engine=engine, judgments=judged), expected)
+
+
+def _with_text_ids(table: Table) -> Table:
+    return table | {name: [f"é{each}" for each in table[name]] for name in ("query_id", "doc_id")}
+
+
+@pytest.mark.parametrize("text", [True, False], ids=["text ids", "whole ids"])
+def test_every_engine_gives_the_same_labels_with_features(load: Load, tmp_path: Path, text: bool) -> None:
+    """And with judgments: cells come here, labels go back, also those of documents that were never shown."""
+    made = world(queries=80)
+    query, document = np.indices(made.relevance[:40].shape).reshape(2, -1)
+    grades = pa.table({"query_id": query, "doc_id": document, "grade": made.relevance[:40].ravel()})
+    tables = (made.log.drop_columns(["device"]), made.features, grades)
+    log, features, judged = (_with_text_ids(table.to_pydict()) if text else table.to_pydict() for table in tables)
+    given: dict[str, Any] = {
+        "features": write(tmp_path / "features.parquet", features),
+        "judgments": write(tmp_path / "judged.parquet", judged),
+    }
+    expected = cm.debias(write(tmp_path / "log.parquet", log), mixture="binomial", **given)
+    assert (expected.impressions == 0).any()
+    name, engine = load(log)
+    assert_same_labels(cm.debias(name, engine=engine, mixture="binomial", **given), expected)
 
 
 def test_every_engine_gives_the_same_report(load: Load, tmp_path: Path) -> None:

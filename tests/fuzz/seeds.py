@@ -18,7 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clickmix import Counts, MixtureCorrection
+from clickmix.corrections.mixture_based.calibration import Calibration, Meaning, Scale, Weights
 from clickmix.corrections.mixture_based.featured import Featured
+from clickmix.corrections.mixture_based.judged import Judged
 from clickmix.features import make_examples
 from clickmix.rankers import LambdaMART
 from clickmix.rankers.dnn import DNN
@@ -150,7 +152,13 @@ def _models_of_a_whole_log(seeds: Path) -> None:
     table = FeatureTable.open((rows // 5, rows, np.stack([relevant, position], axis=1)))
     folds = table.learn(rows, rows // 5, rows // 5 % 5, np.full((2, 300), 0.5), after).folds
     featured = Featured(fit.model, table.names, folds, 1.0, 0.0, 0.1, 0.01, 300, 60, 0, 0)
-    dataclasses.replace(fit, featured=featured).write(seeds / "featured-model.json")
+    both = dataclasses.replace(fit, featured=featured)
+    both.write(seeds / "featured-model.json")
+    scale = Scale(0.0, 1.0, (0.0, 1.0))
+    meaning, weights = Meaning(((0.8, 0.2), (0.1, 0.9))), Weights(0.5, 1.0, 0.7, 0.1, 0.1, 0.2, (0.3,))
+    calibration = Calibration(scale, meaning, weights, "weights", 60, 300)
+    judged = Judged(calibration, ("0", "1"), ("1", "2"), (1, 0), 0)
+    dataclasses.replace(both, judged=judged).write(seeds / "judged-featured-model.json")
 
 
 def _ubi_events() -> list[dict[str, Any]]:

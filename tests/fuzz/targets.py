@@ -171,7 +171,10 @@ TARGETS = [
     Target("appeal-model.json", (document, numbers), MODEL, 50),
     Target("queries-model.json", (document, numbers), NOT_IN_SQL, 50),
     Target("cascade-model.json", (document, numbers), NOT_IN_SQL, 30),
-    Target("featured-model.json", (document, numbers), (FEATURED.replace("in/featured-model.json", "{}"),), 30),
+    *(
+        Target(name, (document, numbers), (FEATURED.replace("in/featured-model.json", "{}"),), 30)
+        for name in ("featured-model.json", "judged-featured-model.json")
+    ),
     Target(
         "log-features.csv",
         CSV,

@@ -16,7 +16,6 @@ import numpy as np
 
 from clickmix.corrections.correction import CORRECTIONS
 from clickmix.counts.counts import Counts
-from clickmix.engines.engine import embedded
 from clickmix.errors import SettingError
 from clickmix.groups.places import Histogram, join_small, nearest, observations_of, read_histogram
 from clickmix.groups.sample import read_moving
@@ -109,8 +108,6 @@ class MixtureCorrection:
                     f"{name}: only one model of the whole log can {use}. Use the mixture auto, binomial or "
                     f"graded with sharing and the examination pbm, or leave the {name} out."
                 )
-        if self.judgments is not None and self.features is not None:
-            raise SettingError("features and judgments cannot be used together yet. Leave one of them out.")
 
     @property
     def kind(self) -> MixtureKind:
@@ -136,12 +133,11 @@ class MixtureCorrection:
         if self.features is not None:
             from clickmix.corrections.mixture_based.featured import open_feature_file
 
-            embedded(counts.engine, of="features")
             file = open_feature_file(self.features)
         histogram = read_histogram(counts)
         fitted = _fit_log(self, self.kind, histogram, read_moving(counts, histogram), counts)
         if file is not None:
-            return fitted.with_features(counts, file)
+            fitted = fitted.with_features(counts, file)
         return fitted if grades is None else fitted.with_judgments(counts, grades)
 
     def fit_histogram(self, histogram: Histogram, *, moving: float) -> MixtureFit:

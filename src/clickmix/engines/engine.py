@@ -63,7 +63,7 @@ class Engine(Protocol):
         """A very small result, as rows."""
 
     def take(self, columns: Columns) -> str:
-        """Keep numpy columns of integers and reals as a table for this session, and return its name."""
+        """Keep numpy columns of integers, reals and texts as a table for this session, and return its name."""
 
     def types(self, table: str) -> dict[str, str]:
         """The columns of a table, with DuckDB's names of their types."""

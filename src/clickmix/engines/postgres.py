@@ -34,6 +34,8 @@ TYPES = {
     "bpchar": "VARCHAR",
     "uuid": "VARCHAR",
 }
+# PostgreSQL's names of numpy's kinds.
+TAKEN = {"i": "BIGINT", "u": "BIGINT", "f": "DOUBLE PRECISION", "U": "TEXT"}
 LONGEST_NAME = 63  # bytes
 # A collation that knows the letters of all alphabets; nearly every server is built with it.
 LETTERS = "und-x-icu"
@@ -108,7 +110,7 @@ class Postgres:
     def take(self, columns: Columns) -> str:
         """Copy numpy columns into a temporary table, and return its name."""
         table = f"clickmix_{secrets.token_hex(6)}"
-        types = ("BIGINT" if values.dtype.kind in "iu" else "DOUBLE PRECISION" for values in columns.values())
+        types = (TAKEN[values.dtype.kind] for values in columns.values())
         fields = ", ".join(f'"{key}" {type}' for key, type in zip(columns, types, strict=True))
         self._run(f"CREATE TEMP TABLE {table} ({fields})", translate=False)
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)

@@ -41,6 +41,8 @@ TYPES = {
     "double": "DOUBLE",
     "string": "VARCHAR",
 }
+# Spark's names of numpy's kinds.
+TAKEN = {"i": "bigint", "u": "bigint", "f": "double", "U": "string"}
 # Spark's names of formats, by the ending of a path.
 FORMATS = {
     ".parquet": "parquet",
@@ -120,7 +122,7 @@ class Spark:
 
     def take(self, columns: Columns) -> str:
         """Send numpy columns to the cluster, and return the name of their view."""
-        types = ("bigint" if values.dtype.kind in "iu" else "double" for values in columns.values())
+        types = (TAKEN[values.dtype.kind] for values in columns.values())
         schema = ", ".join(f"{key} {type}" for key, type in zip(columns, types, strict=True))
         rows = list(zip(*(values.tolist() for values in columns.values()), strict=True))
         with self._asking():

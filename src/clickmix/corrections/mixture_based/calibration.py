@@ -38,6 +38,7 @@ ONE_OFF = 0.05  # how likely a judgment one step off is, relative to the right o
 SURE = 0.95  # how often the interval of a label contains the document's grade
 PRIOR_DOCUMENTS = 4.0  # pseudo-documents of every grade of the model, judged like documents overall
 
+Finite = Annotated[float, Range(-1e9, 1e9)]  # so that odds do not overflow, even in a damaged file
 Used = Literal["nothing", "meaning", "weights"]
 
 
@@ -149,13 +150,13 @@ class Weights:
     `attention` is how far a skip's weight follows the clicks on the query's other documents: 0 not at all, 1 fully.
     """
 
-    prior: float
-    click: float
-    skip: float
-    exposure: float
-    position: float
-    attention: float
-    cuts: tuple[float, ...]
+    prior: Finite
+    click: Finite
+    skip: Finite
+    exposure: Finite
+    position: Finite
+    attention: Finite
+    cuts: tuple[Finite, ...]
 
     def above(self, documents: DocumentEvidence) -> Floats:
         """Document x cut: the probability that a judge puts it above."""

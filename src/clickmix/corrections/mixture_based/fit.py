@@ -37,18 +37,18 @@ from clickmix.corrections.mixture_based.label_sql import (
     patterns_query,
 )
 from clickmix.corrections.mixture_based.model_file import (
+    BOTH_VERSION,
     FEATURED_VERSION,
     FITTED,
     GROUPS_VERSION,
     JUDGED_VERSION,
     MODEL_KIND,
     MODEL_VERSION,
+    OF_WHOLE_LOGS,
+    RECORDS,
     SAME_FIELDS,
     CheckRecord,
-    FeaturedModelRecord,
     GroupRecord,
-    JudgedModelRecord,
-    LogModelRecord,
     ModelRecord,
     read_model,
 )
@@ -172,44 +172,39 @@ class MixtureFit(Drawn):
         """Read a model file; a damaged one is refused."""
         record = read_model(path)
         same = {name: getattr(record, name) for name in SAME_FIELDS}
-        model = record.model if isinstance(record, LogModelRecord) else None
-        judged = record.judged if isinstance(record, JudgedModelRecord) else None
-        featured = record.featured if isinstance(record, FeaturedModelRecord) else None
         checks = tuple(Check(**vars(check)) for check in record.checks)
         jointly = record.fitted == FITTED[True]
-        known: dict[str, Any] = {"model": model, "judged": judged, "featured": featured}
+        known: dict[str, Any] = {name: getattr(record, name, None) for name in OF_WHOLE_LOGS}
         return cls(groups=record.fitted_groups(), jointly=jointly, checks=checks, **known, **same)
 
     @property
     def _version(self) -> int:
         if self.model is None:
             return GROUPS_VERSION
-        return JUDGED_VERSION if self.judged else FEATURED_VERSION if self.featured else MODEL_VERSION
+        if self.featured:
+            return BOTH_VERSION if self.judged else FEATURED_VERSION
+        return JUDGED_VERSION if self.judged else MODEL_VERSION
 
     def _payload(self) -> dict[str, Any]:
         same = {name: getattr(self, name) for name in SAME_FIELDS}
         same |= {"groups": tuple(map(GroupRecord.of, self.groups)), "fitted": FITTED[self.jointly]}
         if self.model is not None:
-            same |= {"model": self.model, "checks": self.checks}
-            if self.judged is not None:
-                return dict(encode(JudgedModelRecord(judged=self.judged, **same)))
-            if self.featured is not None:
-                return dict(encode(FeaturedModelRecord(featured=self.featured, **same)))
-            return dict(encode(LogModelRecord(**same)))
+            known = {name: value for name in ("checks", *OF_WHOLE_LOGS) if (value := getattr(self, name)) is not None}
+            return dict(encode(RECORDS[self._version](**same, **known)))
         checks = (CheckRecord(each.violation, each.statistic, each.limit, each.evidence) for each in self.checks)
         return dict(encode(ModelRecord(checks=tuple(checks), **same)))
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""
         cells = self._in_groups(counts)
+        if self._featured is not None:
+            from clickmix.corrections.mixture_based.label_featured import label_featured  # scipy loads slowly
+
+            return label_featured(self._featured, cells, self.number_of, self.features, self.judged)
         if self.model is not None and self.judged is not None:
-            from clickmix.corrections.mixture_based.label_judged import label_judged  # scipy loads slowly
+            from clickmix.corrections.mixture_based.label_judged import label_judged
 
             return label_judged(self.model, cells, self.number_of, self.judged)
-        if self._featured is not None:
-            from clickmix.corrections.mixture_based.label_featured import label_featured
-
-            return label_featured(self._featured, cells, self.number_of, self.features)
         if self.model is not None and self.model.queries_differ:
             from clickmix.corrections.mixture_based.label_queries import label_queries
 
@@ -224,17 +219,23 @@ class MixtureFit(Drawn):
 
     def with_judgments(self, counts: Counts, grades: Grades) -> MixtureFit:
         """The same fit, with its evidence weighed by judgments of documents in these counts, if that helps."""
-        from clickmix.corrections.mixture_based.judged import judge_log
+        if self._featured is not None:
+            from clickmix.corrections.mixture_based.judged_featured import judge_featured
 
-        return replace(self, judged=judge_log(self.model, counts, self.number_of, grades))
+            judged = judge_featured(self._featured, counts, self.number_of, self.features, grades)
+        else:
+            from clickmix.corrections.mixture_based.judged import judge_log
+
+            judged = judge_log(self.model, counts, self.number_of, grades)
+        return replace(self, judged=judged)
 
     def with_features(self, counts: Counts, features: FeatureFile) -> MixtureFit:
-        """The same fit, with a prior learned from features, if that helps; unchanged if clicks say nothing."""
+        """The same fit, with a prior learned from features, if that helps; judgments come later, and weigh it."""
         if self.model is None:
             return self
         featured, error = learn_features(self.model, counts, self.number_of, features)
         error = self.joint_error if error is None else error
-        return replace(self, featured=featured, features=features, joint_error=error)
+        return replace(self, featured=featured, features=features, joint_error=error, judged=None)
 
     def using_features(self, features: Any) -> MixtureFit:
         """The same fit, which looks up the features of a log's documents here; a model file has none."""

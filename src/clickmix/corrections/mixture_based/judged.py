@@ -23,6 +23,7 @@ from clickmix.types import Floats, Ints
 
 if TYPE_CHECKING:
     from clickmix.corrections.mixture_based.label_judged import Block
+    from clickmix.mixtures.hierarchical.cells import Cells
 
 MOST_ROWS = 2_000  # rows per statement
 
@@ -62,12 +63,7 @@ def judge_log(model: LogModel | None, counts: Counts, place_of: Callable[[Place]
         raise SettingError(
             f"{grades.where}: clicks of this log say nothing about relevance, so judgments cannot weigh them."
         )
-    scale = Scale.of(grades.grade)
-    if scale is None:
-        raise InputError(
-            f"{grades.where}: all {len(grades.grade):,} judged documents have the grade {grades.grade[0]:g}. Judgments "
-            "say something only if grades differ: also keep judgments of documents that are not relevant."
-        )
+    scale = scale_of(grades)
     queries, documents = (tuple(map(str, ids.tolist())) for ids in (grades.query_id, grades.doc_id))
     table = _table(counts, queries, documents, tuple(scale.step(grades.grade).tolist()))
     some = (
@@ -85,6 +81,17 @@ def judge_log(model: LogModel | None, counts: Counts, place_of: Callable[[Place]
     calibration = calibrate(known.some(rows), step[rows], of_query, scale)
     seen, of_seen, steps = (tuple(values[rows].tolist()) for values in (query, document, step))
     return Judged(calibration, seen, of_seen, steps, len(queries) - len(rows))
+
+
+def scale_of(grades: Grades) -> Scale:
+    """The scale of judgments; refuse those that say nothing."""
+    scale = Scale.of(grades.grade)
+    if scale is None:
+        raise InputError(
+            f"{grades.where}: all {len(grades.grade):,} judged documents have the grade {grades.grade[0]:g}. Judgments "
+            "say something only if grades differ: also keep judgments of documents that are not relevant."
+        )
+    return scale
 
 
 def read_documents(
@@ -107,12 +114,19 @@ def read_documents(
 
 
 def _documents(model: LogModel, block: Block) -> DocumentEvidence:
-    from clickmix.mixtures.hierarchical.label import grades_of, labels_of
+    from clickmix.mixtures.hierarchical.label import grades_of
+
+    # Grades are computed as labels without judgments are.
+    return evidence_of(model, block.cells, block.entry, grades_of(model.model, block.documents))
+
+
+def evidence_of(model: LogModel, cells: Cells, entry: Ints, grades: Floats) -> DocumentEvidence:
+    """What clicks say about documents with these entries of cells, and these grades (grade x document)."""
+    from clickmix.mixtures.hierarchical.label import labels_of
     from clickmix.mixtures.hierarchical.parts import parts
 
-    found = parts(model.model, block.cells)
-    evidence = {name: part[block.entry] for name, part in vars(found).items()}
-    grades = grades_of(model.model, block.documents)  # computed as labels without judgments are
+    found = parts(model.model, cells)
+    evidence = {name: part[entry] for name, part in vars(found).items()}
     label = labels_of(grades)
     return DocumentEvidence(**evidence, relevance=label.relevance, low=label.low, high=label.high, grades=grades.T)
 

@@ -7,22 +7,24 @@ features and their query say something about them.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from clickmix.corrections.correction import Labels
+from clickmix.corrections.mixture_based.calibration import DocumentEvidence
 from clickmix.corrections.mixture_based.featured import FOLDS, Featured, FeatureFile, JoinedDocuments
+from clickmix.corrections.mixture_based.judged import Judged, evidence_of
 from clickmix.counts.counts import Counts
-from clickmix.engines.engine import embedded
 from clickmix.engines.sql import aliases, listed
 from clickmix.errors import SettingError
 from clickmix.groups.places import Place, places_of
 from clickmix.groups.sample import cells_query
 from clickmix.mixtures.hierarchical.cells import Cells, Places
-from clickmix.mixtures.hierarchical.label import label
+from clickmix.mixtures.hierarchical.climb import expected
+from clickmix.mixtures.hierarchical.label import grades_seen, label
 from clickmix.types import Columns, Floats, Ints
 
 AT_A_TIME = 50_000  # documents: if queries differ, each document takes dozens of nodes
@@ -49,7 +51,7 @@ class FoundDocuments:
     ) -> FoundDocuments:
         """Fetch every cell of the log, and find its document in the features."""
         keys = listed(aliases(counts.keys))
-        columns = embedded(counts.engine, of="features").fetch(
+        columns = counts.engine.fetch(
             f"SELECT query_id, doc_id, {keys}, impressions, clicks FROM {cells_query(counts)}"
         )
         joined = file.join(columns["query_id"], columns["doc_id"])
@@ -116,25 +118,57 @@ def score_documents(featured: Featured, documents: FoundDocuments, file: Feature
     return score
 
 
-def label_featured(
+def scored_documents(
     featured: Featured, counts: Counts, place_of: Callable[[Place], int], file: FeatureFile | None
-) -> Labels:
-    """Labels of all documents; `place_of` gives the number of the model's place for a place of the log."""
+) -> tuple[FoundDocuments, Floats]:
+    """All documents of a log and of its features, with their scores."""
     if file is None:
         raise SettingError(
             "this model was fitted with features, and its file does not have the features of this log's documents. "
             "Pass them: clickmix label --features FILE, or in Python fit.using_features(FILE)."
         )
-    model = featured.model.model
-    documents = FoundDocuments.read(counts, place_of, file, model.places)
-    score = score_documents(featured, documents, file)
+    documents = FoundDocuments.read(counts, place_of, file, featured.model.model.places)
+    return documents, score_documents(featured, documents, file)
+
+
+def judged_steps(
+    joined: JoinedDocuments, queries: Iterable[str], documents: Iterable[str], steps: Iterable[int]
+) -> Ints:
+    """The judged step of each document, or -1; judgments are found by ids as text."""
+    judged = dict(zip(zip(queries, documents, strict=True), steps, strict=True))
+    ids = zip(joined.query_id.tolist(), joined.doc_id.tolist(), strict=True)
+    return np.array([judged.get((str(query), str(document)), -1) for query, document in ids], dtype=np.int64)
+
+
+def known_documents(featured: Featured, documents: FoundDocuments, score: Floats, some: Ints) -> DocumentEvidence:
+    """What clicks and features say about some documents."""
+    cells, entry = documents.cells(some, score[some])
+    grades = grades_seen(*expected(featured.model.model, cells))
+    return evidence_of(featured.model, cells, entry, grades[:, entry])
+
+
+def label_featured(
+    featured: Featured,
+    counts: Counts,
+    place_of: Callable[[Place], int],
+    file: FeatureFile | None,
+    judged: Judged | None,
+) -> Labels:
+    """Labels of all documents; `place_of` gives the number of the model's place for a place of the log."""
+    documents, score = scored_documents(featured, counts, place_of, file)
+    joined = documents.joined
+    step = None if judged is None else judged_steps(joined, judged.queries, judged.documents, judged.steps)
     found = np.zeros((3, len(score)))
     for some in documents.blocks(np.arange(len(score))):
-        if len(some):
+        if not len(some):
+            continue
+        if judged is not None and step is not None:
+            known = known_documents(featured, documents, score, some)
+            found[:, some] = judged.calibration.labels(known, step[some])
+        else:
             cells, entry = documents.cells(some, score[some])
-            made = label(model, cells)
+            made = label(featured.model.model, cells)
             found[:, some] = made.relevance[entry], made.low[entry], made.high[entry]
-    joined = documents.joined
     columns: Columns = {
         "query_id": joined.query_id,
         "doc_id": joined.doc_id,

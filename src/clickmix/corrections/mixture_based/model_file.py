@@ -2,7 +2,7 @@
 
     MixtureFit <-> ModelRecord <-> model.json
 The names of fields are those of the file. Each version fixes them: 2 has only groups, 3 one model of the whole log, 4
-the same with judgments, 5 with features.
+the same with judgments, 5 with features, 6 with both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from clickmix.storage.documents import read_versions
 from clickmix.storage.records import MismatchError, Range, decode
 
 MODEL_KIND = "clickmix model"
-GROUPS_VERSION, MODEL_VERSION, JUDGED_VERSION, FEATURED_VERSION = 2, 3, 4, 5
+GROUPS_VERSION, MODEL_VERSION, JUDGED_VERSION, FEATURED_VERSION, BOTH_VERSION = 2, 3, 4, 5, 6
 Fitted = Literal["group by group", "all groups jointly"]
 FITTED: Mapping[bool, Fitted] = {False: "group by group", True: "all groups jointly"}  # keys: `MixtureFit.jointly`
 Share = Annotated[float, Range(0, 1)]
@@ -256,8 +256,14 @@ class FeaturedModelRecord(LogModelRecord):
             raise MismatchError("expected the grades of the model without features", at="featured.model")
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgedFeaturedModelRecord(FeaturedModelRecord, JudgedModelRecord):
+    """The same, with both: judgments weigh evidence whose prior features know."""
+
+
 # Fields with the same name in a MixtureFit.
 SAME_FIELDS = tuple(field.name for field in fields(ModelRecord) if field.name not in ("groups", "fitted", "checks"))
+OF_WHOLE_LOGS = ("model", "judged", "featured")  # the same for models of whole logs; not all of them have the last two
 
 
 RECORDS: Mapping[int, type[ModelRecord]] = {
@@ -265,6 +271,7 @@ RECORDS: Mapping[int, type[ModelRecord]] = {
     MODEL_VERSION: LogModelRecord,
     JUDGED_VERSION: JudgedModelRecord,
     FEATURED_VERSION: FeaturedModelRecord,
+    BOTH_VERSION: JudgedFeaturedModelRecord,
 }
 
 

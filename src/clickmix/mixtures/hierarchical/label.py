@@ -44,7 +44,12 @@ def label(model: Model, cells: Cells) -> EntryLabels:
 
 def label_seen(problem: Problem, seen: Expected) -> EntryLabels:
     """The same, for cells that have been looked at."""
-    return labels_of(np.asarray(sum(weight * post for weight, post in looks(problem, seen))))
+    return labels_of(grades_seen(problem, seen))
+
+
+def grades_seen(problem: Problem, seen: Expected) -> Floats:
+    """The probability of each grade, grade x entry."""
+    return np.asarray(sum(weight * post for weight, post in looks(problem, seen)))
 
 
 def labels_of(grades: Floats) -> EntryLabels:

@@ -52,8 +52,9 @@ def parts(model: Model, cells: Cells) -> Parts:
             key = nodes.of_entry[:, point]
             of_node = [prior[-1] - prior[0] + nodes.v[v], both[key] - skips[key], skips[key]]
             found += seen.weight[query, point, v] * np.array(of_node)
-    shown = np.maximum(cells.per_pattern(cells.impressions), 1)
-    position = cells.per_pattern(cells.impressions * np.log(cells.places.position)[cells.place]) / shown
+    impressions = np.maximum(cells.impressions, 1)  # a document that was never shown is at a place, too
+    shown = cells.per_pattern(impressions)
+    position = cells.per_pattern(impressions * np.log(cells.places.position)[cells.place]) / shown
     exposure = np.log(shown)
     attention = _attention(model, cells, usual)
     return Parts(found[0], found[1], found[2], exposure[cells.entry], position[cells.entry], attention)

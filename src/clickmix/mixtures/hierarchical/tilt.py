@@ -15,7 +15,7 @@ import numpy as np
 
 from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.climb import expected
-from clickmix.mixtures.hierarchical.label import looks
+from clickmix.mixtures.hierarchical.label import grades_seen
 from clickmix.mixtures.hierarchical.problem import Model
 from clickmix.types import Floats
 
@@ -28,8 +28,7 @@ def before_and_after(model: Model, cells: Cells) -> tuple[Floats, Floats]:
     for v, share in enumerate(problem.nodes.v):
         prior = tilted(seen.prior, np.full(cells.patterns, share))[0]
         before += seen.weight[:, :, v].sum(axis=1)[query] * prior[:, cells.entry]
-    after = np.asarray(sum(weight * post for weight, post in looks(problem, seen)))
-    return before, after
+    return before, grades_seen(problem, seen)
 
 
 def tilted(probability: Floats, score: Floats) -> tuple[Floats, Floats]:
