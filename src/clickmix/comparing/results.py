@@ -74,8 +74,13 @@ class ComparisonResults:
         """The answer, what to use, how many more judged queries would decide it, what judgments add, and notes."""
         found = self.answer
         more, judged = more_text(found, self.comparison), judgments_text(self.comparison)
-        said = (found.sentence, found.advice, more, judged, *self.comparison.notes, self.held_out)
+        said = (found.sentence, found.advice, more, judged, *self.comparison.notes, self.agreement, self.held_out)
         return tuple(sentence for sentence in said if sentence)
+
+    @property
+    def agreement(self) -> str:
+        """What nDCG measures, if anything was measured by it."""
+        return f"nDCG@10: {NDCG.help[0].lower()}{NDCG.help[1:]}" if "ndcg" in SHOWN[self.comparison.against] else ""
 
     @property
     def held_out(self) -> str:
