@@ -12,7 +12,8 @@ test: .venv/dev  ## formatting, lint, strict types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -rs
+	@# Tests start hundreds of commands: compile their modules once.
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -rs
 
 fuzz: .venv/dev  ## damaged files for ten minutes: make fuzz SECONDS=3600; bad ones are kept in tests/fuzz/kept
 	OMP_NUM_THREADS=1 PYTHONPATH=tests/helpers $(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS)
