@@ -251,7 +251,7 @@ def chain(splits: int) -> str:
     """LightGBM's text of one tree in which each split has a leaf and the next split."""
     train = lightgbm.Dataset(np.arange(40.0)[:, None], np.arange(40.0), params={"verbosity": -1, "min_data_in_bin": 1})
     grown = lightgbm.train({"verbosity": -1, "min_data_in_leaf": 1}, train, num_boost_round=1).model_to_string()
-    lists = {
+    lists: dict[str, list[Any]] = {
         "num_leaves": [splits + 1],
         "split_feature": [0] * splits,
         "split_gain": [1] * splits,

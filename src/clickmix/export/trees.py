@@ -19,7 +19,7 @@ from clickmix.rankers import load_ranker
 from clickmix.rankers.lambdamart import lightgbm_module
 
 LARGEST_FLOAT = np.finfo(np.float32).max
-# LightGBM and readers of JSON follow a branch by calling themselves: a longer one would crash the process or the engine.
+# LightGBM and readers of JSON follow a branch by calling themselves, so a long one crashes the process, or the engine.
 MOST_SPLITS = 400
 
 
@@ -79,8 +79,8 @@ def trees_of(text: str, names: tuple[str, ...], *, target: str) -> Trees:
     """The trees in LightGBM's text of a ranker."""
     if (longest := _longest_branch(text)) > MOST_SPLITS:
         raise InputError(
-            f"a tree has a branch of {longest:,} splits, more than the {MOST_SPLITS} that {target} can hold. Train with "
-            "fewer leaves."
+            f"a tree has a branch of {longest:,} splits, more than the {MOST_SPLITS} that {target} can hold. Train "
+            "with fewer leaves."
         )
     dump = lightgbm_module().Booster(model_str=text).dump_model()
     return Trees(names, tuple(_flat(info["tree_structure"], names, target) for info in dump["tree_info"]))
