@@ -56,7 +56,7 @@ UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, 0 FROM {lines} WHERE NOT ({good})
 
 
 def cut_long_lines(files: Sequence[Path], folder: Path) -> list[Path]:
-    """The files as they can be read: one with a line that DuckDB would lose is replaced by a copy with that line cut."""
+    """The files as they can be read: instead of one with a line that DuckDB would lose, a copy with that line cut."""
     packed = [file for file in files if is_gzipped(file)]
     long_lines = check_packed(packed) if packed else []
     readable = []
