@@ -19,10 +19,11 @@ _IN_ADDRESS = re.compile(
 )
 # What is left of an address without its beginning: user:password@host:port or user:password@host/database.
 _WITHOUT_BEGINNING = re.compile(r"(?P<before>(?<![\w/@:])[\w.+-]+:)(?P<secret>[^\s:@/]+)(?=@[\w.-]+(?::\d|/\w))")
-# A setting: password=..., quoted or not, up to a blank or to the next setting of an address.
+# A setting: password=..., quoted or not, up to a blank or to the next setting of an address, which may be a signed one.
 _IN_SETTING = re.compile(
-    r"(?P<before>(?:password|passwd|pwd|secret|token|api_?key)\w*\s*=\s*)"
-    r"(?P<secret>(?P<quote>\\*['\"]).*?(?P=quote)|(?:\\+.|[^\s&\\]|&(?!\w+=))*[^\s&'\".,;:)])",
+    r"(?P<before>(?:(?:password|passwd|pwd|secret|token|signature|credential|(?:api|access|account)_?key)\w*|[?&;]sig)"
+    r"\s*=\s*)"
+    r"(?P<secret>(?P<quote>\\*['\"]).*?(?P=quote)|(?:\\+.|[^\s&\\]|&(?![\w-]+=))*[^\s&'\".,;:)])",
     re.I,
 )
 _SECRETS = (_IN_ADDRESS, _WITHOUT_BEGINNING, _IN_SETTING)

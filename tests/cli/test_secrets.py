@@ -41,6 +41,9 @@ SPELLINGS = [
     ("s3a://key:s3cr@bucket/log", "s3a://key:***@bucket/log"),
     ("spark://ann:s3cr@host:7077", "spark://ann:***@host:7077"),
     ("spark:/ann:s3cr@host:7077", "spark:/ann:***@host:7077"),
+    ("https://host/log?X-Amz-Signature=s3cr&X-Amz-Date=3", "https://host/log?X-Amz-Signature=***&X-Amz-Date=3"),
+    ("https://host/log?sv=2024&sig=s3cr&se=2027", "https://host/log?sv=2024&sig=***&se=2027"),
+    ("AccountName=ann;AccountKey=s3cr", "AccountName=ann;AccountKey=***"),
 ]
 each_spelling = pytest.mark.parametrize(("given", "shown"), SPELLINGS, ids=[given.strip() for given, _ in SPELLINGS])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shlex
@@ -49,6 +50,17 @@ def test_the_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path("example.py")
     assert "production order" in capsys.readouterr().out
     assert "Do clicks mean relevance?" in Path("compare.html").read_text(encoding="utf-8")
+
+
+def test_the_seconds_of_the_page_are_those_measured() -> None:
+    results = Path(__file__).parents[2] / "benchmarks" / "results" / "compare.json"
+    found = json.loads(results.read_text(encoding="utf-8"))["figures"]["million"]
+    said = f"A million rows take {found['seconds']:.0f} seconds, {found['processor_seconds']:.0f} of processor time"
+    assert said in PAGE
+    fits = {stage: seconds for stage, seconds in found["stages"].items() if stage.startswith("fitting")}
+    slowest = sorted(sorted(fits, key=fits.__getitem__)[-3:])
+    assert slowest == ["fitting dbn", "fitting dcm", "fitting plain-em"]
+    assert "`dbn`, `dcm` and `plain-em` take longest" in PAGE
 
 
 @pytest.mark.parametrize("column", [*MEASURES.values(), PERPLEXITY, SECONDS], ids=lambda column: column.name)

@@ -277,6 +277,14 @@ def test_a_good_value_that_the_statistics_do_not_know_is_read_as_it_is(tmp_path:
     assert cells(cm.count(file)) == count_slowly(expected)
 
 
+def test_a_query_that_the_statistics_do_not_know_is_no_other_query(tmp_path: Path) -> None:
+    """DuckDB would keep only the bits of a key that the statistics need, and give the row to query 5."""
+    log = {"query_id": [*range(100)] * 50, "doc_id": [*range(5000)], "position": [1] * 5000, "clicked": [0] * 5000}
+    file = write_lying(tmp_path / "log.parquet", log, "query_id", 20, 5 + 2**32)
+    expected = log | {"query_id": [*log["query_id"][:20], 5 + 2**32, *log["query_id"][21:]]}
+    assert cells(cm.count(file)) == count_slowly(expected)
+
+
 rows = st.tuples(st.sampled_from("ab"), st.integers(0, 3), st.integers(1, 3), st.integers(0, 1))
 
 

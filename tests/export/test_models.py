@@ -247,6 +247,36 @@ def test_the_versions_that_are_said_to_agree_on_missing_values_do(
         assert (found == expected).all() == reading.agrees, reading
 
 
+def chain(splits: int) -> str:
+    """LightGBM's text of one tree in which each split has a leaf and the next split."""
+    train = lightgbm.Dataset(np.arange(40.0)[:, None], np.arange(40.0), params={"verbosity": -1, "min_data_in_bin": 1})
+    grown = lightgbm.train({"verbosity": -1, "min_data_in_leaf": 1}, train, num_boost_round=1).model_to_string()
+    lists: dict[str, list[Any]] = {
+        "num_leaves": [splits + 1],
+        "split_feature": [0] * splits,
+        "split_gain": [1] * splits,
+        "threshold": [0.5] * splits,
+        "decision_type": [2] * splits,
+        "left_child": [*range(1, splits), -splits - 1],
+        "right_child": [-leaf for leaf in range(1, splits + 1)],
+        **dict.fromkeys(("leaf_value", "leaf_weight", "leaf_count"), [1] * (splits + 1)),
+        **dict.fromkeys(("internal_value", "internal_weight", "internal_count"), [1] * splits),
+    }
+    head, _, rest = grown.partition("\n\n")
+    tree, _, rest = rest.partition("\n\n\n")
+    for name, values in lists.items():
+        tree = re.sub(f"(?m)^{name}=.*", f"{name}={' '.join(map(str, values))}", tree)
+    head = re.sub("tree_sizes=.*", f"tree_sizes={len(tree) + 3}", head)
+    return f"{head}\n\n{tree}\n\n\n{rest}"
+
+
+def test_a_branch_that_would_crash_lightgbm_is_refused() -> None:
+    (tree,) = trees_of(chain(trees.MOST_SPLITS), ("x",), target="solr").trees
+    assert len(tree) == 2 * trees.MOST_SPLITS + 1
+    with pytest.raises(InputError, match="a branch of 100,000 splits, more than the 400 that solr can hold"):
+        trees_of(chain(100_000), ("x",), target="solr")
+
+
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 3.0, 1e7, 0.0, -0.25, -1e3, 2.0**-24])
 def test_floor32_is_the_largest_number_up_to_the_threshold(threshold: float) -> None:
     found = floor32(threshold)

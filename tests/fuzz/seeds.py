@@ -258,8 +258,8 @@ def vocabulary(data: bytes, name: str) -> set[str] | None:
 
 
 def _scalars(value: Any) -> set[str]:
-    if isinstance(value, dict):
-        return set().union(*map(_scalars, value.values())) if value else set()
+    if isinstance(value, dict):  # a query can be one, as it is written without blanks
+        return set().union({json.dumps(value, separators=(",", ":"))}, *map(_scalars, value.values()))
     if isinstance(value, list):
         return set().union(*map(_scalars, value)) if value else set()
     if isinstance(value, bytes):

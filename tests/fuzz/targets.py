@@ -48,6 +48,7 @@ LABELS = (
     "export {} --to opensearch -o out/judgments",
     "explain {} --query 'query 1'",
     f"{COMPARED} --labels {{}}",
+    f"{COMPARED} --truth {{}}",
     "inspect {}",
 )
 FEATURES = (

@@ -159,9 +159,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_truncated_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "log.tsv.gz"
     path.write_bytes(content)
-    with pytest.raises(
-        InputError, match=f"^{re.escape(str(path))}: cannot be read as text, whole and in UTF-8, gzipped"
-    ):
+    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: cannot be unpacked"):
         read_yandex(path)
 
 
@@ -171,4 +169,11 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=f"^{re.escape(str(path))}: cannot be read as text, whole and in UTF-8, gzipped"
     ):
+        read_yandex(path)
+
+
+def test_a_line_longer_than_the_readers_buffer_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.tsv"
+    path.write_bytes(b"1\t0\tQ\t5\t1\t11\t12\n" + bytes(40 << 20))
+    with pytest.raises(InputError, match="line 2: found"):
         read_yandex(path)

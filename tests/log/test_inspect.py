@@ -75,6 +75,13 @@ def test_counts(folder: Path) -> None:
     )
 
 
+def test_a_very_wide_log_shows_some_of_its_columns(folder: Path) -> None:
+    names, values = (",".join(f"{word}{i}" for i in range(300)) for word in ("c", ""))
+    Path("wide.csv").write_text(f"query_id,doc_id,position,clicked,{names}\nq,d,1,1,{values}\n")
+    first = run("inspect", "wide.csv").output.splitlines()[0]
+    assert first.endswith("c94 (VARCHAR), c95 (VARCHAR), and 204 more.")
+
+
 def test_a_log_whose_columns_are_missing_shows_them_and_the_command(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,19 @@ def ordinary_user() -> Iterator[None]:
     os.seteuid(user)
 
 
+@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.ndjson", "log.parquet"])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(Path(name), LOG).chmod(0)
+    tmp_path.chmod(0o755)
+    request.getfixturevalue("ordinary_user")
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(name)
+    assert str(caught.value) == f"{name}: cannot be read: Permission denied. Make it readable, or leave it out."
+
+
 @pytest.mark.parametrize("pattern", ["*/*.csv", "*/2.csv", "**/*.csv", "lo*/**", "./*/day/*"])
 def test_a_folder_that_a_glob_cannot_open_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, pattern: str

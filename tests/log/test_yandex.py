@@ -72,6 +72,21 @@ def test_a_line_that_is_neither(tmp_path: Path) -> None:
     assert (counts.totals(), [r.rows for r in counts.refused]) == ((9, 2), [1])
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzipped"])
+@pytest.mark.parametrize("after", [b"", b"2\t0\tQ\t5\t1\t11\n"], ids=["at the end", "in the middle"])
+@pytest.mark.parametrize("megabytes", [3, 40])
+def test_a_very_long_line_is_reported(tmp_path: Path, megabytes: int, after: bytes, packed: bool) -> None:
+    """A power failure can leave zeros. DuckDB loses a line that does not fit in its buffer."""
+    log = tmp_path / ("log.tsv.gz" if packed else "log.tsv")
+    with gzip.open(log, "wb", compresslevel=1) if packed else log.open("wb") as file:
+        file.write(b"1\t0\tQ\t5\t1\t11\t12\n" + bytes(megabytes << 20) + (b"\n" + after if after else b""))
+    with pytest.raises(cm.InputError, match=f"{log.name}, row 2.* neither a page"):
+        cm.count(log, format="yandex")
+    counts = cm.count(log, format="yandex", bad_rows="skip")
+    assert counts.totals() == (3 if after else 2, 0)
+    assert [refused.rows for refused in counts.refused] == [1]
+
+
 def test_a_file_that_is_something_else(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     log.write_text("hello\n")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 START = 400  # bytes of a document that show what it is
 MOST_POSITIONS = 20
 MOST_NAMES = 5
+MOST_COLUMNS = 100
 FIRST_ROWS = 1000  # rows that show whether columns hold numbers
 OF_LOGS = {"position", "clicked", "impressions", "clicks", "doc_ids", "relevance", "documents"}
 
@@ -113,7 +114,9 @@ def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout,
         say(f"{_named(sources)}: {text}")
         return values
     for source in sources:
-        say(f"{source}: columns {', '.join(f'{column} ({type})' for column, type in source.types.items())}.")
+        columns_said = [f"{column} ({type})" for column, type in source.types.items()]
+        more = f", and {len(columns_said) - MOST_COLUMNS:,} more" if len(columns_said) > MOST_COLUMNS else ""
+        say(f"{source}: columns {', '.join(columns_said[:MOST_COLUMNS])}{more}.")
     return _say_log(files, columns=columns, layout=layout, given=given)
 
 

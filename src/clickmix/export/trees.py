@@ -6,6 +6,7 @@ it where the split says. Engines know only the latter, so here each split says w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from clickmix.rankers import load_ranker
 from clickmix.rankers.lambdamart import lightgbm_module
 
 LARGEST_FLOAT = np.finfo(np.float32).max
+# LightGBM and readers of JSON follow a branch by calling themselves, so a long one crashes the process, or the engine.
+MOST_SPLITS = 400
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,27 @@ def read_trees(folder: Path, *, target: str) -> Trees:
 
 def trees_of(text: str, names: tuple[str, ...], *, target: str) -> Trees:
     """The trees in LightGBM's text of a ranker."""
+    if (longest := _longest_branch(text)) > MOST_SPLITS:
+        raise InputError(
+            f"a tree has a branch of {longest:,} splits, more than the {MOST_SPLITS} that {target} can hold. Train "
+            "with fewer leaves."
+        )
     dump = lightgbm_module().Booster(model_str=text).dump_model()
     return Trees(names, tuple(_flat(info["tree_structure"], names, target) for info in dump["tree_info"]))
+
+
+def _longest_branch(text: str) -> int:
+    """The most splits from the root of a tree to a leaf; nodes come before their children."""
+    longest = 0
+    for left, right in re.findall("^left_child=(.*)\nright_child=(.*)", text, re.MULTILINE):
+        splits = [1]
+        for node, both in enumerate(zip(left.split(), right.split(), strict=True)):
+            for child in map(int, both):
+                if child > 0:
+                    splits += [0] * (child + 1 - len(splits))
+                    splits[child] = splits[node] + 1
+        longest = max(longest, *splits)
+    return longest
 
 
 def _flat(root: dict[str, Any], names: Sequence[str], target: str) -> Tree:

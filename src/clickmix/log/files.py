@@ -269,6 +269,10 @@ def find_files(log: object) -> list[Path]:
         if file.resolve() in seen:
             raise InputError(f"{file}: given twice. Its clicks would be counted twice; name it once.")
         seen.add(file.resolve())
+        try:
+            file.open("rb").close()
+        except PermissionError as error:  # a reader would call the file damaged
+            raise InputError(f"{file}: cannot be read: {error.strerror}. Make it readable, or leave it out.") from None
     return found
 
 

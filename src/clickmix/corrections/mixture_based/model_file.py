@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -33,6 +34,7 @@ Fitted = Literal["group by group", "all groups jointly"]
 FITTED: Mapping[bool, Fitted] = {False: "group by group", True: "all groups jointly"}  # keys: `MixtureFit.jointly`
 Share = Annotated[float, Range(0, 1)]
 NotNegative = Annotated[float, Range(0)]
+LEAST_RATE = sys.float_info.min  # the ratio of two smaller rates may be infinite
 FromOne = Annotated[int, Range(1)]
 
 
@@ -81,7 +83,7 @@ class MixtureRecord:
         if (
             family == "binomial"
             and len(rates) > 1
-            and not (rates[0] > 0 and sorted(rates) == [*rates] and rates[-1] < 1)
+            and not (rates[0] >= LEAST_RATE and sorted(rates) == [*rates] and rates[-1] < 1)
         ):
             raise MismatchError("expected rates in ascending order, between 0 and 1", at="rates")
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import numpy as np
 from clickmix.errors import InputError
 from clickmix.lab.users.sessions import SessionLog, sessions_from_columns
 from clickmix.log.files import is_gzipped
-from clickmix.log.layouts.yandex import GOOD, IMPRESSIONS, LINES
+from clickmix.log.layouts.yandex import GOOD, IMPRESSIONS, LINES, cut_long_lines
 from clickmix.log.source import reader_arguments
 
 IS_GOOD = f"regexp_full_match(line, '{GOOD}')"
@@ -57,9 +58,11 @@ def read_yandex(path: str | Path) -> SessionLog:
 def _read_lines(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     if not path.is_file():
         raise InputError(f"{path}: no such file. Expected a log in the Yandex relevance prediction format.")
-    files = reader_arguments([str(path)], gzipped=is_gzipped(path))
     try:
-        connection.execute(f"CREATE TEMP TABLE lines AS {LINES.format(number=0, files=files)}")
+        with tempfile.TemporaryDirectory(prefix="clickmix-") as folder:
+            (readable,) = cut_long_lines([path], Path(folder))
+            files = reader_arguments([str(readable)], gzipped=is_gzipped(readable))
+            connection.execute(f"CREATE TEMP TABLE lines AS {LINES.format(number=0, files=files)}")
     except duckdb.Error as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: cannot be read as text, whole and in UTF-8, gzipped or not: {reason}") from None

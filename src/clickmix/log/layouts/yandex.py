@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 from clickmix.engines.engine import embedded
 from clickmix.engines.sql import literal
 from clickmix.errors import InputError, SettingError
+from clickmix.log.csv_lines import has_long_line, write_cut
 from clickmix.log.files import find_files, is_gzipped
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import RowLayout
 from clickmix.log.refused import BadValue, Note
 from clickmix.log.source import Registered, Source, reader_arguments
-from clickmix.storage.packed import check_packed
+from clickmix.storage.packed import LONG_LINE, check_packed
 
 if TYPE_CHECKING:
     from clickmix.engines.engine import Engine
@@ -32,7 +33,7 @@ LINES = (
     "SELECT {number} AS file, row_number() OVER () AS number, line FROM read_csv({files}, "
     "columns = {{'line': 'VARCHAR'}}, "
     "auto_detect = false, header = false, delim = chr(1), quote = '', escape = '', strict_mode = false, "
-    "max_line_size = 1048576)"
+    f"max_line_size = {2 * LONG_LINE}, buffer_size = {4 * LONG_LINE})"  # shorter lines may not be cut
 )
 GOOD = r"\d{1,18}\t\d{1,18}\t(Q\t\d{1,18}\t\d{1,18}(\t\d{1,18})+|C\t\d{1,18})"
 IMPRESSIONS = """
@@ -52,6 +53,21 @@ FROM shown AS s LEFT JOIN (SELECT file, number, position, count(*) AS times FROM
   USING (file, number, position)
 UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, 0 FROM {lines} WHERE NOT ({good}) AND trim(line) <> ''
 """
+
+
+def cut_long_lines(files: Sequence[Path], folder: Path) -> list[Path]:
+    """The files as they can be read: instead of one with a line that DuckDB would lose, a copy with that line cut."""
+    packed = [file for file in files if is_gzipped(file)]
+    long_lines = check_packed(packed) if packed else []
+    readable = []
+    for number, file in enumerate(files):
+        if file in long_lines or (file not in packed and has_long_line(file)):
+            folder.mkdir(exist_ok=True)
+            write_cut(file, folder / str(number), gzipped=is_gzipped(file))
+            readable.append(folder / str(number))
+        else:
+            readable.append(file)
+    return readable
 
 
 @dataclass(frozen=True)
@@ -88,12 +104,12 @@ class Yandex(RowLayout):
         if roles.context:
             raise SettingError(f"context {roles.context[0]!r}: the Yandex challenge has no such column. Leave it out.")
         files = [source.shown(file) for source in sources for file in source.files]
-        check_packed([Path(file) for file in files if is_gzipped(Path(file))])
+        readable = cut_long_lines(list(map(Path, files)), database.folder / "cut")
         with database.in_order():
             lines = database.keep(
                 " UNION ALL ".join(
-                    f"({LINES.format(number=i, files=reader_arguments([file], gzipped=is_gzipped(Path(file))))})"
-                    for i, file in enumerate(files)
+                    f"({LINES.format(number=i, files=reader_arguments([str(file)], gzipped=is_gzipped(file)))})"
+                    for i, file in enumerate(readable)
                 )
             )
         bad_line = f"NOT regexp_full_match(line, '{GOOD}') AND trim(line) <> ''"
