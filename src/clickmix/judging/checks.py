@@ -46,7 +46,7 @@ LOOK_CELLS = 20_000  # cells of whole queries to fit again
 COMPARED = 1.0  # log-likelihood that a round of such a fit must gain to go on
 TINY = 1e-9
 ENOUGH_CLICKED = 30  # one number must divide at least this many distinct (place, impressions, clicks) with clicks
-CORRELATIONS = 0.01, 0.03, 0.1, 0.3  # to look for at every place, between the clicks on a document
+CORRELATIONS = 0.001, 0.01, 0.03, 0.1, 0.3  # to look for at every place, between the clicks on a document
 FAR = 0.1  # a change of a label that people notice
 RELEVANT = 0.5  # above this label, a document counts as relevant for those below it
 WIDE = {"log s": 0.0, "log t": 0.4}  # log deviations of attention and shares, so large that queries can differ freely
@@ -201,14 +201,14 @@ class _Look:
         return label(self.model, cells).relevance[entry]
 
     def scattered(self) -> Check | None:
-        """At some places, documents of the same grade differ in appeal, though the model says that they do not.
+        """At some places, documents of the same grade differ more in appeal than the model says, or less.
 
-            statistic = the most, over places, of twice the log-likelihood that such a difference gains there
+            statistic = the most, over places, of twice the log-likelihood that another correlation gains there
         Each cell is looked at as a document of its own. The limit is a chi-squared quantile for as many places. If it
         is exceeded, two models say how far labels change: one of the places found, and one of the others.
         """
-        model = self.model
-        if model.effects.appeal or model.effects.attention or self.fitted.mixture != "auto":
+        model, appeal = self.model, self.model.effects.appeal
+        if model.effects.attention or self.fitted.mixture != "auto":
             return None
         cells, entry = self._cells_apart()
         nodes = Look.first(self.cells, model).nodes(cells, model)
@@ -221,17 +221,18 @@ class _Look:
         weight, usual = seen.weight[cells.query] if len(nodes.at) > 1 else seen.weight, totals(alike, seen)
         place = np.empty(len(cells.entry), dtype=np.int64)
         place[entry] = self.place
-        gains = []
+        gains, (vector, slope) = [], (model.vector[:-2], model.vector[-1]) if appeal else (model.vector, 0.0)
         for correlation in CORRELATIONS:
-            there = apart.expect(np.append(model.vector, [logit(1 - correlation), 0]), slope=False)
+            there = apart.expect(np.append(vector, [logit(1 - correlation), slope]), slope=False)
             gained = np.log((weight * np.exp(totals(apart, there) - usual)).sum(axis=(1, 2)))
             gains.append(np.bincount(place, cells.documents * gained, len(self.places)))
         most = np.maximum(np.max(gains, axis=0), 0)
-        limit = float(chdtri(1, RARELY / len(most)))
+        sides = 2 if appeal else 1  # a correlation of 0 can only grow
+        limit = float(chdtri(1, 2 / sides * RARELY / len(most)))
         found = 2 * most > limit
         evidence = (
-            f"Documents of the same grade differ by more than chance at {found.sum()} of "
-            f"{several(len(most), 'place')}, most of all at position {self.places.position[most.argmax()]:.3g}"
+            f"Documents of the same grade do not differ as the model says at {found.sum()} of "
+            f"{several(len(most), 'place')}, most clearly at position {self.places.position[most.argmax()]:.3g}"
         )
         check = Check(Violation.SCATTERED, float(2 * most.max()), limit, evidence, 0.0, 0.0)
         if not check.seen:
@@ -306,7 +307,7 @@ def _fitted_apart(model: Model, cells: Cells, place: Ints, found: Ints, correlat
     some = cells.at_places(here)
     nearest = np.abs(np.log(model.places.position) - np.log(some.places.position)[:, None]).argmin(axis=1)
     start = with_effects(with_places(model, some.places, nearest), replace(model.effects, appeal=True))
-    start = replace(start, numbers=np.append(start.numbers[:-2], [logit(1 - correlation), 0]))
+    start = replace(start, numbers=np.append(start.numbers[:-2], [logit(1 - correlation), 0.0]))
     labels[found[place]] = label(climb(some, start)[0], some).relevance
     return labels
 
