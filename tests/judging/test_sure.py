@@ -18,6 +18,7 @@ import clickmix as cm
 from clickmix.groups.places import Place
 from clickmix.judging.checks import check_rising, checked
 from clickmix.lab.users import PositionBased
+from clickmix.mixtures.log_model import Looked
 from clickmix.mixtures.mixture import PlaceCounts
 from clickmix.report.results import fit_sentences
 from oracles_sure import expected_squared_error
@@ -176,11 +177,19 @@ def five_grades_read_as_two() -> tuple[Log, cm.MixtureFit, cm.Labels]:
     return log, *labelled(log, "binomial")
 
 
+@functools.cache
+def appealing(positions: int) -> cm.MixtureFit:
+    """The fit of a log whose documents differ in appeal at the first positions."""
+    return labelled(scattered(1_000, positions=tuple(range(1, positions + 1)), correlation=0.3))[0]
+
+
 # Planted, and what it is found as; where it does nothing to labels, because the model knows it, nothing is found.
 PLANTED: dict[str, tuple[Callable[[], cm.MixtureFit], set[cm.Violation]]] = {
     "dcm": (lambda: labelled(cascade(1_000, "dcm"))[0], {cm.Violation.CASCADE}),
     "robots in a few queries": (lambda: labelled(robots(1_000))[0], {cm.Violation.OUTLIERS}),
     "appeal at two positions": (lambda: labelled(scattered(1_000))[0], {cm.Violation.SCATTERED}),
+    "appeal at half of the positions": (lambda: appealing(5), {cm.Violation.SCATTERED}),
+    "appeal at all positions": (lambda: appealing(10), set()),
     "five grades read as two": (lambda: five_grades_read_as_two()[1], {cm.Violation.GRADES}),
     "an eye-catcher": (lambda: labelled(rising(1_000))[0], set()),
     "queries that get more or less attention": (lambda: labelled(overdispersed(1_000))[0], set()),
@@ -292,6 +301,29 @@ class TestVerdict:
         assert cm.judge(fitted).sentences[0] == (
             "Expected label error (RMSE): 0.135, above the target of 0.1. It takes 1.4 times as many impressions of "
             "each document to bring it down to 0.1."
+        )
+
+    def test_appeal_decides_only_if_it_predicts_clicks_much_better_than_more_grades(self) -> None:
+        fitted = appealing(10)
+        assert fitted.model is not None
+        last = fitted.model.looked[-1].queries
+        score = max(each.score for each in fitted.model.looked if each.queries == last)
+        verdicts = {}
+        for behind in (1.0, 100.0):
+            looked = [*fitted.model.looked, Looked("5 grades", score - behind, last)]
+            verdicts[behind] = cm.judge(
+                dataclasses.replace(fitted, model=dataclasses.replace(fitted.model, looked=tuple(looked)))
+            )
+        assert str(verdicts[100.0]) == "do not use"
+        assert "no realistic number of impressions" in verdicts[100.0].sentences[0]
+        assert str(verdicts[1.0]) == "needs more data"
+        assert (
+            verdicts[1.0]
+            .sentences[0]
+            .endswith(
+                "How much more data would help is unknown: clicks do not show yet whether equally relevant documents "
+                "differ in appeal, or there are more grades."
+            )
         )
 
     def test_a_violation_that_moves_labels_is_a_caveat_and_says_what_to_do(self) -> None:
