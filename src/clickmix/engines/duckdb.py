@@ -122,7 +122,13 @@ class DuckDB:
     def keep(self, query: str, *, progress: Progress | None = None) -> str:
         """Compute a result of any size, keep it in a temporary table, and return the table's name."""
         table = self.new_name("kept")
-        self.run(f"CREATE TEMP TABLE {table} AS {query}", progress=progress)
+        try:
+            self.run(f"CREATE TEMP TABLE {table} AS {query}", progress=progress)
+        except MemoryError:
+            # DuckDB needs some memory for every block of a temporary table, but none for those of a database file.
+            self.run(f"ATTACH IF NOT EXISTS {literal(str(self.folder / 'kept.duckdb'))} AS kept_in_file")
+            table = f"kept_in_file.{table}"
+            self.run(f"CREATE TABLE {table} AS {query}", progress=progress)
         return table
 
     def forget(self, table: str) -> None:
