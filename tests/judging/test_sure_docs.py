@@ -76,9 +76,6 @@ def test_where_nothing_can_be_known() -> None:
 
 VERDICTS = figures("verdicts")
 KINDS = [(group, kind) for group in ("clean", "planted") for kind in VERDICTS[group]]
-# Misses that docs/sure.md names: they move labels by .05 or more, and nothing is found, or a clean log is flagged.
-NOT_QUIET = {"attention-0.3-graded": 5}
-NOT_SEEN = {"robots-10%", "appeal-at-three", "repeated"}
 
 
 @pytest.mark.parametrize(("group", "kind"), KINDS)
@@ -89,7 +86,7 @@ def test_verdicts(group: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", VERDICTS["clean"])
 def test_clean_logs_were_flagged_in_at_most_3_of_100(kind: str) -> None:
-    assert VERDICTS["clean"][kind]["flagged"] <= NOT_QUIET.get(kind, 3)
+    assert VERDICTS["clean"][kind]["flagged"] <= 3
 
 
 def test_one_clean_log_in_a_hundred_was_flagged() -> None:
@@ -106,4 +103,4 @@ def test_what_moves_labels_was_found_in_90_of_100_and_what_does_not_was_not(kind
     if row["median"]["movement"] < 0.01:
         assert row["flagged"] == 0
     if row["median"]["movement"] >= 0.05 and row["measured_over_limit"] > 1.06:
-        assert kind in NOT_SEEN or row["with_a_violation"] >= 90
+        assert row["with_a_violation"] >= 90
