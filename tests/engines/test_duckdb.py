@@ -49,11 +49,11 @@ def test_a_table_goes_to_a_file_if_a_temporary_one_takes_too_much_memory() -> No
 
 def test_labels_are_the_same_if_no_temporary_table_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "log.parquet"
-    duckdb.sql(
-        "SELECT range % 500 AS query_id, 'd' || range % 7 AS doc_id, 1 + range % 7 AS position, "
+    duckdb.execute(
+        "COPY (SELECT range % 500 AS query_id, 'd' || range % 7 AS doc_id, 1 + range % 7 AS position, "
         "CAST(hash(range) % (range % 7 + 2) = 0 AS INT) AS clicked, [3, 1][1 + range % 2] AS impressions "
-        "FROM range(20000)"
-    ).write_parquet(str(log))
+        f"FROM range(20000)) TO '{log}' (FORMAT parquet)"
+    )
     run, refused = DuckDB.run, []
 
     def cramped(self: DuckDB, statement: str, **options: Any) -> None:

@@ -353,7 +353,7 @@ def test_without_script_the_first_queries_can_be_read(browser: Browser, list_pag
     assert browser.evaluate("document.querySelectorAll('.query').length") == 20
     assert browser.evaluate("document.querySelectorAll('.opened details').length") == 20
     assert browser.evaluate("getComputedStyle(document.querySelector('.tools')).display") == "none"
-    assert "you see the first 20 of 60 queries in this file" in browser.evaluate(
+    assert "you see only the first 20 of 60 queries in this file" in browser.evaluate(
         "document.querySelector('.queries').innerText"
     )
 

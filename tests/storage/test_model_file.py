@@ -113,9 +113,9 @@ LIES: list[tuple[str, bytes, str]] = [
     (
         "other version",
         changed(lambda p: None, version=1),
-        "format version 1, this clickmix reads version 2 and 3 and 4 and 5. Make the file again with this clickmix, or use the one that wrote it.",
+        "format version 1, this clickmix reads version 2, 3, 4, 5, 6. Make the file again with this clickmix, or use the one that wrote it.",
     ),
-    ("version true", changed(lambda p: None, version=True), "format version True, this clickmix reads version 2 and 3 and 4 and 5. Make the file again with this clickmix, or use the one that wrote it."),
+    ("version true", changed(lambda p: None, version=True), "format version True, this clickmix reads version 2, 3, 4, 5, 6. Make the file again with this clickmix, or use the one that wrote it."),
     ("other checksum", MODEL.replace(b'"moving": 0.0', b'"moving": 1.0'), "damaged: the checksum does not match the contents. Make the file again."),
     ("infinite", MODEL.replace(b'"moving": 0.0', b'"moving": 1e999'), "damaged, or not a clickmix model: not a JSON document."),
     ("payload a list", document_text(kind="clickmix model", version=2, payload=[]).encode(), "damaged: the checksum does not match the contents. Make the file again."),  # type: ignore[arg-type]
@@ -133,7 +133,7 @@ LIES: list[tuple[str, bytes, str]] = [
     ("prior one", changed(lambda p: group(p).update(prior=[0.0, 1.0])), CANNOT + "groups[0].prior: expected shares of two or more grades, above 0, adding up to 1" + AGAIN),
     ("prior short", changed(lambda p: group(p).update(prior=[0.2, 0.2, 0.6])), CANNOT + "groups[0]: expected the same number of grades in every group, and a rate for each" + AGAIN),
     ("bics", changed(lambda p: p.update(bics={"two": 1})), CANNOT + "bics: found the key 'two', expected whole numbers" + AGAIN),
-    ("check unknown", changed(lambda p: p.update(checks=[{"violation": "x", "statistic": 1, "limit": 1, "evidence": ""}])), CANNOT + "checks[0].violation: found 'x', expected one of clicks depend on the documents above, a few queries are clicked far more than others, every impression was written several times, more grades than were fitted, rates rise down the page, documents clicked more, or less, than any grade, documents clicked at rates between the grades'" + AGAIN),
+    ("check unknown", changed(lambda p: p.update(checks=[{"violation": "x", "statistic": 1, "limit": 1, "evidence": ""}])), CANNOT + "checks[0].violation: found 'x', expected one of clicks depend on the documents above, a few queries are clicked far more than others, every impression was written several times, at some places, documents of the same grade differ in appeal, more grades than were fitted, rates rise down the page, documents clicked more, or less, than any grade, documents clicked at rates between the grades'" + AGAIN),
     ("check half", changed(lambda p: p.update(checks=[{"violation": "x"}])), CANNOT + "checks[0]: missing field 'evidence', expected evidence, limit, statistic, violation" + AGAIN),
     ("evidence a number", changed(lambda p: p.update(checks=[{"violation": "more grades than were fitted", "statistic": 1, "limit": 1, "evidence": 1}])), CANNOT + "checks[0].evidence: found 1, expected text" + AGAIN),
     ("joint error", changed(lambda p: p.update(joint_error=2)), CANNOT + "joint_error: found 2, expected a number from 0 to 1" + AGAIN),

@@ -73,7 +73,7 @@ def parse_versions(text: str, *, kind: str, versions: Sequence[int], where: str)
     if type(document["version"]) is not int or document["version"] not in versions:
         raise FormatError(
             f"{where}: format version {document['version']!r}, this clickmix reads version "
-            f"{' and '.join(map(str, versions))}. "
+            f"{', '.join(map(str, versions))}. "
             "Make the file again with this clickmix, or use the one that wrote it."
         )
     payload = document["payload"]
