@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import resource
 import signal
@@ -32,6 +33,7 @@ except KeyboardInterrupt:  # `main` is not running yet, and there is nothing to 
 # Ctrl-C, `kill`, and a closed terminal, which Windows does not signal.
 STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
+M_TOP_PAD, KEPT = -2, 64 << 20  # of malloc.h; bytes of freed memory to keep
 ADDRESSES, ADDRESSES_PER_CORE = 1 << 30, 100 << 20  # bytes that libraries and threads map before any work
 # What Python and the system's loader say if there is no memory for a thread or a library.
 NO_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
@@ -91,6 +93,7 @@ def main() -> NoReturn:
     """Run the command; report user errors on one line, without a stack trace."""
     # The matrices are small: threads for them would only slow the engine down.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _keep_freed_memory()
     steady_streams()
     _check_address_space()
     with recording() as written, _stoppable(written):
@@ -107,6 +110,12 @@ def main() -> NoReturn:
                 raise
             _fail(f"out of memory: the system allows this process no more (see ulimit -v). {written}")
     sys.exit(0)
+
+
+def _keep_freed_memory() -> None:
+    """Tell malloc to keep some memory: fits make and free many arrays, and the system would clear each again."""
+    with contextlib.suppress(OSError, AttributeError):  # only Linux has this
+        ctypes.CDLL(None).mallopt(M_TOP_PAD, KEPT)
 
 
 def _check_address_space() -> None:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from numbers import Integral
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 from clickmix.errors import SettingError
@@ -31,6 +30,7 @@ MOST = 1_000_000  # impressions; nobody waits for more
 MOST_APPEALING = 5_000  # impressions; if documents differ in appeal, more impressions of one say nothing new
 MOST_GROUPS = 100  # groups to look at, to find how much more data they need
 LEAST_DATA = 1e-3  # factor on the impressions: where the search ends
+EXACT = 1e-3  # factor: how exactly it is found
 TAIL = 9.0  # standard deviations, and as many clicks: anything further out has a probability below 1e-15
 
 
@@ -130,7 +130,10 @@ def _solve(squared_error: Callable[[float], float], goal: float) -> float | None
         low, high = low - 1, low
         if low < math.log(LEAST_DATA):
             return math.exp(high)
-    return math.exp(brentq(above, low, high, xtol=1e-3))
+    while high - low > EXACT:
+        middle = (low + high) / 2
+        low, high = (middle, high) if above(middle) > 0 else (low, middle)
+    return math.exp((low + high) / 2)
 
 
 def _variance(mixture: Mixture, n: int) -> float:
