@@ -150,7 +150,7 @@ class TestModelFile:
 
     def test_older_readers_refuse_it(self, both: MixtureFit, tmp_path: Path) -> None:
         both.write(tmp_path / "model.json")
-        with pytest.raises(FormatError, match="format version 6, this clickmix reads version 2, 3, 4, 5"):
+        with pytest.raises(FormatError, match="format version 6; this clickmix reads 2, 3, 4, 5"):
             read_versions(tmp_path / "model.json", kind="clickmix model", versions=(2, 3, 4, 5))
 
     def test_it_needs_the_features_of_the_log(self, answering: World, both: MixtureFit, tmp_path: Path) -> None:

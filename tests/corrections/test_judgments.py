@@ -316,7 +316,7 @@ class TestModelFile:
 
     def test_older_readers_refuse_it(self, fit: MixtureFit, tmp_path: Path) -> None:
         fit.write(tmp_path / "model.json")
-        with pytest.raises(FormatError, match="format version 4, this clickmix reads version 2, 3"):
+        with pytest.raises(FormatError, match="format version 4; this clickmix reads 2, 3"):
             read_versions(tmp_path / "model.json", kind="clickmix model", versions=(2, 3))
 
     @pytest.mark.parametrize(

@@ -292,7 +292,7 @@ DAMAGES: list[tuple[Callable[[Path], None], str]] = [
     (half_payload, "{0}/ranker.json: damaged, or written by another clickmix. Train the ranker again."),
     (
         another_version,
-        "{0}/ranker.json: format version 3, this clickmix reads version 2. "
+        "{0}/ranker.json: format version 3; this clickmix reads 2. "
         "Make the file again with this clickmix, or use the one that wrote it.",
     ),
 ]

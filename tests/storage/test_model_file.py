@@ -113,9 +113,9 @@ LIES: list[tuple[str, bytes, str]] = [
     (
         "other version",
         changed(lambda p: None, version=1),
-        "format version 1, this clickmix reads version 2, 3, 4, 5, 6. Make the file again with this clickmix, or use the one that wrote it.",
+        "format version 1; this clickmix reads 2, 3, 4, 5, 6. Make the file again with this clickmix, or use the one that wrote it.",
     ),
-    ("version true", changed(lambda p: None, version=True), "format version True, this clickmix reads version 2, 3, 4, 5, 6. Make the file again with this clickmix, or use the one that wrote it."),
+    ("version true", changed(lambda p: None, version=True), "format version True; this clickmix reads 2, 3, 4, 5, 6. Make the file again with this clickmix, or use the one that wrote it."),
     ("other checksum", MODEL.replace(b'"moving": 0.0', b'"moving": 1.0'), "damaged: the checksum does not match the contents. Make the file again."),
     ("infinite", MODEL.replace(b'"moving": 0.0', b'"moving": 1e999'), "damaged, or not a clickmix model: not a JSON document."),
     ("payload a list", document_text(kind="clickmix model", version=2, payload=[]).encode(), "damaged: the checksum does not match the contents. Make the file again."),  # type: ignore[arg-type]

@@ -135,7 +135,7 @@ class DuckDB:
         self.run(f"DROP TABLE {table}")
 
     def fetch(self, query: str) -> Columns:
-        """Fetch a result that fits in memory, as numpy columns; missing texts are None, missing numbers are masked."""
+        """Fetch a result as numpy columns, in memory. Missing texts are None; missing numbers are masked."""
         return self._watched(lambda: dict(self._connection.execute(query).fetchnumpy()))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

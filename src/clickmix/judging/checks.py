@@ -227,8 +227,8 @@ class _Look:
             gained = np.log((weight * np.exp(totals(apart, there) - usual)).sum(axis=(1, 2)))
             gains.append(np.bincount(place, cells.documents * gained, len(self.places)))
         most = np.maximum(np.max(gains, axis=0), 0)
-        sides = 2 if appeal else 1  # a correlation of 0 can only grow
-        limit = float(chdtri(1, 2 / sides * RARELY / len(most)))
+        rarely = RARELY if appeal else 2 * RARELY  # a correlation of 0 can only grow
+        limit = float(chdtri(1, rarely / len(most)))
         found = 2 * most > limit
         evidence = (
             f"Documents of the same grade do not differ as the model says at {found.sum()} of "

@@ -131,13 +131,13 @@ def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) 
         return queries, [_on_joined(_joined(fitted), queries)]
     goal = _goal(fitted, target)
     times = None if enough else times_more_data(fitted.groups, today=fitted.error**2, goal=goal)
-    if times == math.inf and _appeal_in_doubt(fitted):
+    if times == math.inf and _appeal_undecided(fitted):
         times = None  # more data may choose a model that needs less
     return times, _on_error(fitted, times, target, in_doubt=in_doubt)
 
 
-def _appeal_in_doubt(fitted: MixtureFit) -> bool:
-    return fitted.model is not None and fitted.model.appeal_in_doubt
+def _appeal_undecided(fitted: MixtureFit) -> bool:
+    return fitted.model is not None and fitted.model.appeal_undecided
 
 
 def _joined(fitted: MixtureFit) -> float:
@@ -183,7 +183,7 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
     if times is None:
         why = (
             ": clicks do not show yet whether equally relevant documents differ in appeal, or there are more grades"
-            if _appeal_in_doubt(fitted)
+            if _appeal_undecided(fitted)
             else ""
         )
         return [f"{expected}, above the target of {target:g}. How much more data would help is unknown{why}."]

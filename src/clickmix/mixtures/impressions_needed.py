@@ -130,7 +130,7 @@ def _solve(squared_error: Callable[[float], float], goal: float) -> float | None
         low, high = low - 1, low
         if low < math.log(LEAST_DATA):
             return math.exp(high)
-    while high - low > EXACT:
+    while high - low > EXACT:  # scipy.optimize has this, but takes longer to load than the search
         middle = (low + high) / 2
         low, high = (middle, high) if above(middle) > 0 else (low, middle)
     return math.exp((low + high) / 2)

@@ -30,9 +30,8 @@ from clickmix.report.results import ChangeResults, FitResults
 class LogReport:
     """What a section can use: the counts, the fit, the labels, and what the caller said about them.
 
-    `mixture` and `results` are None if the correction does not fit a mixture. `changes` is None if no previous labels
-    were given.
-    `sources` are file names without folders. The tables are in the engine.
+    Only a correction that fits a mixture has `mixture` and `results`, and only a report that was given previous labels
+    has `changes`. `sources` are file names without folders. The tables are in the engine.
 
     >>> def clicks(report: LogReport) -> str:
     ...     return f"{report.counts.totals()[1]:,} clicks"

@@ -72,7 +72,7 @@ def parse_versions(text: str, *, kind: str, versions: Sequence[int], where: str)
         raise FormatError(f"{where}: found a {document['kind']!r}, expected a {kind!r}.")
     if type(document["version"]) is not int or document["version"] not in versions:
         raise FormatError(
-            f"{where}: format version {document['version']!r}, this clickmix reads version "
+            f"{where}: format version {document['version']!r}; this clickmix reads "
             f"{', '.join(map(str, versions))}. "
             "Make the file again with this clickmix, or use the one that wrote it."
         )

@@ -333,9 +333,9 @@ def _fitted(cells: Cells, plain: Model, chosen: Model) -> Model:
 
 
 def _known_queries(cells: Cells) -> Ints:
-    """Pick the queries that enough sessions have seen, by the impressions of their documents; all, if there are none.
+    """Pick the queries with enough sessions, as their documents' impressions show. If there are none, pick all.
 
-    Both halves have clicks of the same session, so differences between people would look like those between queries.
+    The halves share sessions. With few of them, differences between people would look like those between queries.
     """
     sessions = np.zeros(cells.queries)
     np.maximum.at(sessions, cells.query, cells.per_pattern(cells.impressions)[cells.entry])
