@@ -1,8 +1,14 @@
-"""The embedded engine loads no extension, opens no address, and keeps tables that memory has no room for."""
+"""The embedded engine: no extension, no address, tables that memory has no room for, and Ctrl-C."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import duckdb
@@ -67,3 +73,54 @@ def test_labels_are_the_same_if_no_temporary_table_has_room(tmp_path: Path, monk
     cm.debias(log).write(tmp_path / "cramped.parquet")
     assert refused
     assert (tmp_path / "cramped.parquet").read_bytes() == (tmp_path / "usual.parquet").read_bytes()
+
+
+def test_a_statement_that_is_interrupted_at_any_step_ends_and_leaves_the_engine_usable() -> None:
+    """Steps before, during and after the statement; one that never ends is still running at the last."""
+    engine = DuckDB()
+    before = signal.signal(signal.SIGALRM, too_late)
+    try:
+        steps = interrupts(engine, "SELECT 42", most=5000)
+        assert 50 < steps < 5000
+        endless = "SELECT count(*) FROM range(1000000000000) AS t(i) WHERE sqrt(i) < 0"
+        assert interrupts(engine, endless, most=steps) == steps
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def interrupts(engine: DuckDB, query: str, *, most: int) -> int:
+    """How many steps into a query it could be interrupted."""
+    for last in range(1, most + 1):
+        signal.alarm(20)
+        try:
+            with interrupt_after(last):
+                engine.rows(query)
+        except KeyboardInterrupt:
+            assert engine.rows("SELECT 1 + 1") == [(2,)]
+        else:
+            return last - 1
+    return most
+
+
+def too_late(number: int, frame: FrameType | None) -> None:
+    raise AssertionError("the statement did not end")
+
+
+@contextlib.contextmanager
+def interrupt_after(last: int) -> Iterator[None]:
+    """Raise KeyboardInterrupt once this thread has made so many steps, each a bytecode."""
+    steps = itertools.count(1)
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        frame.f_trace_opcodes = True
+        if event == "opcode" and next(steps) == last:
+            raise KeyboardInterrupt
+        return trace
+
+    outer = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(outer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import errno
 import itertools
@@ -9,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-import threading
+import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -261,30 +262,39 @@ class DuckDB:
         """Work in another thread, so that this one can report progress and react to Ctrl-C at once."""
         results: list[Result] = []
         failures: list[BaseException] = []
-        # Thread.join() will not do: after Ctrl-C interrupts it, it thinks that the thread has ended.
-        done = threading.Event()
+        # A signal may raise an exception between any two steps of this thread, also inside threading.Thread and Event,
+        # which then wait forever. A bare thread, a bare lock and an append are one step each.
+        begun: list[bool] = []
+        stopped: list[bool] = []
+        ended: list[bool] = []
+        done = _thread.allocate_lock()
+        done.acquire()
 
         def call() -> None:
+            begun.append(True)
             try:
-                results.append(work())
+                if not stopped:
+                    results.append(work())
             except BaseException as failure:  # raised in the caller's thread below
                 failures.append(failure)
-            done.set()
+            ended.append(True)
+            done.release()
 
         try:
             try:
-                threading.Thread(target=call).start()
+                _thread.start_new_thread(call, ())
             except RuntimeError:
-                done.set()  # no thread to wait for
                 raise MemoryError("no room for another thread") from None
-            while not done.wait(0.1):
+            while not done.acquire(timeout=0.1):
                 if progress is not None:
                     progress(max(0.0, self._connection.query_progress() / 100))
         except BaseException:
-            # A connection takes one call at a time, and a thread still in DuckDB would abort the process as it ends.
-            self._connection.interrupt()
-            while not done.wait(0.05):
-                self._connection.interrupt()  # again, because the first may have come before the statement
+            # A connection takes one call at a time, and a thread still in DuckDB would abort the process as it ends. A
+            # thread that begins only now does nothing.
+            stopped.append(True)
+            while begun and not ended:
+                self._connection.interrupt()  # again and again: the first may come before the statement
+                time.sleep(0.01)
             raise
         if failures:
             raise self._translated(failures.pop())  # pop, so that nothing here keeps it and the engine alive
