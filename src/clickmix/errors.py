@@ -6,8 +6,10 @@ type and attributes, never at the words of its message.
 
 from __future__ import annotations
 
+import importlib
 import re
 from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 NOTHING_WRITTEN = "Nothing was written."
@@ -114,6 +116,20 @@ class EngineError(ClickmixError):
     >>> import clickmix as cm
     >>> cm.debias("clicks", engine="postgresql://nowhere/shop")  # doctest: +SKIP
     """
+
+
+def check_whole(name: str, value: object, *, least: int) -> None:
+    """Refuse a setting that is not a whole number, or is too small."""
+    if type(value) is not int or value < least:
+        raise SettingError(f"{name}={value!r}: expected a whole number from {least}.")
+
+
+def optional_module(name: str, *, use: str, extra: str) -> Any:
+    """A module that not every installation has, or an error that says how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise InputError(f"{use}, which is not installed. Install it with: pip install 'clickmix[{extra}]'") from None
 
 
 def printable(text: str) -> str:

@@ -6,11 +6,13 @@ entry point group `clickmix`: each entry names a module that registers its membe
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from inspect import signature
 from typing import Any, Generic, TypeVar
 
 from clickmix.errors import SettingError
@@ -93,11 +95,14 @@ class Family(Generic[T]):
     def make(self, name: str, **given: Any) -> T:
         """Make the member of that name with these options; None means not given."""
         member = self[name]
-        taken = {option.name for option in member.options}
+        taken = [option.name for option in member.options]
         for key, value in given.items():
             if value is not None and key not in taken:
                 takers = [other.name for other in self if key in {option.name for option in other.options}]
-                raise SettingError(f"{key} is for {', '.join(takers) or 'nothing'}, and the {self.noun} is {name}.")
+                if not takers:
+                    raise unknown_option(key, of=f"the {self.noun} {name}", known=taken)
+                belongs = f"the option {key} belongs to the {self.noun} {' or '.join(takers)}"
+                raise SettingError(f"{belongs}, not to {name}. Leave it out.")
         return member.make(**{key: value for key, value in given.items() if value is not None})
 
     def _load(self) -> None:
@@ -109,3 +114,19 @@ class Family(Generic[T]):
                 importlib.import_module(f"{name}.{module.name}")
         for entry in entry_points(group=ENTRY_POINTS):
             entry.load()
+
+
+def check_known(given: Iterable[str], function: Callable[..., Any], *families: Family[Any]) -> None:
+    """Refuse options that neither a function's own keywords nor any member of these families takes."""
+    own = [key.name for key in signature(function).parameters.values() if key.kind is key.KEYWORD_ONLY]
+    known = [*own, *(option.name for family in families for option in family.options())]
+    for name in given:
+        if name not in known:
+            raise unknown_option(name, of=function.__name__, known=known)
+
+
+def unknown_option(name: str, *, of: str, known: Sequence[str]) -> SettingError:
+    """An error that lists the options there are, the ones with a similar name first."""
+    near = difflib.get_close_matches(name.lower(), known, cutoff=0.6)
+    expected = f"Expected {', '.join(dict.fromkeys([*near, *known]))}." if known else "It has none."
+    return SettingError(f"{name}: {of} has no such option. {expected}")

@@ -151,6 +151,15 @@ def test_counts_from_columns_at_hand() -> None:
         cm.Counts.from_arrays(["q", "q"], [1, 2], [1, 2], [5, 6], [0, 7])
 
 
+def test_columns_at_hand_of_different_lengths_are_refused() -> None:
+    with pytest.raises(cm.InputError) as caught:
+        cm.Counts.from_arrays(["q", "q"], [1, 2], [1], [5, 6], [0, 6], device=["m", "m"])
+    assert str(caught.value) == (
+        "Counts.from_arrays: query_id has 2, doc_id has 2, position has 1, impressions has 2, clicks has 2, device has "
+        "2. Expected one value of each for every cell."
+    )
+
+
 @pytest.mark.parametrize("name", ["Position", "query_ID", "relevance", "list"])
 def test_a_context_of_columns_at_hand_that_means_something_else_is_refused(name: str) -> None:
     with pytest.raises(cm.SettingError) as caught:
@@ -219,7 +228,7 @@ def test_a_bound_of_contexts_below_1_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "log.parquet", LOG)
     with pytest.raises(cm.SettingError) as caught:
         cm.count(file, context=["device"], max_contexts=0)
-    assert str(caught.value) == "max_contexts 0: expected a whole number of at least 1."
+    assert str(caught.value) == "max_contexts=0: expected a whole number from 1."
 
 
 RAW_ROWS = {**{key: LOG[key] for key in ("query_id", "doc_id", "position")}, "clicked": LOG["clicked"]}
@@ -266,7 +275,9 @@ def test_clicks_that_are_missing_unknown_to_the_statistics_are_found(tmp_path: P
     table = part(RAW_ROWS, 0, 50)
     clicked = pa.array(table["clicked"]).cast(type)
     file = write_lying_about_missing(tmp_path / "log.parquet", table | {"clicked": clicked}, "clicked")
-    with pytest.raises(cm.InputError, match=r"row 1, column 'clicked': nothing: clicked is neither 0 nor 1\. 50"):
+    with pytest.raises(
+        cm.InputError, match=r"row 1, column 'clicked': nothing: clicked is neither 0 nor 1\. In all, 50"
+    ):
         cm.count(file)
 
 

@@ -313,7 +313,8 @@ def test_labels_tell_how_they_moved_even_from_the_file_they_replace(folder: Path
     run("debias", "1.parquet", "-o", "labels.parquet", "--correction", "none")
     same = run("debias", "1.parquet", "-o", "labels.parquet", "--correction", "none", "--since", "labels.parquet")
     other = run("debias", "2.parquet", "-o", "labels.parquet", "--correction", "none", "--since", "labels.parquet")
-    assert "Labels in both changed by 0.000 on average, 0 of them by more than 0.1.\n" in same
+    assert "0 new, 0 gone. No label changed.\n" in same
+    assert "Largest change" not in same
     assert "Largest change: query 'query " in other
 
 
@@ -387,11 +388,27 @@ def test_labels_before_of_another_type(folder: Path) -> None:
 def test_labels_before_in_every_format(folder: Path, name: str) -> None:
     run("debias", "1.parquet", "-o", name, "--correction", "none")
     told = run("debias", "1.parquet", "-o", "labels.csv", "--correction", "none", "--since", name)
-    assert "0 new, 0 gone. Labels in both changed by 0.000 on average, 0 of them by more than 0.1.\n" in told
+    assert "0 new, 0 gone. No label changed.\n" in told
 
 
 def test_nothing_to_compare() -> None:
-    assert Moved(0, 2, 0, 0.0, 0, ()).sentences() == [
-        "Compared with the previous labels: 0 documents in both, 2 new, 0 gone. Labels in both changed by 0.000 on "
-        "average, 0 of them by more than 0.1."
+    assert Moved(0, 2, 3, 0.0, 0, ()).sentences() == [
+        "Compared with the previous labels: no document is in both, 2 are new, 3 are gone. Check that both are labels "
+        "of the same log."
     ]
+
+
+def test_sums_in_another_order_change_no_label(folder: Path) -> None:
+    counts = cm.Counts.from_arrays(["q"] * 2, ["a", "b"], [1, 2], [100] * 2, [90, 53])
+    Path("before.csv").write_text("query_id,doc_id,relevance\nq,a,0.9000000000000001\nq,b,0.53\n")
+    moved = labels_moved(cm.debias(counts, correction="none"), open_labels("before.csv", counts.engine))
+    assert moved.furthest == ()
+    assert moved.sentences() == [
+        "Compared with the previous labels: 2 documents in both, 0 new, 0 gone. No label changed."
+    ]
+
+
+def test_changes_that_three_digits_do_not_show_are_not_listed() -> None:
+    moved = Moved(1, 0, 0, 0.0002, 0, (("q", "a", 0.5291, 0.5293),))
+    (sentence,) = moved.sentences()
+    assert "Labels in both changed by less than 0.001 on average" in sentence

@@ -308,8 +308,8 @@ def test_bad_rows_are_named_by_their_key(load: Load) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(name, engine=engine)
     assert str(caught.value) == (
-        "table clicks, query missing, document d, position 1, column 'query_id': nothing: query_id is missing. 4 rows "
-        "are bad in all. Fix the log, or skip bad rows with --bad-rows skip (in Python bad_rows='skip')."
+        "table clicks, query missing, document d, position 1, column 'query_id': nothing: query_id is missing. In all, "
+        "4 rows are bad. Fix the log, or skip bad rows with --bad-rows skip (in Python bad_rows='skip')."
     )
 
 
@@ -341,7 +341,8 @@ def test_an_empty_log(load: Load) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(name, engine=engine, bad_rows="skip")
     assert str(caught.value) == (
-        "table clicks: the log is empty. All 1 rows were refused: query_id is missing. Expected one row per impression."
+        "table clicks: no impression is left without the bad rows: query_id is missing (1). For instance "
+        "table clicks, query missing, document d, position 1, column 'query_id': nothing. Fix the log."
     )
 
 

@@ -544,7 +544,7 @@ def test_what_are_no_labels_is_refused(columns: tuple[str, ...], rows: Rows, mes
         ({"min_impressions": -1}, "min_impressions -1: expected a whole number from 1."),
         ({"max_width": 1.5}, "max_width 1.5: expected a number from 0 to 1."),
         ({"rating": "stars"}, "--as stars: expected one of grade, probability, expected-gain."),
-        ({"index": "shop"}, "index is for rank-eval, rre, and the target is quepid."),
+        ({"index": "shop"}, "the option index belongs to the target rank-eval or rre, not to quepid. Leave it out."),
     ],
 )
 def test_settings_outside_what_they_may_be_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:

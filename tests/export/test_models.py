@@ -397,7 +397,7 @@ def test_a_title_that_the_engine_cannot_hold_is_refused(
 
 
 def test_an_option_of_labels_is_refused_for_a_ranker(ranker: tuple[Path, Any, bool], tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match=r"top is for quepid, .*, and the target is vespa"):
+    with pytest.raises(SettingError, match=r"top belongs to the target quepid or .*, not to vespa"):
         export(ranker[0], to="vespa", output=tmp_path / "model.json", top=3)
 
 

@@ -318,6 +318,15 @@ def test_sql_settings(
     assert failure(capsys, monkeypatch, *words) == f"clickmix: {message}\n"
 
 
+@pytest.mark.parametrize("dialect", ["duckdb", "trino"])
+def test_without_sqlglot(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, dialect: str) -> None:
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    assert failure(capsys, monkeypatch, "sql", "histogram", "--dialect", dialect) == (
+        "clickmix: clickmix sql, Spark and PostgreSQL need sqlglot, which is not installed. Install it: pip install "
+        "'clickmix[sql]'.\n"
+    )
+
+
 TABLES = [
     ("snowflake", '"My DB".clicks', '"My DB".clicks'),
     ("snowflake", '"clicks"', '"clicks"'),  # not CLICKS, which clicks would mean

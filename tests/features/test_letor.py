@@ -147,7 +147,7 @@ def test_a_file_without_documents_is_refused(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("cut", [-1, -9, 12])
 def test_a_gzipped_file_cut_short_is_refused(tmp_path: Path, cut: int) -> None:
     path = written(tmp_path, gzip.compress(DENSE.encode())[:cut], "train.txt.gz")
-    message = f"{path}: the gzipped file is cut short or damaged. Fetch or pack it again."
+    message = f"{path}: the gzipped file is cut short or damaged. Download or compress it again."
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         read_letor(path)
 

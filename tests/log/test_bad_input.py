@@ -189,8 +189,8 @@ HEADERS = [
         "judgments",
         b"query_id,doc_id,grade\nq,d,1\n",
         "log.csv: missing 'position' and 'clicked' (or 'impressions' and 'clicks', if it is counted already). Found "
-        "query_id, doc_id, grade. If these are clicked pairs (as in ORCAS or MS MARCO), clickmix cannot use "
-        "them: they do not say what was shown and not clicked. Use a log of impressions.",
+        "query_id, doc_id, grade. This looks like judgments, not a log. Pass them beside one: clickmix compare LOG "
+        "--judgments log.csv.",
     ),
     (
         "pairs without a header",
@@ -267,7 +267,7 @@ def shown(text: str) -> str:
 def hint(column: str, text: str) -> str:
     """What to do: positions from 0 have advice of their own, since leaving them out would shift all others."""
     from_zero = column == "position" and text.strip("'") == "0"
-    return (" If positions count from 0, add 1 to all of them." if from_zero else "") + HINT
+    return " If positions count from 0, add 1 to all of them. Fix the log." if from_zero else HINT
 
 
 @pytest.mark.parametrize("text", CLICKED)
@@ -282,7 +282,7 @@ def test_clicked_as_spreadsheets_write_it_gets_a_hint(folder: Path, text: str) -
     text = text.strip('"')
     assert message("log.csv") == (
         f"log.csv, row 2, column 'clicked': {text!r}: clicked is neither 0 nor 1. {text!r} may mean yes or no: write 1 "
-        f"for a click and 0 for none, or true and false.{HINT}"
+        "for a click and 0 for none, or true and false. Fix the log."
     )
 
 
@@ -445,7 +445,7 @@ def test_texts_of_ndjson_may_look_like_anything(folder: Path) -> None:
 def test_a_key_of_ndjson_that_stands_twice(folder: Path) -> None:
     twice = '{"query_id": "q", "query_id": "r", "doc_id": "d", "position": 1, "clicked": 1}\n'
     (folder / "log.ndjson").write_text(JSON_ROW + twice + "no object\n" + JSON_ROW)
-    assert message("log.ndjson") == (f"log.ndjson, row 3: the line is not a JSON object. 2 rows are bad in all.{HINT}")
+    assert message("log.ndjson") == (f"log.ndjson, row 3: the line is not a JSON object. In all, 2 rows are bad.{HINT}")
     counts = cm.count("log.ndjson", bad_rows="skip")
     assert cells(counts) == [("q", "d", 1, 2, 2)]
     assert [(r.reason, r.rows, r.examples[0].row) for r in counts.refused] == [
@@ -498,19 +498,42 @@ FILES = [
     (
         "log.csv.gz",
         b"not gzip",
-        "log.csv.gz: cannot be unpacked: Not a gzipped file (b'no'). The file may be damaged or cut off; copy it "
-        "again.",
+        "log.csv.gz: by its first bytes, this file is not gzipped. Rename it to log.csv, or write it again.",
     ),
     (
         "log.parquet.gz",
         b"not gzip",
-        "log.parquet.gz: cannot be unpacked: Not a gzipped file (b'no'). The file may be damaged or cut off; copy it "
-        "again.",
+        "log.parquet.gz: by its first bytes, this file is not gzipped. Rename it to log.parquet, or write it again.",
+    ),
+    (
+        "log.parquet",
+        RAW.encode() + b"q,d,1,1\n",
+        "log.parquet: by its first bytes, this file is text, not Parquet. Rename it to log.csv, or write it again.",
+    ),
+    (
+        "log.PQ",
+        b'{"query_id": "q"}\n',
+        "log.PQ: by its first bytes, this file is text, not Parquet. Rename it to log.ndjson, or write it again.",
+    ),
+    (
+        "log.csv",
+        gzip.compress(RAW.encode()),
+        "log.csv: by its first bytes, this file is gzipped. Rename it to log.csv.gz, or write it again.",
+    ),
+    (
+        "log.csv",
+        b"PAR1\x15\x04",
+        "log.csv: by its first bytes, this file is Parquet. Rename it to log.parquet, or write it again.",
+    ),
+    (
+        "log.csv.gz",
+        b"PAR1\x15\x04",
+        "log.csv.gz: by its first bytes, this file is Parquet. Rename it to log.parquet, or write it again.",
     ),
 ]
 
 
-@pytest.mark.parametrize(("name", "data", "expected"), FILES, ids=[case[0] for case in FILES])
+@pytest.mark.parametrize(("name", "data", "expected"), FILES, ids=[f"{case[0]}-{i}" for i, case in enumerate(FILES)])
 def test_files_that_are_no_log(folder: Path, name: str, data: bytes | None, expected: str) -> None:
     if data is not None:
         (folder / name).write_bytes(data)
@@ -633,7 +656,7 @@ def test_skipped_rows_are_counted_and_named(folder: Path) -> None:
 
 def test_a_bad_log_says_how_much_is_bad(folder: Path) -> None:
     (folder / "log.csv").write_text(BAD)
-    expected = "log.csv, row 3: 'q,d': the line has fewer columns than the header. 8 rows are bad in all." + HINT
+    expected = "log.csv, row 3: 'q,d': the line has fewer columns than the header. In all, 8 rows are bad." + HINT
     assert message("log.csv") == expected
 
 
@@ -664,9 +687,31 @@ def test_bad_rows_of_several_files(folder: Path) -> None:
 def test_a_log_of_bad_rows_only(folder: Path) -> None:
     (folder / "log.csv").write_text(RAW + "q,d,0,1\nq,d,0,1\n")
     assert message("log.csv", bad_rows="skip") == (
-        "log.csv: the log is empty. All 2 rows were refused: position is not a positive whole number. "
-        "Expected one row per impression."
+        "log.csv: no impression is left without the bad rows: position is not a positive whole number (2). For "
+        "instance log.csv, row 1, column 'position': '0'. If positions count from 0, add 1 to all of them. Fix the log."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reasons"),
+    [
+        (
+            "log.csv",
+            RAW + "q,d,1,2\nq,d,-1,1\nq,d,x,1\n",
+            "position is not a positive whole number (2), clicked is neither 0 nor 1 (1). For instance log.csv, row 2, "
+            "column 'position': '-1'. Fix the log.",
+        ),
+        (
+            "log.ndjson",
+            '{"query_id": "q", "doc_ids": ["a"], "clicked_positions": [7]}\n' * 2 + "no object\n",
+            "clicked_positions has a value that is not in the list's positions (2), the line is not a JSON object (1). "
+            "For instance log.ndjson, row 1, column 'clicked_positions': '[7]'. Fix the log.",
+        ),
+    ],
+)
+def test_a_log_of_rows_that_are_bad_for_several_reasons(folder: Path, name: str, text: str, reasons: str) -> None:
+    (folder / name).write_text(text)
+    assert message(name, bad_rows="skip") == f"{name}: no impression is left without the bad rows: {reasons}"
 
 
 any_csv = st.lists(
@@ -704,8 +749,3 @@ def test_any_text_in_ids_survives(folder: Path, ids: list[tuple[str, str]], name
     cm.count("log.parquet").write(name)
     labels = cm.debias(name, correction="none")
     assert {tuple(map(str, row)) for row in zip(labels.query_id, labels.doc_id, strict=True)} == set(ids)
-
-
-def test_a_gzipped_file_that_says_it_is_not(folder: Path) -> None:
-    (folder / "log.csv").write_bytes(gzip.compress(RAW.encode() + b"q,d,1,1\n"))
-    assert message("log.csv") == "log.csv: the header is not UTF-8 text. Save the file as UTF-8."

@@ -86,7 +86,7 @@ def test_labels_and_lists_are_those_of_the_same_log_in_rows(tmp_path: Path, writ
     rows = write(tmp_path / "rows.csv", ROWS)
     counts = cm.count(log)
     assert cells(counts) == cells(cm.count(rows))
-    assert [str(note) for note in counts.notes] == ["1 clicks repeat a click on the same view: counted once."]
+    assert [str(note) for note in counts.notes] == ["1 click repeating a click on the same view: counted once."]
     for name, given in (("ga4", log), ("rows", rows)):
         cm.debias(given).write(tmp_path / f"{name}.labels.csv")
         cm.count(given, lists=True).write(tmp_path / f"{name}.lists.csv")
@@ -100,37 +100,37 @@ ODD = [
         "no index",
         [SEARCH, event("view_item_list", 2, [item("a"), item("b")])],
         [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 0)],
-        "2 items shown have no index: their place in the event is used.",
+        "2 items shown without index: the place in the event is used.",
     ),
     (
         "a lazy list without index",
         [SEARCH, event("view_item_list", 2, [item("a")]), event("view_item_list", 3, [item("b")])],
         [("q", "a", 1, 1, 0)],
-        "1 items without index follow another event of the same list and page: skipped.",
+        "1 item without index, after another event of the same list and page: skipped.",
     ),
     (
         "(not set)",
         [SEARCH, event("view_item_list", 2, [item("(not set)", 0), item("b", 1, "(not set)")])],
         [("q", "b", 2, 1, 0)],
-        "1 items have no item_id: skipped.",
+        "1 item without item_id: skipped.",
     ),
     (
         "no consent",
         [SEARCH, event("view_item_list", 2, [item("a", 0)]), event("view_item_list", 2, [item("z", 0)], user=None)],
         [("q", "a", 1, 1, 0)],
-        "1 items have no user_pseudo_id or ga_session_id: skipped.",
+        "1 item without user_pseudo_id or ga_session_id: skipped.",
     ),
     (
         "no search",
         [event("view_item_list", 1, [item("z", 0)]), event("view_item_list", 2, [item("a", 0)], term="q")],
         [("q", "a", 1, 1, 0)],
-        "1 items shown have no search term: skipped.",
+        "1 item shown without search term: skipped.",
     ),
     (
         "a click in another list",
         [SEARCH, event("view_item_list", 2, [item("a", 0)]), event("select_item", 3, [item("a", 0, "slider")])],
         [("q", "a", 1, 1, 0)],
-        "1 clicks have no earlier view of the item in that list and session: left out.",
+        "1 click without an earlier view of the item in that list and session: left out.",
     ),
     (
         "a term in the address alone",
@@ -139,7 +139,7 @@ ODD = [
             event("view_item_list", 3, [item("a", 0)], page="https://shop/s?faq=1"),
         ],
         [("Red shoesé!", "a", 1, 1, 0)],
-        "1 items shown have no search term: skipped.",
+        "1 item shown without search term: skipped.",
     ),
     (
         "a term that is a number",
@@ -149,7 +149,7 @@ ODD = [
             event("view_item_list", 4, [item("a", 0)], page="none"),
         ],
         [("1.5", "a", 1, 1, 0), ("501", "a", 1, 1, 0)],
-        "1 items shown have no search term: skipped.",
+        "1 item shown without search term: skipped.",
     ),
     (
         "events of one batch share their time",
@@ -159,7 +159,7 @@ ODD = [
             event("select_item", 2, [item("a", 0)], batch=2),
         ],
         [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)],
-        "1 clicks have no earlier view of the item in that list and session: left out.",
+        "1 click without an earlier view of the item in that list and session: left out.",
     ),
     (
         "a click at the time of its view, and no batches",
@@ -169,7 +169,7 @@ ODD = [
             event("select_item", 1, [item("b", 0)]),
         ],
         [("q", "b", 1, 1, 1)],
-        "1 clicks have no earlier view of the item in that list and session: left out.",
+        "1 click without an earlier view of the item in that list and session: left out.",
     ),
     (
         "a click that names no list, by name, or another one",
@@ -181,7 +181,7 @@ ODD = [
             event("select_item", 4, [item("c", None, None, "Slider")]),
         ],
         [("q", "a", 1, 1, 1), ("q", "b", 2, 1, 1), ("q", "c", 3, 1, 0), ("q", "d", 4, 1, 0)],
-        "1 clicks have no earlier view of the item in that list and session: left out.",
+        "1 click without an earlier view of the item in that list and session: left out.",
     ),
     (
         "an item twice in a list",
@@ -190,13 +190,13 @@ ODD = [
             *[event("select_item", ts, [item("a")]) for ts in (3, 4)],
         ],
         [("q", "a", 1, 1, 1), ("q", "a", 2, 1, 0)],
-        "1 clicks repeat a click on the same view: counted once.",
+        "1 click repeating a click on the same view: counted once.",
     ),
     (
         "an index from 1",
         [event("view_item_list", 2, [item("a", 1), item("b", 2), item("c")], term="q")],
         [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 0), ("q", "c", 3, 1, 0)],
-        "1 items shown have no index: their place in the event is used.",
+        "1 item shown without index: the place in the event is used.",
     ),
 ]
 
@@ -245,7 +245,7 @@ def test_a_log_of_which_nothing_is_left_says_why(tmp_path: Path) -> None:
     with pytest.raises(cm.InputError) as caught:
         cm.count(log)
     assert str(caught.value) == (
-        f"{log}: the log is empty. 2 items shown have no search term: skipped. Expected one row per impression."
+        f"{log}: the log is empty. 2 items shown without search term: skipped. Expected one row per impression."
     )
 
 
@@ -314,7 +314,7 @@ def test_lines_that_are_cut_off_are_bad_rows(tmp_path: Path, lists: bool) -> Non
     with pytest.raises(cm.InputError) as caught:
         cm.count(log, lists=lists)
     assert str(caught.value) == (
-        f"{log}, row 9: the line is not a JSON object. 2 rows are bad in all. Fix the log, or skip bad rows with "
+        f"{log}, row 9: the line is not a JSON object. In all, 2 rows are bad. Fix the log, or skip bad rows with "
         "--bad-rows skip (in Python bad_rows='skip')."
     )
     counts = cm.count(log, lists=lists, bad_rows="skip")

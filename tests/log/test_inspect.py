@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clickmix import BiasParameters
+from clickmix.storage.documents import document_text
 from commands import failure, run
 from logs import Table, counted, small_log, write
 
@@ -64,7 +66,25 @@ def test_result_lists_with_bad_rows(folder: Path) -> None:
     assert told[-2:] == [
         "Bad rows (1): clicked and doc_ids have different lengths. For instance log.parquet, row 2, column 'clicked': "
         "'[1, 0]'.",
-        "Label it: clickmix debias log.parquet -o labels.parquet --bad-rows skip",
+        "Fix the bad rows first: labels without them may be wrong. Then: clickmix debias log.parquet -o labels.parquet",
+    ]
+
+
+def test_few_bad_rows_are_skipped(folder: Path) -> None:
+    rows = {"query_id": ["q"] * 200, "doc_id": ["d"] * 200, "position": [1] * 199 + [-1], "clicked": [0, 1] * 100}
+    write(folder / "log.csv", rows)
+    told = run("inspect", "log.csv").output.splitlines()
+    assert told[-1] == "Label it: clickmix debias log.csv -o labels.parquet --bad-rows skip"
+
+
+def test_positions_from_0_are_not_skipped(folder: Path) -> None:
+    """All the first results would be left out, however few they are."""
+    rows = {"query_id": ["q"] * 200, "doc_id": ["d"] * 200, "position": [0] + [1] * 199, "clicked": [0, 1] * 100}
+    write(folder / "log.csv", rows)
+    assert run("inspect", "log.csv").output.splitlines()[-2:] == [
+        "Bad rows (1): position is not a positive whole number. For instance log.csv, row 1, column 'position': '0'. "
+        "If positions count from 0, add 1 to all of them.",
+        "Fix the bad rows first: labels without them may be wrong. Then: clickmix debias log.csv -o labels.parquet",
     ]
 
 
@@ -90,6 +110,16 @@ def test_a_log_whose_columns_are_missing_shows_them_and_the_command(
         "clickmix: log.csv: missing 'query_id'. Found term, doc_id, position, clicked, session_id. `term` looks like "
         "query_id. If so, use --columns query_id=term (in Python columns={'query_id': 'term'}).\n"
     )
+
+
+def test_the_command_for_missing_columns_repeats_the_columns_given(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "log.csv").write_text("sid,qq,dd,rank,is_clicked\ns,q,d,1,1\n")
+    told = failure(capsys, monkeypatch, "inspect", "log.csv", "--columns", "query_id=qq,doc_id=dd")
+    columns = "query_id=qq,doc_id=dd,position=rank,clicked=is_clicked"
+    assert f"If so, use --columns {columns} (in Python columns=" in told
+    assert run("inspect", "log.csv", "--columns", columns).exit_code == 0
 
 
 def test_labels_a_histogram_and_features(folder: Path) -> None:
@@ -137,6 +167,72 @@ def test_a_ranker_says_which_features_it_wants_in_which_order(folder: Path) -> N
         "Trained on missing values of bm25_title.",
     ]
     assert "trees 300" in told[2]
+
+
+PARAMETERS = "Label a log with them: clickmix debias LOG --correction {} --parameters {} -o labels.parquet."
+NOT_LOGS = [
+    (
+        "labels.csv",
+        "query_id,doc_id,relevance,impressions,clicks,low,high\nq,d,0.5,1,1,0,1\n",
+        "missing 'position'. Found query_id, doc_id, relevance, impressions, clicks, low, high. This looks like "
+        "labels, not a log. Pass the log they come from; clickmix export and clickmix train take labels.",
+    ),
+    (
+        "hist.csv",
+        "position,impressions,clicks,documents,moving,again\n1,5,2,10,0,0\n",
+        "missing 'query_id' and 'doc_id'. Found position, impressions, clicks, documents, moving, again. This looks "
+        "like a histogram, not a log. Fit it: clickmix fit hist.csv -o model.json.",
+    ),
+    (
+        "model.json",
+        document_text(kind="clickmix model", version=3, payload={}),
+        "a clickmix model, not a log. Label a log with it: clickmix label LOG --model model.json -o labels.parquet.",
+    ),
+    (
+        "ranker/ranker.json",
+        document_text(kind="clickmix ranker", version=2, payload={}),
+        "a clickmix ranker, not a log. Order documents with it: clickmix score --ranker ranker --features FEATURES.",
+    ),
+    (
+        "pem.json",
+        '{\n "alpha": [\n  0.5\n ],\n "beta": [\n  0.1\n ]\n}\n',
+        f"bias parameters, not a log. {PARAMETERS.format('affine', 'pem.json')}",
+    ),
+    (
+        "theta.json",
+        '{"theta": [0.5]}',
+        f"bias parameters without trust, not a log. {PARAMETERS.format('ips', 'theta.json')}",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "said"), NOT_LOGS, ids=[case[0] for case in NOT_LOGS])
+def test_debias_says_which_command_takes_a_file_that_is_no_log(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, text: str, said: str
+) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+    assert failure(capsys, monkeypatch, "debias", name, "-o", "l.csv") == f"clickmix: {name}: {said}\n"
+
+
+def test_a_log_with_grades_and_other_names_is_not_taken_for_labels(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "log.csv").write_text("query_id,doc_id,rank,click,relevance\nq,d,1,1,0.5\n")
+    told = failure(capsys, monkeypatch, "debias", "log.csv", "-o", "l.csv")
+    assert "If so, use --columns position=rank,clicked=click" in told
+
+
+def test_parameters_are_no_model(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder / "log.csv", small_log())
+    BiasParameters([0.5, 0.4], [0.2, 0.1]).write("pem.json")
+    use = PARAMETERS.format("affine", "pem.json")
+    assert run("inspect", "pem.json").output == f"pem.json: bias parameters. {use}\n"
+    assert failure(capsys, monkeypatch, "label", "log.csv", "--model", "pem.json", "-o", "l.csv") == (
+        f"clickmix: pem.json: bias parameters, not a clickmix model. {use}\n"
+    )
 
 
 @pytest.mark.parametrize("layout", ["rows", "lists"])

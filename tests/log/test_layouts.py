@@ -37,7 +37,7 @@ class Toy(RowLayout):
                 f"FROM {source.table()}"
             )
             parts.append(Part(Registered(engine.types(f"toy_{i}"), registered=f"toy_{i}"), self, roles))
-        return tuple(parts), (Note("logs came as toys", len(sources)),)
+        return tuple(parts), (Note("log", "that came as a toy", len(sources)),)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_layout_from_outside_is_recognised_and_counted(tmp_path: Path) -> None
     log = write(tmp_path / "log.csv", {"query_id": ["q", "q", "q"], "shown": ["a@1!", "b@2", "a@1"]})
     counts = cm.count(log)
     assert cells(counts) == [("q", "a", 1, 2, 1), ("q", "b", 2, 1, 0)]
-    assert [str(note) for note in counts.notes] == ["1 logs came as toys."]
+    assert [str(note) for note in counts.notes] == ["1 log that came as a toy."]
 
 
 @pytest.mark.usefixtures("toy")
@@ -60,7 +60,7 @@ def test_a_layout_from_outside_is_among_the_choices(tmp_path: Path) -> None:
     assert "toy: A toy" in " ".join(run("counts", "--help").output.split())
     log = write(tmp_path / "log.csv", {"query_id": ["q"], "shown": ["a@1!"]})
     done = run("counts", str(log), "-o", str(tmp_path / "counts.csv"), "--format", "toy")
-    assert done.output.startswith("Read 1 impression and 1 click.\n1 logs came as toys.\n")
+    assert done.output.startswith("Read 1 impression and 1 click.\n1 log that came as a toy.\n")
 
 
 def test_a_removed_layout_is_gone(tmp_path: Path) -> None:

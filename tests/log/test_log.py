@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_a_folder_is_a_log_and_what_tools_leave_there_is_not(tmp_path: Path) -> 
     counts = cm.count(tmp_path / "log")
     assert cells(counts) == CELLS
     named = ", ".join(str(tmp_path / "log" / name) for name in (".git", ".hidden.csv", "_temporary", "notes.txt"))
-    assert [str(note) for note in counts.notes] == [f"4 files or folders were skipped: {named}."]
+    assert [str(note) for note in counts.notes] == [f"4 files or folders skipped: {named}."]
 
 
 def test_many_files_that_are_no_log_are_counted(tmp_path: Path) -> None:
@@ -434,10 +435,27 @@ def test_a_bad_row_of_a_frame_is_named(kind: str, monkeypatch: pytest.MonkeyPatc
     )
 
 
-@pytest.mark.parametrize("given", [5, None, {"query_id": []}, [], [1, 2], b"not a path"])
+@pytest.mark.parametrize("given", [5, None, {"query_id": []}, [1, 2], ["log.csv", 2], b"not a path"])
 def test_what_is_no_log_is_refused(given: Any) -> None:
     with pytest.raises(cm.InputError, match="is not a click log"):
         cm.count(given)
+
+
+@pytest.mark.parametrize("given", [[], ()])
+def test_an_empty_list_of_files_is_called_that(given: Any) -> None:
+    with pytest.raises(cm.InputError, match=r"^the list of files is empty\. Name at least one file; check the folder"):
+        cm.debias(given)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow"])
+@pytest.mark.parametrize("use", [cm.debias, cm.count, cm.compare, partial(cm.explain, query="q")])
+def test_columns_of_a_frame_with_the_same_name(use: Callable[..., object], kind: str) -> None:
+    names = ["query_id", "doc_id", "position", "clicked", "clicked"]
+    frame = pd.DataFrame([["q", "d", 1, 1, 0]], columns=names)
+    arrow = pa.Table.from_arrays([pa.array(frame.iloc[:, i]) for i in range(5)], names=names)
+    with pytest.raises(cm.InputError) as caught:
+        use(frame if kind == "pandas" else arrow)
+    assert str(caught.value) == "the frame: two columns are called 'clicked'. Rename one of them."
 
 
 def test_labels_go_to_every_kind_of_frame(tmp_path: Path) -> None:

@@ -177,7 +177,12 @@ def test_a_list_that_contradicts_itself(
 
 
 DECIDED = [
-    (["a", "b"], ["z", "b"], [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)], "clicks on documents that are not in them"),
+    (
+        ["a", "b"],
+        ["z", "b"],
+        [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)],
+        "clicks on documents that are not in the list",
+    ),
     (["a", "b", "a"], ["a"], [("q", "a", 1, 1, 1), ("q", "a", 3, 1, 0), ("q", "b", 2, 1, 0)], "a clicked document"),
 ]
 
@@ -192,7 +197,7 @@ def test_odd_clicks_are_decided_and_counted(
     assert cells(counts) == [*expected, ("r", "c", 1, 1, 1)]
     assert counts.refused == ()
     (note,) = counts.notes
-    assert str(note).startswith(f"1 lists have {words}")
+    assert str(note).startswith(f"1 row with {words}")
     assert cells(cm.count(written(tmp_path / name, table), lists=True)) == cells(counts)
 
 

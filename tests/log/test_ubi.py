@@ -74,11 +74,11 @@ def test_events_and_queries_become_impressions(log: list[Path], format: str) -> 
     counts = cm.count(log, format=format)
     assert cells(counts) == CELLS
     assert notes(counts) == [
-        "1 events have actions that are not used: search (1).",
-        "5 impressions with 2 clicks in 3 lists were found.",
-        "1 lists begin at ordinal 0 and 2 at 1: each counts from there.",
-        "1 lists have ordinals from 0 and others from 1, by their result list.",
-        "1 ordinals differ from the place in the result list: the place is used.",
+        "1 event with an action that is not used: search (1).",
+        "5 impressions with 2 clicks in 3 lists found.",
+        "1 list beginning at ordinal 0 and 2 at 1: each counts from there.",
+        "1 list with some ordinals from 0 and others from 1, by the result list.",
+        "1 ordinal other than the place in the result list: the place is used.",
     ]
 
 
@@ -118,7 +118,7 @@ def test_ordinals_of_the_old_schema(tmp_path: Path) -> None:
     events = [event("impression", "1", "a", {"index": 3}), event("click", "1", "a", {"index": 3})]
     counts = cm.count(ndjson(tmp_path / "e.ndjson", [*events, query("1", "q")]), position_base="1", format="ubi")
     assert cells(counts) == [("q", "a", 3, 1, 1)]
-    assert "2 ordinals are written as ordinal.index." in notes(counts)
+    assert "2 ordinals written as ordinal.index." in notes(counts)
 
 
 @pytest.mark.parametrize(("base", "position"), [("0", 4), ("1", 3)])
@@ -132,38 +132,37 @@ ODD = [
         "repeated clicks and impressions",
         [*[event("impression", "1", "a", 1)] * 3, *[event("click", "1", "a", 1)] * 4, query("1", "q")],
         [("q", "a", 1, 1, 1)],
-        "1 documents of a list were clicked again (3 times): counted once.",
+        "1 document clicked again in a list (3 times): counted once.",
     ),
     (
         "impressions at two ordinals",
         [event("impression", "1", "a", 2), event("impression", "1", "a", 1), query("1", "q")],
         [("q", "a", 1, 1, 0)],
-        "1 impressions were sent again with another ordinal: the smallest counts.",
+        "1 impression sent again with another ordinal: the smallest counts.",
     ),
     (
         "a click without an impression",
         [event("impression", "1", "a", 1), event("click", "1", "b", 2), query("1", "q")],
         [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)],
-        "1 clicks have no impression: counted as shown.",
+        "1 click without an impression: counted as shown.",
     ),
     (
         "two documents on one position",
         [event("impression", "1", "a", 1), event("impression", "1", "b", 1), query("1", "q")],
         [("q", "a", 1, 1, 0), ("q", "b", 1, 1, 0)],
-        "1 documents share a position with another document of their list: kept.",
+        "1 document sharing a position with another document of the list: kept.",
     ),
     (
         "searches for facets under the same id",
         [event("impression", "1", "b", 9), query("1", "q"), query("1", "q", ["a", "b"]), query("1", "q")],
         [("q", "b", 2, 1, 0)],
-        "1 query ids have several query rows (2 more): the result list that fits the events best is used.",
+        "1 query id with several query rows (2 more): the result list that fits the events best is used.",
     ),
     (
         "two user queries, one of which showed the document",
         [event("impression", "1", "b", 1), query("1", "red case", ["a", "b"]), query("1", "red mcase", ["x", "y"])],
         [("red case", "b", 2, 1, 0)],
-        "1 query ids have several user queries (1 with several result lists): the one whose results were shown is "
-        "used.",
+        "1 query id with several user queries (1 with several result lists): the one whose results were shown is used.",
     ),
     (
         "two user queries that showed as much, one of which was clicked",
@@ -174,8 +173,7 @@ ODD = [
             query("1", "rucksack", ["x", "y"]),
         ],
         [("rucksack", doc, at, 1, int(doc == "x")) for doc, at in (("a", 1), ("b", 1), ("x", 1), ("y", 2))],
-        "1 query ids have several user queries (1 with several result lists): the one whose results were shown is "
-        "used.",
+        "1 query id with several user queries (1 with several result lists): the one whose results were shown is used.",
     ),
     (
         "two user queries whose lists fit alike",
@@ -184,7 +182,7 @@ ODD = [
             *[event("impression", "2", "b", 1), query("2", "q")],
         ],
         [("q", "b", 1, 1, 0)],
-        "1 query ids have several user queries and no result list that shows which is right: skipped.",
+        "1 query id with several user queries, and no result list shows which is right: skipped.",
     ),
     (
         "two user queries that nothing tells apart",
@@ -193,62 +191,62 @@ ODD = [
             *[event("impression", "2", "b", 1), query("2", "q")],
         ],
         [("q", "b", 1, 1, 0)],
-        "1 query ids have several user queries and no result list that shows which is right: skipped.",
+        "1 query id with several user queries, and no result list shows which is right: skipped.",
     ),
     (
         "another text in the event",
         [event("impression", "1", "a", 1, user_query="shoo"), query("1", "shoes")],
         [("shoes", "a", 1, 1, 0)],
-        "1 impressions and clicks have another user_query than their query row: the query row's is used.",
+        "1 impression or click with another user_query than the query row: the query row's is used.",
     ),
     (
         "no query row",
         [event("impression", "1", "a", 1, user_query="shoes")],
         [("shoes", "a", 1, 1, 0)],
-        "1 impressions have a query_id without a query row: the event's user_query is used, if any.",
+        "1 impression with a query_id without a query row: the event's user_query is used, if any.",
     ),
     (
         "clicks without a query row",
         [event("impression", "1", "a", 1, user_query="shoes"), *[event("click", "1", "a", 1)] * 2],
         [("shoes", "a", 1, 1, 1)],
-        "1 impressions and 2 clicks have a query_id without a query row: the event's user_query is used, if any.",
+        "1 impression and 2 clicks with a query_id without a query row: the event's user_query is used, if any.",
     ),
     (
         "hit ids that are Lucene's document numbers beside impressions",
         [event("impression", "1", "a", 1), query("1", "shoes", ["12", "7"])],
         [("shoes", "a", 1, 1, 0)],
-        "1 result lists hold Lucene's document numbers (12, 7), which no event names: ignored. Set "
+        "1 result list of Lucene's document numbers (12, 7), which no event names: ignored. Set "
         "ext.ubi.object_id_field in the search request.",
     ),
     (
         "many actions",
         [event("impression", "1", "a", 1, user_query="q"), *(event(f"do_{i}", "1", "a") for i in range(14))],
         [("q", "a", 1, 1, 0)],
-        f"14 events have actions that are not used: {', '.join(sorted(f'do_{i} (1)' for i in range(14)))}.",
+        f"14 events with an action that is not used: {', '.join(sorted(f'do_{i} (1)' for i in range(14)))}.",
     ),
     (
         "no text anywhere",
         [event("impression", "1", "a", 1), event("impression", "2", "a", 1), query("2", "q"), query("1", "")],
         [("q", "a", 1, 1, 0)],
-        "1 impressions have no query text: skipped.",
+        "1 impression without query text: skipped.",
     ),
     (
         "no position anywhere",
         [event("impression", "1", "a"), event("impression", "1", "b", 1), query("1", "q")],
         [("q", "b", 1, 1, 0)],
-        "1 impressions have no valid position: skipped.",
+        "1 impression without a valid position: skipped.",
     ),
     (
         "no query id",
         [event("impression", None, "a", 1), event("impression", "1", "b", 1), query("1", "q")],
         [("q", "b", 1, 1, 0)],
-        "1 impressions and clicks have no query_id or object_id: skipped.",
+        "1 impression or click without query_id or object_id: skipped.",
     ),
     (
         "times as numbers",
         [event("impression", "1", "a", 1, timestamp=1717527762025), query("1", "q")],
         [("q", "a", 1, 1, 0)],
-        "1 events have their time in milliseconds.",
+        "1 event with the time in milliseconds.",
     ),
 ]
 
@@ -266,7 +264,7 @@ def test_without_impression_events_result_lists_were_shown(tmp_path: Path) -> No
     assert cells(cm.count(log)) == [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1), ("q", "c", 3, 1, 0), ("r", "a", 1, 1, 0)]
     cut = cm.count(log, format="ubi", page_size=2)
     assert cells(cut) == [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1), ("r", "a", 1, 1, 0)]
-    assert "2 result lists, and there are no impression events: whole result lists count as shown." in notes(cut)
+    assert "2 result lists and no impression events: whole result lists count as shown." in notes(cut)
 
 
 def test_lucenes_document_numbers_are_refused_by_name(tmp_path: Path) -> None:
@@ -300,6 +298,58 @@ def test_filters_by_application_time_and_action(tmp_path: Path) -> None:
     options = ["--application", "shop", "--end", "2026-12-01", "--click-actions", "click,item_click"]
     done = run("counts", str(log), "-o", str(tmp_path / "c.csv"), "--format", "ubi", *options)
     assert done.output.startswith("Read 1 impression and 1 click.\n")
+
+
+WITHOUT_RESULT = [
+    (
+        {"start": "2030-01-01"},
+        "no list began in the time of --start 2030-01-01. Lists began from 2026-11-01 10:00:00 to 2026-11-01 10:00:00 "
+        "(UTC).",
+    ),
+    ({"application": "foo"}, "nothing is of the application 'foo' (--application). Found shop (2), web (1)."),
+    (
+        {"application": "web"},
+        "neither impression events nor query_response_hit_ids are left by --application web, so it is unknown what was "
+        "shown. Pass the files of ubi_events and ubi_queries together.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), WITHOUT_RESULT)
+def test_a_filter_that_leaves_nothing_is_named(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    rows = [
+        event("impression", "1", "a", 1, application="shop"),
+        event("click", "1", "a", 1, application="shop"),
+        event("search", "1", "a", application="web"),
+        query("1", "q"),
+    ]
+    log = ndjson(tmp_path / "log.ndjson", rows)
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(log, **options)
+    assert str(caught.value) == f"{log}: {message}"
+
+
+def test_an_application_without_events_does_not_get_the_result_lists_of_others(tmp_path: Path) -> None:
+    """Query rows of old schemas name no application."""
+    rows = [event("click", "1", "a", 1, application="shop"), query("1", "q", ["a", "b"])]
+    log = ndjson(tmp_path / "log.ndjson", rows)
+    assert cm.count(log, application="shop").totals() == (2, 1)
+    with pytest.raises(cm.InputError, match="nothing is of the application 'foo'"):
+        cm.count(log, application="foo")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"page_size": 10}, "--page-size 10"), ({"format": "ubi"}, "--format ubi")],
+)
+def test_another_log_says_which_option_is_for_ubi(tmp_path: Path, options: dict[str, Any], named: str) -> None:
+    log = write(tmp_path / "rows.csv", ROWS)
+    with pytest.raises(cm.InputError) as caught:
+        cm.count(log, **options)
+    assert str(caught.value) == (
+        f"{log}: not a UBI log: no row has action_name or user_query. Leave out what is for UBI only ({named}), or "
+        "pass the files of ubi_events and ubi_queries."
+    )
 
 
 TIMES = {
@@ -336,7 +386,7 @@ def test_a_list_belongs_to_the_time_it_began(tmp_path: Path) -> None:
     first, second = cm.count(log, end="2026-11-02"), cm.count(log, start="2026-11-02")
     assert cells(first) == [("q", "a", 1, 1, 0), ("q", "b", 2, 1, 1)]
     assert cells(second) == [("r", "a", 1, 1, 0)]
-    assert "1 lists have no readable time: left out." in notes(second)
+    assert "1 list without a readable time: left out." in notes(second)
 
 
 def test_query_rows_of_no_application_serve_every_application(tmp_path: Path) -> None:
@@ -365,7 +415,7 @@ def test_lines_that_are_cut_off_are_bad_rows(tmp_path: Path, lists: bool) -> Non
     with pytest.raises(cm.InputError) as caught:
         cm.count(log, lists=lists)
     assert str(caught.value) == (
-        f"{log}, row 12: the line is not a JSON object. 2 rows are bad in all. Fix the log, or skip bad rows with "
+        f"{log}, row 12: the line is not a JSON object. In all, 2 rows are bad. Fix the log, or skip bad rows with "
         "--bad-rows skip (in Python bad_rows='skip')."
     )
     counts = cm.count(log, lists=lists, bad_rows="skip")

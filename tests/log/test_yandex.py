@@ -37,8 +37,8 @@ def test_labels_and_lists_are_those_of_the_same_log_in_rows(tmp_path: Path, name
     counts = cm.count(tmp_path / name, format="yandex")
     assert cells(counts) == cells(cm.count(rows))
     assert [str(note) for note in counts.notes] == [
-        "1 clicks repeat a click on the same page: counted once.",
-        "1 clicks are on a url that no earlier page of their session shows: left out.",
+        "1 click repeating a click on the same page: counted once.",
+        "1 click on a url that no earlier page of the session shows: left out.",
     ]
     cm.debias(tmp_path / name, format="yandex").write(tmp_path / "yandex.csv")
     cm.debias(rows).write(tmp_path / "rows.csv")

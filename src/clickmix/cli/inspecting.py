@@ -12,16 +12,17 @@ from clickmix.cli.options import read_json
 from clickmix.cli.terminal import print_fit, say, say_rows
 from clickmix.engines.sql import name
 from clickmix.errors import FormatError, several
+from clickmix.storage.documents import PARAMETERS_KIND, START, THETA_KIND, document_kind
 
 if TYPE_CHECKING:
     from clickmix.log.layout import Layout
     from clickmix.log.source import Source
 
-START = 400  # bytes of a document that show what it is
 MOST_POSITIONS = 20
 MOST_NAMES = 5
 MOST_COLUMNS = 100
 FIRST_ROWS = 1000  # rows that show whether columns hold numbers
+FEW = 0.01  # so many bad rows per impression can be skipped without a look at why they are bad
 OF_LOGS = {"position", "clicked", "impressions", "clicks", "doc_ids", "relevance", "documents"}
 
 
@@ -40,23 +41,27 @@ def inspect_files(files: list[str], *, columns: Mapping[str, str], layout: Layou
 
 
 def _is_document(path: Path) -> bool:
-    """Whether a file is one of clickmix's JSON documents, which begin with their checksum, or is missing."""
-    if path.suffix != ".json":
-        return False
+    """Whether a file is one of clickmix's JSON documents, even a damaged one, or is missing."""
+    if path.suffix != ".json" or document_kind(path) != "":
+        return path.suffix == ".json"
     return not path.exists() or b'"checksum"' in path.read_bytes()[:START]
 
 
 def _say_document(path: Path) -> dict[str, Any]:
     from clickmix.corrections.mixture_based.fit import MixtureFit
+    from clickmix.corrections.mixture_based.model_file import MODEL_KIND
+    from clickmix.log.not_logs import using_parameters
 
+    if (kind := document_kind(path)) in (PARAMETERS_KIND, THETA_KIND):
+        say(f"{path}: {kind}. {using_parameters(path, kind)}")
+        return {"kind": "parameters"}
     try:
         fitted = MixtureFit.read(path)
     except FormatError:
-        kind = re.search(r'^ "kind": "(clickmix [a-z ]+)"', path.read_text(errors="replace"), re.MULTILINE)
-        if kind is None or kind[1] == "clickmix model":
+        if kind in ("", MODEL_KIND):
             raise
-        say(f"{path}: a {kind[1]}.")
-        return {"kind": kind[1].removeprefix("clickmix ")}
+        say(f"{path}: a {kind}.")
+        return {"kind": kind.removeprefix("clickmix ")}
     say(f"{path}: a clickmix model.")
     say(f"Label a log with it: clickmix label LOG --model {shlex.quote(str(path))} -o labels.parquet")
     return {"kind": "model", **print_fit(fitted)}
@@ -93,19 +98,19 @@ def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout,
     import duckdb
 
     from clickmix.engines.duckdb import DuckDB
-    from clickmix.groups.places import is_histogram
     from clickmix.log.files import unreadable
+    from clickmix.log.not_logs import table_kind
 
     engine = DuckDB()
     sources = layout.find(files, engine)
-    names = {column for source in sources for column in source.types}
+    kinds = {table_kind(source.types) for source in sources}
     try:
-        if all({"query_id", "relevance"} <= set(source.types) for source in sources) and not columns:
+        if kinds == {"labels"} and not columns:
             return _say_labels(sources, engine)
         found = None if columns else _scores_or_features(sources, engine)
     except duckdb.Error as error:
         raise unreadable(_named(sources), error) from None
-    if {"documents", "position"} <= {name.lower() for name in names} and is_histogram(files):
+    if kinds == {"histogram"}:
         command = _command("fit", files, "-o model.json", given)
         say(f"{_named(sources)}: a histogram. Fit it: {command}")
         return {"kind": "histogram", "command": command}
@@ -122,12 +127,15 @@ def _say_tables(files: list[str], *, columns: Mapping[str, str], layout: Layout,
 
 def _scores_or_features(sources: tuple[Source, ...], engine: Any) -> tuple[dict[str, Any], str] | None:
     """What a table of numbers per query and document is, for --json and in words; None if it may be a log."""
+    from clickmix.log.not_logs import table_kind
+
     names = [set(source.types) for source in sources]
     if not all({"query_id", "doc_id"} < found and not found & OF_LOGS for found in names):
         return None
-    if all({"score", "rank"} <= found for found in names):
+    kinds = {table_kind(source.types) for source in sources}
+    if kinds == {"scores"}:
         return {"kind": "scores"}, "scores and ranks of documents, as clickmix score writes them."
-    if all(found == {"query_id", "doc_id", "grade"} for found in names):
+    if kinds == {"judgments"}:
         return {"kind": "judgments"}, "judgments: a grade per query and document, for clickmix compare --judgments."
     features = [column for column in sources[0].types if column not in ("query_id", "doc_id", "grade")]
     # concat hides the column: the CSV reader would run a bare cast itself, and fail where TRY_CAST gives NULL.
@@ -154,6 +162,7 @@ def _say_labels(sources: tuple[Source, ...], engine: Any) -> dict[str, Any]:
 
 def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, given: list[str]) -> dict[str, Any]:
     from clickmix.groups.log_summary import summarise
+    from clickmix.log.refused import hint
     from clickmix.report.rows import Column, Kind, Rows
 
     seen = summarise(files, layout=layout, columns=columns)
@@ -186,10 +195,13 @@ def _say_log(files: list[str], *, columns: Mapping[str, str], layout: Layout, gi
     for note in seen.counts.notes:
         say(str(note))
     for refused in seen.counts.refused:
-        say(f"Bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")
-    skip = ["--bad-rows skip"] if seen.counts.refused else []
+        say(f"Bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.{hint(refused)}")
+    bad = sum(refused.rows for refused in seen.counts.refused)
+    by_chance = bad <= FEW * (impressions + bad) and not any(map(hint, seen.counts.refused))
+    skip = ["--bad-rows skip"] if bad and by_chance else []
     command = _command("debias", files, "-o labels.parquet", [*given, *skip])
-    say(f"Label it: {command}")
+    label = "Label it" if by_chance else "Fix the bad rows first: labels without them may be wrong. Then"
+    say(f"{label}: {command}")
     return {
         "kind": "log",
         "formats": list(seen.formats),

@@ -27,7 +27,7 @@ from clickmix.cli.options import (
     split_reading,
 )
 from clickmix.cli.terminal import loading, print_fit, progress_bar, say, stages
-from clickmix.errors import InputError, MissingColumnError, SettingError, several
+from clickmix.errors import InputError, MissingColumnError, SettingError, check_whole, several
 from clickmix.registry import Option
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def debias(
         raise SettingError(f"--fail-on: {name} gives no verdict on the log. Leave --fail-on out.")
     if report is not None:
         check_report(report)
+    check_whole("report_min_sessions", report_min_sessions, least=1)
     opened, read = reading.open_engine(), [path for path in options.values() if isinstance(path, Path)]
     check_outputs(log, opened, table=output, others=[path for path in (model, report) if path], read=read)
     before = _open_previous(previous, opened)

@@ -231,6 +231,7 @@ def count_log(
 ) -> Counts:
     """Count a log and say what was read, what was odd, and what was refused."""
     from clickmix.counts.count import count, many_contexts, spelled_alike
+    from clickmix.log.refused import hint
 
     with progress_bar("reading") as progress:
         counted = count(log, **reading.settings, lists=lists, engine=engine, progress=progress)
@@ -244,7 +245,8 @@ def count_log(
     if not reading.normalise and (alike := spelled_alike(counted.engine, counted.table)):
         say(alike)
     for refused in counted.refused:
-        say(f"Skipped bad rows ({refused.rows:,}): {refused.reason}. For instance {refused.examples[0]}.")
+        example = f"For instance {refused.examples[0]}.{hint(refused)}"
+        say(f"Skipped bad rows ({refused.rows:,}): {refused.reason}. {example}")
     if many := many_contexts(",".join(reading.context), counted.contexts):
         say(many)
     return counted

@@ -13,19 +13,28 @@ from typing import Any, Literal
 import duckdb
 
 from clickmix.counts import BAD_ROWS, MOST_CONTEXTS
-from clickmix.counts.counts import Counts, record_of
+from clickmix.counts.counts import SUMS, Counts, record_of
 from clickmix.counts.lists import list_counting_query
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import Engine, choose_engine, embedded
-from clickmix.engines.sql import listed, name
-from clickmix.errors import InputError, SettingError
+from clickmix.engines.sql import listed, literal, name
+from clickmix.errors import InputError, SettingError, check_whole
 from clickmix.log.bad_rows import find_refused
 from clickmix.log.files import unreadable
 from clickmix.log.json_lines import odd_ids_query
-from clickmix.log.layout import Layout, Lists, could_be_whole, counting_query, line_by_line, without_broken_lines
+from clickmix.log.layout import (
+    LAYOUTS,
+    Layout,
+    Lists,
+    could_be_whole,
+    counting_query,
+    line_by_line,
+    without_broken_lines,
+)
 from clickmix.log.open import OpenedLog, choose_layout, open_log
-from clickmix.log.refused import Note, refusal
+from clickmix.log.refused import Note, nothing_left, refusal
 from clickmix.log.source import disagree
+from clickmix.registry import check_known
 from clickmix.types import Frame, LayoutName, Paths, Progress, Spelling
 
 BadRows = Literal["fail", "skip"]
@@ -69,9 +78,11 @@ def count(
     >>> count("clicks.parquet", context="device").totals()  # doctest: +SKIP
     (1200000, 84000)
     """
+    check_known(options, count, LAYOUTS)
     if bad_rows not in BAD_ROWS:
         raise SettingError(f"bad_rows {bad_rows!r}: expected 'fail' or 'skip'.")
-    most, ignored = checked_bound(max_contexts), checked_normalise(normalise)
+    check_whole("max_contexts", max_contexts, least=1)
+    ignored = checked_normalise(normalise)
     layout = choose_layout(format, **options)
     chosen = choose_engine(engine, log=log, memory=memory)
     if lists:
@@ -79,7 +90,7 @@ def count(
     opened = open_log(log, engine=chosen, layout=layout, columns=columns, context=context, lists=lists)
     if chosen.embedded is not None:  # raises on copies and overlaps
         record_of([source for source in opened.sources if source.files], chosen.embedded)
-    return count_opened(opened, chosen, bad_rows=bad_rows, most=most, progress=progress, normalise=ignored)
+    return count_opened(opened, chosen, bad_rows=bad_rows, most=max_contexts, progress=progress, normalise=ignored)
 
 
 def count_opened(
@@ -103,11 +114,9 @@ def count_opened(
     refused = tuple(kind for kind in found if not kind.decided)
     if refused and not skip:
         raise refusal(refused)
-    notes = (*log.notes, *(Note(kind.reason, kind.rows) for kind in found if kind.decided))
+    notes = (*log.notes, *(Note("row", kind.reason, kind.rows) for kind in found if kind.decided))
     if not seen.impressions:
-        every = f" All {sum(r.rows for r in refused):,} rows were refused: {refused[0].reason}." if refused else ""
-        odd = "".join(f" {note}" for note in notes)
-        raise InputError(f"{log}: the log is empty.{every}{odd} Expected one row per impression.")
+        raise nothing_left(str(log), refused, notes)
     if seen.impressions > LARGEST_TOTAL:  # no later sum can overflow: clicks are never more
         raise InputError(
             f"{log}: the impressions add up to {seen.impressions}, more than "
@@ -117,15 +126,15 @@ def count_opened(
     if normalise and engine.types(cleaned)["query_id"] == "VARCHAR":
         keys = ["doc_id", "position", *(["list"] if log.roles.lists else map(name, log.roles.context))]
         cleaned = engine.keep(joined_query(cleaned, normalise, keys))
-    parts = () if normalise else log.parts
+    joined = tuple(normalise)
+    parts = () if joined else log.parts
     if log.roles.lists:
         table = engine.keep(
-            "SELECT query_id, doc_id, position, CAST(sum(impressions) AS BIGINT) AS impressions, "
-            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {cleaned} GROUP BY query_id, doc_id, position"
+            f"SELECT query_id, doc_id, position, {SUMS} FROM {cleaned} GROUP BY query_id, doc_id, position"
         )
-        return Counts(engine, table, (), refused, notes, cleaned, log.sources, parts=parts)
+        return Counts(engine, table, (), refused, notes, cleaned, log.sources, parts=parts, normalise=joined)
     contexts = count_contexts(engine, cleaned, {column: name(column) for column in log.roles.context}, most=most)
-    return Counts(engine, cleaned, log.roles.context, refused, notes, None, log.sources, contexts, parts)
+    return Counts(engine, cleaned, log.roles.context, refused, notes, None, log.sources, contexts, parts, joined)
 
 
 def _counted(log: OpenedLog, engine: Engine, *, skip: bool, progress: Progress | None) -> tuple[OpenedLog, str, bool]:
@@ -237,13 +246,6 @@ def _was_whole(log: OpenedLog, engine: Engine, table: str, role: str, stored: st
     return not engine.rows(query)
 
 
-def checked_bound(max_contexts: int) -> int:
-    """The bound as given; raises if it is below 1."""
-    if max_contexts < 1:
-        raise SettingError(f"max_contexts {max_contexts}: expected a whole number of at least 1.")
-    return max_contexts
-
-
 def count_contexts(engine: Engine, table: str, columns: Mapping[str, str], *, most: int | None) -> int:
     """How many contexts a table has; raises above `most`. `columns` are their names and their SQL."""
     if not columns:
@@ -268,7 +270,7 @@ def many_contexts(context: str, number: int) -> str:
     what = "combinations" if "," in context else "values"
     return (
         f"{context} has {number:,} {what}; a context is something like device. Few documents are left for each, so "
-        "small ones that are clicked alike are fitted together."
+        "small contexts that are clicked alike are fitted together."
     )
 
 
@@ -290,8 +292,7 @@ def joined_query(table: str, normalise: Sequence[str], keys: Sequence[str]) -> s
     )
     rest = listed(keys)
     return (
-        f"SELECT spelling AS query_id, {rest}, CAST(sum(impressions) AS BIGINT) AS impressions, "
-        f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {table} JOIN ({spellings}) USING (query_id) "
+        f"SELECT spelling AS query_id, {rest}, {SUMS} FROM {table} JOIN ({spellings}) USING (query_id) "
         f"GROUP BY spelling, {rest}"
     )
 
@@ -312,9 +313,21 @@ def spelled_alike(engine: Engine, table: str) -> str:
     )
 
 
-def _form(normalise: Sequence[str]) -> str:
+def spelling_of(query_id: object, table: str, engine: Engine, normalise: Sequence[str]) -> str:
+    """How a table spells a query, if it differs only in what is ignored; as asked if there is no such query."""
+    asked, found = literal(str(query_id)), "CAST(query_id AS VARCHAR)"
+    if not normalise:
+        return str(query_id)
+    rows = engine.rows(
+        f"SELECT found FROM (SELECT DISTINCT {found} AS found FROM {table} "
+        f"WHERE {_form(normalise, found)} = {_form(normalise, asked)}) AS alike "
+        f"ORDER BY CASE WHEN found = {asked} THEN 0 ELSE 1 END, found LIMIT 1"
+    )
+    return str(rows[0][0]) if rows else str(query_id)
+
+
+def _form(normalise: Sequence[str], form: str = "query_id") -> str:
     """SQL for a query without the ignored differences."""
-    form = "query_id"
     for word in normalise:
         form = IGNORED[word].format(form)
     return form

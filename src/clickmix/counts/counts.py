@@ -14,9 +14,9 @@ import contextlib
 import glob
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,8 @@ from clickmix.types import Columns
 if TYPE_CHECKING:
     import numpy as np
 
+# SQL for the impressions and clicks of several cells together.
+SUMS = "CAST(sum(impressions) AS BIGINT) AS impressions, CAST(sum(clicks) AS BIGINT) AS clicks"
 BLOCK = 1 << 14
 BLOCKS = 4
 SMALL = 4_096  # bytes: smaller files can be equal by chance, so their folder and name count, too
@@ -47,7 +49,8 @@ class Counts:
 
     If result lists were counted separately, `by_list` is a second table, per query, list, document and position.
     `contexts` counts the combinations of the context columns. `refused` are the bad rows, `notes` what else was odd.
-    `parts` are the tables that were counted, unless spellings of queries were joined.
+    `parts` are the tables that were counted, unless spellings of queries were joined, which differ only in what
+    `normalise` names.
 
     >>> counts = Counts.from_arrays(["q", "q"], ["a", "b"], [1, 2], [100, 100], [60, 20])
     >>> counts.totals()
@@ -65,6 +68,7 @@ class Counts:
     sources: tuple[Source, ...] = ()
     contexts: int = 1
     parts: tuple[Part, ...] = ()
+    normalise: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """What is counted, and what to call; runs no SQL."""
@@ -90,7 +94,12 @@ class Counts:
         engine = DuckDB()
         given = (query_id, doc_id, position, impressions, clicks)
         named = zip(("query_id", "doc_id", "position", "impressions", "clicks"), given, strict=True)
-        engine.register("given", {key: np.asarray(value) for key, value in (*named, *context.items())})
+        columns = {key: np.asarray(value) for key, value in (*named, *context.items())}
+        lengths = {key: column.size for key, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{key} has {length:,}" for key, length in lengths.items())
+            raise InputError(f"Counts.from_arrays: {found}. Expected one value of each for every cell.")
+        engine.register("given", columns)
         source, roles = Registered(engine.types("given"), registered="given"), Roles(context=tuple(context))
         log = OpenedLog((source,), (Part(source, Counted(), roles),), roles)
         return count_opened(log, engine)
@@ -146,6 +155,40 @@ class Counts:
         note = record_text(record_of(files, self.engine.embedded)) if files and self.engine.embedded else ""
         query = self.query() if self.by_list is None else self.list_query()
         return self.engine.write(query, str(path), note=note)
+
+
+class TakesCounts:
+    """A correction or a fit, whose `fit` and `label` refuse anything but counts: a path or a frame has to be counted.
+
+    >>> import clickmix as cm
+    >>> cm.NoCorrection().label("day1.csv")
+    Traceback (most recent call last):
+    clickmix.errors.InputError: NoCorrection.label takes counts, not 'day1.csv'. Use clickmix.count('day1.csv').
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for method in ("fit", "label"):
+            if method in vars(cls):
+                setattr(cls, method, _of_counts(vars(cls)[method], f"{cls.__name__}.{method}"))
+
+
+def _of_counts(method: Callable[..., Any], called: str) -> Callable[..., Any]:
+    @wraps(method)
+    def checked(self: Any, counts: Counts, *args: Any, **settings: Any) -> Any:
+        check_counts(counts, by=called)
+        return method(self, counts, *args, **settings)
+
+    return checked
+
+
+def check_counts(given: object, *, by: str) -> None:
+    """Refuse a log that is not counted yet."""
+    if not isinstance(given, Counts):
+        path = repr(str(given)) if isinstance(given, (str, Path)) else ""
+        raise InputError(
+            f"{by} takes counts, not {path or f'a {type(given).__name__}'}. Use clickmix.count({path or 'log'})."
+        )
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,8 @@ def _parsed(statement: str) -> Expression:
         import sqlglot
     except ModuleNotFoundError:
         raise SettingError(
-            "SQL for an engine other than DuckDB needs sqlglot. Install it: pip install 'clickmix[sql]'."
+            "clickmix sql, Spark and PostgreSQL need sqlglot, which is not installed. Install it: pip install "
+            "'clickmix[sql]'."
         ) from None
     return sqlglot.parse_one(statement, dialect="duckdb")
 

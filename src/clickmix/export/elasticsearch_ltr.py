@@ -34,7 +34,10 @@ class MissingValues:
 class ElasticsearchLTR(ModelTarget):
     """The plain array of trees, which every version of the plugin since 2019 reads."""
 
-    limits = "Numeric splits only. Scores are single precision. Versions differ on missing values: it says which agree."
+    limits = (
+        "Numeric splits only. Scores are single precision. Versions differ on missing values; the command says which "
+        "agree."
+    )
     engine: ClassVar[str] = "elasticsearch-ltr"
 
     def files(self, source: Path, title: str, output: Path) -> ModelFiles:

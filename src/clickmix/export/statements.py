@@ -13,11 +13,11 @@ from clickmix.engines.sql import listed, name
 from clickmix.errors import SettingError
 from clickmix.groups.places import histogram_query
 from clickmix.log.bad_rows import reasons_query
-from clickmix.log.files import table_source
 from clickmix.log.layout import Part, Roles, counting_query
 from clickmix.log.layouts.ga4 import BIGQUERY, IN_ADDRESS
 from clickmix.log.layouts.rows import RowLayout
 from clickmix.log.open import checked_columns, checked_context
+from clickmix.log.source import EngineTable
 
 READ = ("query_id", "doc_id", "position", "clicked")
 # A part of a table's name: in quotation marks of either kind, or plain.
@@ -69,7 +69,7 @@ def _assumed(table: str, columns: Mapping[str, str], context: Sequence[str]) -> 
     roles = Roles(columns, checked_context(context))
     kinds = {"query_id": "BIGINT", "doc_id": "BIGINT", "position": "BIGINT", "clicked": "UNKNOWN"}
     types = {roles.column(role): kind for role, kind in kinds.items()}
-    return Part(table_source(StoredTable(table, _named(table), types)), RowLayout(), roles)
+    return Part(EngineTable(types, of=StoredTable(table, _named(table), types)), RowLayout(), roles)
 
 
 def _named(table: str) -> str:

@@ -22,7 +22,8 @@ from clickmix.errors import InputError
 from clickmix.features.ids import checked_ids, id_sql
 from clickmix.features.letor_lines import LARGEST_GRADE
 from clickmix.features.split import KEYS, Split, default_names, offsets_of, refuse_repeated, row_of_scattered_query
-from clickmix.log.files import file_sources, find_files, frame_source, unreadable
+from clickmix.log.files import file_sources, find_files, unreadable
+from clickmix.log.frames import frame_source
 from clickmix.log.source import Source, kind_of
 from clickmix.storage.atomic import replacing, write_failure
 from clickmix.types import Columns

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -18,7 +17,8 @@ from clickmix.engines.sql import listed
 from clickmix.errors import InputError
 from clickmix.features.files import one_source
 from clickmix.features.ids import Ids, checked_ids, id_sql
-from clickmix.log.files import are_paths, frame_source, unreadable
+from clickmix.log.files import are_paths, unreadable
+from clickmix.log.frames import frame_source, known_frame
 from clickmix.log.source import Source
 
 NAMES = ("query_id", "doc_id", "relevance")
@@ -74,7 +74,7 @@ def _from_tables(labels: Any) -> LabelColumns:
 
 def _source(labels: Any, engine: DuckDB) -> Source:
     if not are_paths(labels):
-        if not isinstance(labels, duckdb.DuckDBPyRelation) and nw.from_native(labels, pass_through=True) is labels:
+        if not isinstance(labels, duckdb.DuckDBPyRelation) and known_frame(labels, where="the labels") is None:
             raise InputError(
                 f"the labels: a {type(labels).__name__} found. Pass a labels file, Labels, a frame, or arrays "
                 "(query_id, doc_id, relevance)."

@@ -131,7 +131,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
                 yield block
                 block = text.read(PIECE)
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise InputError(f"{path}: the gzipped file is cut short or damaged. Fetch or pack it again.") from None
+        raise InputError(f"{path}: the gzipped file is cut short or damaged. Download or compress it again.") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}. Expected a file of LETOR lines.") from None
 

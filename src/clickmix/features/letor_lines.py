@@ -87,7 +87,7 @@ def _read_fast(text: bytes, doc_id: list[bytes] | None) -> LetorLines | None:
     begin = np.cumsum(pairs + 1) - (pairs + 1)
     grade, query = numbers[begin], numbers[begin + 1]
     features = _features(numbers, keys, pairs)
-    if features is None or not (_are_whole(grade, 0, LARGEST_GRADE) and _are_whole(query, 0, LARGEST_QUERY)):
+    if features is None or not (_are_whole(grade, LARGEST_GRADE) and _are_whole(query, LARGEST_QUERY)):
         return None
     ids = None if doc_id is None else np.array(doc_id, np.bytes_)[line]
     return LetorLines(line, query.astype(np.int64), grade.astype(np.int8), ids, features, len(breaks))
@@ -158,7 +158,7 @@ def _features(numbers: NDArray[np.float64], keys: NDArray[np.float64], pairs: Pl
     row = np.repeat(np.arange(len(pairs)), pairs)
     new_row = np.concatenate(([True], row[1:] != row[:-1]))
     rising = np.concatenate(([True], keys[1:] > keys[:-1]))
-    if not (_are_whole(keys, 0, LARGEST_FEATURE) and ((keys == 0) == new_row).all() and (new_row | rising).all()):
+    if not (_are_whole(keys, LARGEST_FEATURE) and ((keys == 0) == new_row).all() and (new_row | rising).all()):
         return None
     width = int(keys.max())
     if (pairs == width + 1).all():
@@ -170,8 +170,8 @@ def _features(numbers: NDArray[np.float64], keys: NDArray[np.float64], pairs: Pl
     return features[:, 1:]
 
 
-def _are_whole(numbers: NDArray[np.float64], low: float, high: float) -> bool:
-    return bool(((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers))).all())
+def _are_whole(numbers: NDArray[np.float64], high: float) -> bool:
+    return bool(((numbers >= 0) & (numbers <= high) & (numbers == np.floor(numbers))).all())
 
 
 def _clipped(numbers: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -13,8 +13,8 @@ from clickmix.features.normalisation import chunks
 
 def check_features(
     features: Any, *, name: str, width: int | None = None, gaps: bool | NDArray[np.bool_] = False
-) -> tuple[int, int]:
-    """How many documents and features a matrix has; raises unless its numbers are finite, and `width` fits if given.
+) -> int:
+    """How many documents a matrix has; raises unless its numbers are finite, and `width` fits if given.
 
     NaN, a missing value, is allowed where `gaps` is True: everywhere, or in some columns.
     """
@@ -45,7 +45,7 @@ def check_features(
                 f"{place}: the feature is {part[row, column]} (rows and columns count from 1). "
                 "Expected a finite number of single precision; fill gaps first."
             )
-    return features.shape[0], features.shape[1]
+    return len(features)
 
 
 def columns_with_gaps(features: NDArray[Any]) -> NDArray[np.bool_]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -16,6 +15,7 @@ from clickmix.features.files import read_features, read_frame
 from clickmix.features.ids import checked_ids
 from clickmix.features.letor import read_letor
 from clickmix.features.split import Split, arranged, default_names, refuse_repeated, widened
+from clickmix.log.frames import known_frame
 
 ARRAYS = "the features"
 
@@ -56,13 +56,7 @@ def _read(path: str | Path, *, graded: bool, names: Sequence[str]) -> Split:
 
 
 def _check_frame(features: Any) -> None:
-    try:
-        known = isinstance(features, duckdb.DuckDBPyRelation) or nw.from_native(features, pass_through=True)
-    except nw.exceptions.DuplicateError:  # as pandas allows
-        names = list(features.columns)
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise InputError(f"the features: two columns are called {twice!r}. Rename one of them.") from None
-    if known is features:
+    if not isinstance(features, duckdb.DuckDBPyRelation) and known_frame(features, where="the features") is None:
         raise InputError(
             f"the features: a {type(features).__name__} found. Pass a features file, a Split, a frame, or arrays "
             "(query_id, doc_id, features)."

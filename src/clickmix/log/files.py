@@ -1,8 +1,7 @@
 """Files, a frame or an engine's tables -> sources.   paths -> sources -> log
 
 A source is a SQL table with known columns, and a log has one or more: paths, globs and folders name files, and files of
-the same format and columns are one source. Text formats (CSV, NDJSON) are read as text and checked in SQL, so that
-messages can show a bad value as it is in the file.
+the same format and columns are one source. CSV and NDJSON are read as text, so that messages can show bad values.
 """
 
 from __future__ import annotations
@@ -24,10 +23,12 @@ from typing import Any, Literal
 import duckdb
 
 from clickmix.engines.duckdb import DuckDB
-from clickmix.engines.engine import Engine, StoredTable
+from clickmix.engines.engine import Engine
 from clickmix.errors import InputError
 from clickmix.log.csv_lines import has_long_line, write_cut
-from clickmix.log.source import Csv, EngineTable, Ndjson, Parquet, Registered, Source, reader_arguments
+from clickmix.log.first_bytes import check_first_bytes
+from clickmix.log.frames import frame_source
+from clickmix.log.source import Csv, EngineTable, Ndjson, Parquet, Source, begins_as_named, reader_arguments
 from clickmix.storage.packed import check_packed, unpack
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -37,20 +38,16 @@ LINE_END = re.compile(r"[\r\n]")
 FIRST_OBJECTS = 20_000
 Format = Literal["parquet", "csv", "ndjson"]
 FORMATS: Mapping[str, Format] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-    ".json": "ndjson",
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".csv", ".tsv"), "csv"),
+    **dict.fromkeys((".ndjson", ".jsonl", ".json"), "ndjson"),
 }
 
 
 def find_sources(log: object, engine: Engine) -> tuple[Source, ...]:
     """The sources of a log: DuckDB reads files and frames, other engines read their tables."""
     if engine.embedded is None:
-        return tuple(table_source(table) for table in engine.tables(log))
+        return tuple(EngineTable(table.types, of=table) for table in engine.tables(log))
     if not are_paths(log):
         return (frame_source(log, engine.embedded),)
     if log == "" or (isinstance(log, (list, tuple)) and "" in log):  # to pathlib, this is the current folder
@@ -60,7 +57,9 @@ def find_sources(log: object, engine: Engine) -> tuple[Source, ...]:
 
 def file_sources(files: Iterable[Path], engine: DuckDB) -> tuple[Source, ...]:
     """Group files that one reader can read together: same format, same columns with the same types."""
-    files = list(files)
+    for file in (files := list(files)):
+        if not begins_as_named(file, format=format_of(file), gzipped=is_gzipped(file)):
+            check_first_bytes(file, format=format_of(file), gzipped=is_gzipped(file))
     # Check archives first: the contents of a damaged one can look like bad rows, or like good ones.
     packed = [file for file in files if is_gzipped(file) and format_of(file) != "parquet" and file.stat().st_size]
     long_lines = check_packed(packed) if packed else []
@@ -208,49 +207,6 @@ def unreadable(where: str, error: duckdb.Error, *, read_as: str = "") -> InputEr
     reason = lines[0].split("Error: ", 1)[-1].rstrip(".") if lines else type(error).__name__
     reason = reason.replace(read_as, where) if read_as else reason
     return InputError(f"{where}: cannot be read: {reason}. The file may be damaged or cut off; write it again.")
-
-
-def table_source(table: StoredTable) -> Source:
-    """A table of an engine as a source."""
-    return EngineTable(table.types, of=table)
-
-
-class _Stream:
-    """A frame as an Arrow stream, which DuckDB reads without pyarrow; each read starts from the beginning."""
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._frame.__arrow_c_stream__(requested_schema)
-
-
-def frame_source(frame: object, engine: DuckDB) -> Source:
-    """A frame of pandas, polars, arrow or DuckDB as a source."""
-    if isinstance(frame, duckdb.DuckDBPyRelation):
-        readable: object = _Stream(frame)
-    else:
-        import narwhals as nw  # here, because files do not need it
-
-        try:
-            known = nw.from_native(frame)  # type: ignore[call-overload]
-        except TypeError:
-            raise InputError(
-                f"a {type(frame).__name__} is not a click log. Pass a path, a list of paths, or a frame of pandas, "
-                "polars, arrow or DuckDB."
-            ) from None
-        native = (known.collect() if isinstance(known, nw.LazyFrame) else known).to_native()
-        readable = _Stream(native) if known.implementation.is_polars() else native
-    try:
-        name = engine.new_name("clickmix_frame")  # a log, its judgments and labels may all be frames
-        engine.register(name, readable)
-        return Registered(engine.types(name), registered=name)
-    except duckdb.Error as error:
-        reason = str(error).splitlines()[0].split("Error: ", 1)[-1].rstrip(".")
-        raise InputError(
-            f"the frame: cannot be read: {reason}. Use columns of numbers or text, or of lists of them; turn arrays of "
-            "text into lists."
-        ) from None
 
 
 def are_paths(log: object) -> bool:

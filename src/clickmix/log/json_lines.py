@@ -12,7 +12,7 @@ LINE_FLAGS: Mapping[str, str] = {
     "key twice": "the line has a key twice",
 }
 ID_FLAGS = "{} is none"
-# Ids that the fast reader may have made from another value: an object, a list, a truth value or a real number.
+# Ids that a reader may have made from another value: an object, a list, a truth value or a real number.
 ODD_ID = r"^(\{.*\}|\[.*\]|true|false|-?[0-9]+[.eE][-+.eE0-9]*)$"
 
 

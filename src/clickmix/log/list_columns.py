@@ -14,6 +14,7 @@ import duckdb
 
 from clickmix.engines.sql import ListSql, listed
 from clickmix.errors import EngineError, InputError
+from clickmix.log.json_lines import ODD_ID
 from clickmix.log.layout import Part
 from clickmix.log.open import ListPath, list_kind, list_path
 from clickmix.log.refused import BadValue
@@ -31,8 +32,6 @@ EXPECTED: Mapping[str, tuple[str, ...]] = {
     "clicked_ids": ("text", "integer"),
     "clicked_positions": ("text", "integer", "real"),
 }
-# Elements of JSON that became text although they are not ids.
-ODD_ELEMENT = r"^(\{.*\}|\[.*\]|true|false|-?[0-9]+[.eE][-+.eE0-9]*)$"
 
 
 def list_paths(part: Part) -> dict[str, ListPath]:
@@ -173,7 +172,7 @@ class ListColumns:
         sql, docs, at = self.sql, self.documents, self.columns
         problems = [BadValue(at["doc_ids"], f"{docs} IS NULL", "doc_ids is not a list; in CSV it is a list in JSON")]
         if self.parsed and self.embedded:
-            odd = sql.each(docs, lambda e, _: f"regexp_matches({e}, '{ODD_ELEMENT}', 's')")
+            odd = sql.each(docs, lambda e, _: f"regexp_matches({e}, '{ODD_ID}', 's')")
             reason = "doc_ids has a document that is neither text nor a whole number"
             problems.append(BadValue(at["doc_ids"], f"coalesce({sql.contains(odd, 'TRUE')}, FALSE)", reason))
         if self.own_places:
@@ -204,8 +203,15 @@ class ListColumns:
         wanted = sql.different(clicked)
         return [
             self._unreadable(),
-            BadValue(at, f"{hits} < {wanted}", "lists have clicks on documents that are not in them: left out", True),
-            BadValue(at, f"{hits} > {wanted}", "lists have a clicked document twice: its first place counts", True),
+            BadValue(
+                at,
+                f"{hits} < {wanted}",
+                "with clicks on documents that are not in the list: those clicks are left out",
+                True,
+            ),
+            BadValue(
+                at, f"{hits} > {wanted}", "with a clicked document twice in the list: its first place counts", True
+            ),
         ]
 
     def _place_problems(self) -> list[BadValue]:

@@ -20,6 +20,7 @@ from clickmix.engines.engine import Engine
 from clickmix.errors import InputError, MissingColumnError, SettingError
 from clickmix.log.files import are_paths, passed_over, unreadable
 from clickmix.log.layout import COUNTED, LAYOUTS, Layout, Lists, Part, Roles
+from clickmix.log.not_logs import advice_on_table
 from clickmix.log.refused import Note
 from clickmix.log.source import Source, kind_of
 
@@ -106,8 +107,7 @@ def open_log(
     others = passed_over(log) if engine.embedded is not None and are_paths(log) else []
     if others:
         named = ", ".join(map(str, others[:MOST_NAMED])) + (", and others" if len(others) > MOST_NAMED else "")
-        what = "file or folder was" if len(others) == 1 else "files or folders were"
-        notes = (Note(f"{what} skipped: {named}", len(others)), *notes)
+        notes = (Note("file or folder", f"skipped: {named}", len(others), "files or folders"), *notes)
     return OpenedLog(sources, parts, roles, notes)
 
 
@@ -216,21 +216,25 @@ def check_present(part: Part, wanted: Sequence[str]) -> None:
     likely = {role: found for role in missing if (found := candidate(role, part, taken))}
     named = [repr(part.column(role)) for role in missing]
     also = part.layout.instead if "clicked" in missing else ""
+    other = advice_on_table(str(source), source.types) if len(likely) < len(missing) else ""
     raise MissingColumnError(
         f"{source}: missing {_enumerated(named)}{also}. Found {_some(source.types)}.",
-        _advice(source, missing, likely),
+        other or _advice(part, missing, likely),
         role=missing[0],
         column=part.column(missing[0]),
     )
 
 
-def _advice(source: Source, missing: Sequence[str], likely: Mapping[str, str]) -> str:
+def _advice(part: Part, missing: Sequence[str], likely: Mapping[str, str]) -> str:
+    source = part.source
     if {"position", "clicked"} <= set(missing) and not {"position", "clicked"} & set(likely) and _pairs(source):
         return (
             "If these are clicked pairs (as in ORCAS or MS MARCO), clickmix cannot use them: they do not say what was "
             "shown and not clicked. Use a log of impressions."
         )
-    pairs = {role: likely.get(role, "YOUR_COLUMN") for role in missing}
+    # What is pasted replaces the --columns of this time, so it repeats them.
+    given = {role: column for role, column in part.roles.columns.items() if column.lower() != role}
+    pairs = given | {role: likely.get(role, "YOUR_COLUMN") for role in missing}
     looks = [f"`{column}` looks like {role}" for role, column in likely.items()]
     start = f"{', '.join(looks)}. If so, use " if looks else "Say which columns you mean: "
     option = shlex.quote(",".join(f"{role}={column}" for role, column in pairs.items()))

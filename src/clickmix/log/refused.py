@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from clickmix.errors import InputError
+from clickmix.errors import InputError, several
 
 EXAMPLES_PER_REASON = 3
 LONGEST_EXAMPLE = 200
@@ -66,33 +66,58 @@ class Refused:
 
 @dataclass(frozen=True)
 class Note:
-    """Something odd in a log that was decided, and how often it came up."""
+    """Something odd in a log that was decided, and how often it came up.
 
+    `noun` is what was counted. `what` says what is odd about it, without a verb that would have to agree with a number.
+
+    >>> str(Note("click", "without an impression: counted as shown", 1))
+    '1 click without an impression: counted as shown.'
+    """
+
+    noun: str
     what: str
     times: int
+    plural: str = ""
 
     def __str__(self) -> str:
-        return f"{self.times:,} {self.what}."
+        return f"{several(self.times, self.noun, self.plural)} {self.what}."
 
 
 def refusal(refused: Sequence[Refused]) -> InputError:
     """The error for refused rows: the first of them, and how many there are."""
     first, rows = refused[0], sum(r.rows for r in refused)
-    others = f" {rows:,} rows are bad in all." if rows > 1 else ""
+    others = f" In all, {rows:,} rows are bad." if rows > 1 else ""
+    meant = hint(first)  # then all such rows are bad, and skipping them would drop a part that is not random
+    instead = "" if meant else ", or skip bad rows with --bad-rows skip (in Python bad_rows='skip')"
+    return InputError(f"{first.examples[0]}: {first.reason}.{others}{meant} Fix the log{instead}.")
+
+
+def nothing_left(where: str, refused: Sequence[Refused], notes: Sequence[Note]) -> InputError:
+    """The error for a log without an impression that can be counted."""
+    odd = "".join(f" {note}" for note in notes)
+    if not refused:
+        return InputError(f"{where}: the log is empty.{odd} Expected one row per impression.")
+    most = max(refused, key=lambda each: each.rows)
+    reasons = ", ".join(f"{r.reason} ({r.rows:,})" for r in sorted(refused, key=lambda r: -r.rows))
     return InputError(
-        f"{first.examples[0]}: {first.reason}.{others}{_hint(first)} Fix the log, or skip bad rows with --bad-rows "
-        "skip (in Python bad_rows='skip')."
+        f"{where}: no impression is left without the bad rows: {reasons}. For instance {most.examples[0]}.{hint(most)}"
+        f"{odd} Fix the log."
     )
 
 
-def _hint(first: Refused) -> str:
-    text = (first.examples[0].text or "").strip()
-    if first.reason.startswith(("position", "clicked_positions")) and re.match(r"[\[{]?0\b(?!\.)", text):
+def hint(refused: Refused) -> str:
+    """What such values may mean throughout the log, after a blank; empty if a row may be bad by chance."""
+    return next(filter(None, (_hint(refused.reason, example) for example in refused.examples)), "")
+
+
+def _hint(reason: str, example: Example) -> str:
+    text = (example.text or "").strip()
+    if reason.startswith(("position", "clicked_positions")) and re.match(r"[\[{]?0(\.0+)?\b(?!\.)", text):
         return " If positions count from 0, add 1 to all of them."
-    if first.reason.startswith("doc_ids") and (field := re.match(r'\[\{"([^"]+)"', text)):
-        path = f"{first.examples[0].column}[].{field[1]}"
+    if reason.startswith("doc_ids") and (field := re.match(r'\[\{"([^"]+)"', text)):
+        path = f"{example.column}[].{field[1]}"
         return f" If its elements are objects, name the field of the document: --columns 'doc_ids={path}'."
-    if first.reason.startswith("clicked") and text.lower() in FOREIGN_FLAGS:
+    if reason.startswith("clicked") and text.lower() in FOREIGN_FLAGS:
         return f" {text!r} may mean yes or no: write 1 for a click and 0 for none, or true and false."
     return ""
 

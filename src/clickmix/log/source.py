@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from clickmix.engines.engine import StoredTable
@@ -18,6 +19,8 @@ from clickmix.log.refused import BadValue, Refused
 
 if TYPE_CHECKING:
     from clickmix.engines.duckdb import DuckDB
+
+GZIP_START, PARQUET_START = b"\x1f\x8b", b"PAR1"
 
 
 @dataclass(frozen=True)
@@ -289,6 +292,16 @@ class Ndjson(TextFiles):
 
     def _lines(self, file: str | None, used: Sequence[str], ids: Mapping[str, str]) -> str:
         return json_lines(self.arguments(file), used=used, keys=self.own_columns, ids=ids)
+
+
+def begins_as_named(file: Path, *, format: str, gzipped: bool) -> bool:
+    """Whether a file begins as its name promises; a JSON document of clickmix may begin as a log does."""
+    with file.open("rb") as opened:
+        start = opened.read(len(PARQUET_START))
+    if gzipped:
+        return start.startswith(GZIP_START)
+    other = start.startswith((GZIP_START, PARQUET_START)) or file.suffix.lower() == ".json"
+    return start == PARQUET_START if format == "parquet" else not other
 
 
 def file_list(files: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from clickmix.errors import FormatError, InputError
 from clickmix.storage.atomic import write_atomically
 
 LARGEST_DOCUMENT = 256 * 1024 * 1024
+START = 400  # bytes of a file that show what it is
+PARAMETERS_KIND, THETA_KIND = "bias parameters", "bias parameters without trust"
 
 
 def write_document(path: str | Path, *, kind: str, version: int, payload: dict[str, Any]) -> None:
@@ -37,6 +40,20 @@ def document_text(*, kind: str, version: int, payload: dict[str, Any]) -> str:
     """
     document = {"kind": kind, "version": version, "payload": payload, "checksum": checksum(payload)}
     return json.dumps(document, sort_keys=True, allow_nan=False, indent=1, ensure_ascii=False) + "\n"
+
+
+def document_kind(path: Path) -> str:
+    """What a JSON file of clickmix is, by its first bytes; empty for any other file."""
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        start = file.read(START)
+    # Keys are sorted, so the kind follows the checksum.
+    if found := re.match(rb'\{\s*"checksum": "\w*",\s*"kind": "(clickmix [a-z ]+)"', start):
+        return found[1].decode()
+    if found := re.match(rb'\s*\{\s*"(alpha|beta|theta)"\s*:\s*\[', start):
+        return THETA_KIND if found[1] == b"theta" else PARAMETERS_KIND
+    return ""
 
 
 def read_document(path: str | Path, *, kind: str, version: int) -> dict[str, Any]:

@@ -68,8 +68,9 @@ def unpacking(packed: Path) -> Iterator[gzip.GzipFile]:
     except (OSError, EOFError, zlib.error) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise  # the target is at fault
+        reason = str(error).split(" (b'")[0]  # Python shows the first bytes
         raise InputError(
-            f"{packed}: cannot be unpacked: {error}. The file may be damaged or cut off; copy it again."
+            f"{packed}: cannot be unpacked: {reason}. The file may be damaged or cut off; copy it again."
         ) from None
 
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from clickmix.log.layout import COUNTED, LAYOUTS, Layout, Measures, Part, Roles, key_problems, whole
-from clickmix.log.open import check_columns, list_path, looks_like_lists
-from clickmix.log.refused import BadValue, Note
+from clickmix.log.layout import COUNTED, LAYOUTS, Measures, Part, Roles, key_problems, whole
+from clickmix.log.layouts.rows import RowLayout
+from clickmix.log.open import list_path, looks_like_lists
+from clickmix.log.refused import BadValue
 from clickmix.log.source import Source
-
-if TYPE_CHECKING:
-    from clickmix.engines.engine import Engine
 
 
 @LAYOUTS.register("counted", help="Rows with impressions and clicks, such as the counts that clickmix writes.")
-class Counted(Layout):
+class Counted(RowLayout):
     """Rows that are already counted; several rows of one cell add up."""
 
     roles: ClassVar[tuple[str, ...]] = ("query_id", "doc_id", "position", *COUNTED, "list")
+    measured: ClassVar[tuple[str, ...]] = COUNTED
     row_is_impression: ClassVar[bool] = False
     list_role: ClassVar[str] = "list"
 
@@ -27,15 +25,6 @@ class Counted(Layout):
         found = [roles.column(role) in source.types for role in COUNTED]
         in_lists = list_path(source, roles.column("doc_ids")) or (looks_like_lists(source, roles) and not all(found))
         return any(found) and roles.column("clicked") not in source.types and not in_lists
-
-    def open(
-        self, sources: Sequence[Source], roles: Roles, engine: Engine
-    ) -> tuple[tuple[Part, ...], tuple[Note, ...]]:
-        """Each source is one part, unchanged."""
-        parts = tuple(Part(source, self, roles) for source in sources)
-        for part in parts:
-            check_columns(part, COUNTED)
-        return parts, ()
 
     def measures(self, part: Part) -> Measures:
         """Impressions and clicks add up."""

@@ -215,12 +215,12 @@ class Ga4(RowLayout):
             f"count(*) FILTER (coalesce(position, 0) < 1) FROM {placed} WHERE wanted"
         )
         return [
-            Note("items have no user_pseudo_id or ga_session_id: skipped", no_session),
-            Note("items have no item_id: skipped", no_item),
-            Note("items shown have no index: their place in the event is used", no_index - restarts),
-            Note("items without index follow another event of the same list and page: skipped", restarts),
-            Note("items shown have no search term: skipped", no_term),
-            Note("items shown have no valid position: skipped", placeless),
-            Note("clicks repeat a click on the same view: counted once", again),
-            Note("clicks have no earlier view of the item in that list and session: left out", clicks - times),
+            Note("item", "without user_pseudo_id or ga_session_id: skipped", no_session),
+            Note("item", "without item_id: skipped", no_item),
+            Note("item shown", "without index: the place in the event is used", no_index - restarts, "items shown"),
+            Note("item", "without index, after another event of the same list and page: skipped", restarts),
+            Note("item shown", "without search term: skipped", no_term, "items shown"),
+            Note("item shown", "without a valid position: skipped", placeless, "items shown"),
+            Note("click", "repeating a click on the same view: counted once", again),
+            Note("click", "without an earlier view of the item in that list and session: left out", clicks - times),
         ]

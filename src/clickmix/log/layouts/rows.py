@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from clickmix.engines.sql import name
 from clickmix.log.layout import LAYOUTS, Layout, Measures, Part, Roles, key_problems
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class RowLayout(Layout):
     """One row per impression."""
 
+    # The columns, besides the keys, that a source needs.
+    measured: ClassVar[tuple[str, ...]] = ("clicked",)
+
     def recognises(self, source: Source, roles: Roles) -> bool:
         """Whether each row of the source is a document with a position, clicked or not."""
         one = kind_of(source.types.get(roles.column("doc_id"), "")) != "list"
@@ -30,7 +33,7 @@ class RowLayout(Layout):
         """Each source is one part, unchanged."""
         parts = tuple(Part(source, self, roles) for source in sources)
         for part in parts:
-            check_columns(part, ("clicked",))
+            check_columns(part, self.measured)
         return parts, ()
 
     def measures(self, part: Part) -> Measures:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from clickmix.engines.engine import embedded
 from clickmix.engines.sql import listed, literal, name
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import InputError, SettingError, several
 from clickmix.log.bad_rows import broken_lines
 from clickmix.log.layout import LAYOUTS, Part, Roles
 from clickmix.log.layouts.rows import RowLayout
 from clickmix.log.refused import Note
 from clickmix.log.source import Registered, Source
+from clickmix.log.times import utc
 from clickmix.registry import Option
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 BASES = ("auto", "0", "1")
 MOST_ACTIONS = 20
+HITS = ("query_response_hit_ids", "query_response_objects_ids")  # a result list, and as OpenSearch's docs call it
+BOTH = "impressions and clicks"
 # What query rows have besides the text.
 OF_QUERIES = {"timestamp", "client_id", "query_attributes", "query_response_id", "query_response_hit_ids"}
 POSITION_BASE = Option("position_base", "UBI, GA4: whether positions start at 0 or 1; auto finds out.", choices=BASES)
@@ -39,16 +42,7 @@ OPTIONS = (
     Option("start", "UBI: leave out lists that began before this time (UTC), for instance 2026-11-01."),
     Option("end", "UBI: leave out lists that began at this time or later."),
 )
-# SQL for the time of a text, in UTC: DuckDB's cast ignores offsets such as +02:00. Numbers are milliseconds, or
-# seconds if they are too small for that.
-OFFSET = r"[T ].*([+-])(\d\d):?(\d\d)?$"
-TIME = (
-    "CASE WHEN regexp_full_match({0}, '[0-9]+') THEN epoch_ms(CASE WHEN length({0}) > 11 THEN 1 ELSE 1000 END * "
-    "TRY_CAST({0} AS BIGINT)) ELSE TRY_CAST({0} AS TIMESTAMP) - coalesce(to_minutes(TRY_CAST(concat("
-    f"regexp_extract({{0}}, '{OFFSET}', 1), 60 * TRY_CAST(regexp_extract({{0}}, '{OFFSET}', 2) AS INTEGER) + "
-    f"coalesce(TRY_CAST(nullif(regexp_extract({{0}}, '{OFFSET}', 3), '') AS INTEGER), 0)) AS INTEGER)), "
-    "INTERVAL 0 MINUTE) END"
-)
+FILTERS = ("application", "start", "end")
 
 
 @LAYOUTS.register("ubi", help="OpenSearch User Behavior Insights: ubi_events and ubi_queries.", options=OPTIONS)
@@ -95,7 +89,31 @@ class _Tables:
         unwrapped = f"(SELECT coalesce(json -> '$._source', json) AS j FROM {objects} WHERE json IS NOT NULL)"
         self.events = engine.keep(self._events(unwrapped))
         self.queries = engine.keep(self._queries(unwrapped))
+        if not engine.rows(f"SELECT 1 FROM {self.events} LIMIT 1"):
+            self._check_found(unwrapped)
         self.timeless = self._keep_span() if settings.start or settings.end else 0
+
+    def _check_found(self, objects: str) -> None:
+        """Raise if no row is UBI's, or none is of the application: query rows of old schemas count for any."""
+        any_field = listed(f"j ->> '$.{field}'" for field in ("action_name", "user_query", *HITS))
+        found = self.engine.rows(
+            f"SELECT j ->> '$.application', count(*) FROM {objects} WHERE coalesce({any_field}) IS NOT NULL "
+            "GROUP BY 1 ORDER BY 2 DESC, 1"
+        )
+        if not found:
+            only = self._given(("page_size", *FILTERS)) or "--format ubi"
+            raise InputError(
+                f"{self.where}: not a UBI log: no row has action_name or user_query. Leave out what is for UBI only "
+                f"({only}), or pass the files of ubi_events and ubi_queries."
+            )
+        wanted, names = self.settings.application, [f"{name} ({rows:,})" for name, rows in found if name]
+        if wanted and wanted not in [name for name, _ in found]:
+            named = f"Found {', '.join(names[:MOST_ACTIONS])}" if names else "No row names one; leave --application out"
+            raise InputError(f"{self.where}: nothing is of the application {wanted!r} (--application). {named}.")
+
+    def _given(self, names: Sequence[str]) -> str:
+        values = ((name.replace("_", "-"), getattr(self.settings, name)) for name in names)
+        return " ".join(f"--{name} {value}" for name, value in values if value is not None)
 
     def _events(self, objects: str) -> str:
         """Events with their fields; some tools write event_attributes as JSON text."""
@@ -112,7 +130,7 @@ class _Tables:
             "nested": "json_type(e, '$.position.ordinal') = 'OBJECT'",
             "text": "nullif(j ->> '$.user_query', '')",
             "number_time": "json_type(j, '$.timestamp') NOT IN ('VARCHAR', 'NULL')",
-            "time": TIME.format("(j ->> '$.timestamp')"),
+            "time": utc("(j ->> '$.timestamp')"),
             **self._context_fields(),
         }
         as_text = "TRY_CAST(j ->> '$.event_attributes' AS JSON)"
@@ -124,13 +142,13 @@ class _Tables:
         )
 
     def _queries(self, objects: str) -> str:
-        """Query rows with their text and result list; OpenSearch's docs call the list query_response_objects_ids."""
-        hits = "coalesce(j -> '$.query_response_hit_ids', j -> '$.query_response_objects_ids')"
+        """Query rows with their text and result list."""
+        hits = "coalesce(" + listed(f"j -> '$.{field}'" for field in HITS) + ")"
         fields = {
             "id": "nullif(j ->> '$.query_id', '')",
             "text": "nullif(j ->> '$.user_query', '')",
             "hits": f"coalesce(TRY_CAST({hits} AS VARCHAR[]), [])",
-            "time": TIME.format("(j ->> '$.timestamp')"),
+            "time": utc("(j ->> '$.timestamp')"),
             **self._context_fields(),
         }
         selected = listed(f"{sql} AS {alias}" for alias, sql in fields.items())
@@ -152,7 +170,7 @@ class _Tables:
         kept = []
         for sign, bound in ((">=", self.settings.start), ("<", self.settings.end)):
             if bound:
-                time = TIME.format(literal(bound))
+                time = utc(literal(bound))
                 if self.engine.rows(f"SELECT ({time}) IS NULL")[0][0]:
                     raise SettingError(f"{bound!r} is not a time. Write it as 2026-11-01 or 2026-11-01T12:00:00.")
                 kept.append(f"began {sign} {time}")
@@ -161,7 +179,14 @@ class _Tables:
         for table in ("events", "queries"):
             within = f"SELECT t.* FROM {getattr(self, table)} AS t JOIN {began} USING (id) WHERE {' AND '.join(kept)}"
             setattr(self, table, self.engine.keep(within))
-        ((timeless,),) = self.engine.rows(f"SELECT count(*) FROM {began} WHERE began IS NULL AND id IS NOT NULL")
+        ((timeless, kept_lists, first, last),) = self.engine.rows(
+            f"SELECT count(*) FILTER (began IS NULL), count(*) FILTER ({' AND '.join(kept)}), "
+            f"CAST(date_trunc('second', min(began)) AS VARCHAR), CAST(date_trunc('second', max(began)) AS VARCHAR) "
+            f"FROM {began} WHERE id IS NOT NULL"
+        )
+        if not kept_lists:
+            told = f"Lists began from {first} to {last} (UTC)" if first else "No list has a readable time"
+            raise InputError(f"{self.where}: no list began in the time of {self._given(FILTERS)}. {told}.")
         return int(timeless)
 
     def impressions(self) -> tuple[str, list[Note]]:
@@ -176,9 +201,11 @@ class _Tables:
                 "names. Set ext.ubi.object_id_field in the search request, and log again; or log impression events."
             )
         if not shown and not engine.rows(f"SELECT 1 FROM {chosen} WHERE len(hits) > 0 LIMIT 1"):
+            filters = self._given(FILTERS)
             raise InputError(
-                f"{self.where}: neither impression events nor query_response_hit_ids, so it is unknown what was "
-                "shown. Pass the files of ubi_events and ubi_queries together."
+                f"{self.where}: neither impression events nor query_response_hit_ids"
+                f"{f' are left by {filters}' if filters else ''}, so it is unknown what was shown. Pass the files of "
+                "ubi_events and ubi_queries together."
             )
         pairs = engine.keep(self._pairs(chosen, with_events=bool(shown)))
         placed = engine.keep(self._placed(pairs, chosen))
@@ -285,18 +312,18 @@ class _Tables:
             "count(*) FILTER (kind = 'impression' AND ordinals > 1), count(*) FILTER (kind = 'click' AND times > 1), "
             f"coalesce(sum(times - 1) FILTER (kind = 'click'), 0)::BIGINT FROM ({per})"
         )
-        source = "" if with_events else "there are no impression events: whole result lists count as shown"
-        lists = self.engine.rows(f"SELECT count(*) FROM {self.queries} WHERE len(hits) > 0")[0][0] if source else 0
+        lists = 0 if with_events else self.engine.rows(f"SELECT count(*) FROM {self.queries} WHERE len(hits) > 0")[0][0]
+        unused_times = sum(times for _, times in unused)
         return [
-            Note(f"events have actions that are not used: {named}{more}", sum(times for _, times in unused)),
-            Note("lists have no readable time: left out", self.timeless),
-            Note("impressions and clicks have no query_id or object_id: skipped", no_id),
-            Note("impressions were sent again: counted once", again),
-            Note("impressions were sent again with another ordinal: the smallest counts", moving),
-            Note(f"documents of a list were clicked again ({clicks_again:,} times): counted once", clicked_again),
-            Note("ordinals are written as ordinal.index", nested),
-            Note("events have their time in milliseconds", number_time),
-            Note(f"result lists, and {source}", lists),
+            Note("event", f"with an action that is not used: {named}{more}", unused_times),
+            Note("list", "without a readable time: left out", self.timeless),
+            Note("impression or click", "without query_id or object_id: skipped", no_id, BOTH),
+            Note("impression", "sent again: counted once", again),
+            Note("impression", "sent again with another ordinal: the smallest counts", moving),
+            Note("document", f"clicked again in a list ({several(clicks_again, 'time')}): counted once", clicked_again),
+            Note("ordinal", "written as ordinal.index", nested),
+            Note("event", "with the time in milliseconds", number_time),
+            Note("result list", "and no impression events: whole result lists count as shown", lists),
         ]
 
     def _query_notes(self, chosen: str, ignored: str) -> list[Note]:
@@ -311,23 +338,33 @@ class _Tables:
             f"count(*) FILTER (q.id IS NULL AND kind = 'click') FROM {self.events} AS e LEFT JOIN {chosen} AS q "
             "USING (id) WHERE kind IS NOT NULL AND e.id IS NOT NULL"
         )
-        several = f"several user queries ({lists:,} with several result lists)" if lists else "several user queries"
-        of_clicks = f" and {clicked:,} clicks" if clicked else ""
+        of_lists = f" ({lists:,} with several result lists)" if lists else ""
+        of_clicks = f"and {several(clicked, 'click')} " if clicked else ""
         numbers = self.engine.rows(f"SELECT count(*) FROM {self.queries} WHERE len(hits) > 0")[0][0] if ignored else 0
         return [
             Note(
-                f"query ids have several query rows ({rows:,} more): the result list that fits the events best is used",
+                "query id",
+                f"with several query rows ({rows:,} more): the result list that fits the events best is used",
                 again,
             ),
-            Note(f"query ids have {several}: the one whose results were shown is used", ambiguous),
-            Note("query ids have several user queries and no result list that shows which is right: skipped", unclear),
-            Note("impressions and clicks have another user_query than their query row: the query row's is used", other),
             Note(
-                f"impressions{of_clicks} have a query_id without a query row: the event's user_query is used, if any",
+                "query id", f"with several user queries{of_lists}: the one whose results were shown is used", ambiguous
+            ),
+            Note("query id", "with several user queries, and no result list shows which is right: skipped", unclear),
+            Note(
+                "impression or click",
+                "with another user_query than the query row: the query row's is used",
+                other,
+                BOTH,
+            ),
+            Note(
+                "impression",
+                f"{of_clicks}with a query_id without a query row: the event's user_query is used, if any",
                 shown,
             ),
             Note(
-                f"result lists hold Lucene's document numbers ({ignored}), which no event names: ignored. Set "
+                "result list",
+                f"of Lucene's document numbers ({ignored}), which no event names: ignored. Set "
                 "ext.ubi.object_id_field in the search request",
                 numbers,
             ),
@@ -350,12 +387,12 @@ class _Tables:
         )
         mixed = zero and one and self.settings.position_base == "auto"
         return [
-            Note(f"impressions with {clicks:,} clicks in {lists:,} lists were found", pairs),
-            Note("clicks have no impression: counted as shown", unshown),
-            Note(f"lists begin at ordinal 0 and {one:,} at 1: each counts from there", zero if mixed else 0),
-            Note("lists have ordinals from 0 and others from 1, by their result list", both),
-            Note("ordinals differ from the place in the result list: the place is used", moved),
-            Note("documents share a position with another document of their list: kept", shared),
-            Note("impressions have no query text: skipped", textless),
-            Note("impressions have no valid position: skipped", placeless),
+            Note("impression", f"with {several(clicks, 'click')} in {several(lists, 'list')} found", pairs),
+            Note("click", "without an impression: counted as shown", unshown),
+            Note("list", f"beginning at ordinal 0 and {one:,} at 1: each counts from there", zero if mixed else 0),
+            Note("list", "with some ordinals from 0 and others from 1, by the result list", both),
+            Note("ordinal", "other than the place in the result list: the place is used", moved),
+            Note("document", "sharing a position with another document of the list: kept", shared),
+            Note("impression", "without query text: skipped", textless),
+            Note("impression", "without a valid position: skipped", placeless),
         ]

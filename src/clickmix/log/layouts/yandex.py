@@ -123,8 +123,8 @@ class Yandex(RowLayout):
         source = Registered(database.types(table), registered=table, shown_as=where)
         part = Part(source, self, Roles({}, (), roles.lists), judged=judged)
         notes = (
-            Note("clicks repeat a click on the same page: counted once", times - used),
-            Note("clicks are on a url that no earlier page of their session shows: left out", clicks - times),
+            Note("click", "repeating a click on the same page: counted once", times - used),
+            Note("click", "on a url that no earlier page of the session shows: left out", clicks - times),
         )
         return (part,), tuple(note for note in notes if note.times)
 
