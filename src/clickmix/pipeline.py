@@ -17,7 +17,9 @@ from clickmix.counts.count import BadRows, count
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.log.files import are_paths
+from clickmix.log.layout import LAYOUTS
 from clickmix.log.open import split_options
+from clickmix.registry import check_known
 from clickmix.types import AnyFrame, CorrectionName, Frame, LayoutName, Paths, Progress, Spelling
 
 if TYPE_CHECKING:
@@ -112,6 +114,7 @@ def debias(
     >>> debias(counts, correction="none").relevance.tolist()
     [0.6, 0.02]
     """
+    check_known(options, debias, LAYOUTS, CORRECTIONS)
     done = _run(
         log,
         correction=correction,
@@ -164,11 +167,13 @@ def explain(
     from clickmix.judging.changes import find_labels
     from clickmix.report.explain import explain_labels, explain_query
 
+    check_known(options, debias, LAYOUTS, CORRECTIONS)
     if not isinstance(log, Counts) and are_paths(log):
         options["engine"] = choose_engine(options.get("engine"), log=log, memory=options.get("memory"))
         is_log = options.get("columns") or options.get("format", "auto") != "auto"
         if not is_log and (labels := find_labels(log, options["engine"])):
-            return explain_labels(labels, options["engine"], query, doc)
+            normalise = options.get("normalise", ())
+            return explain_labels(labels, options["engine"], query, doc, normalise=normalise)
     done = _run(log, fit=fit, **options)
     return explain_query(done.counts, done.fit, query, doc)
 

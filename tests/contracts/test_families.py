@@ -15,8 +15,8 @@ from clickmix.corrections.none import NoCorrection
 from clickmix.counts.counts import Counts
 from clickmix.errors import SettingError
 from clickmix.log.layout import LAYOUTS
-from clickmix.mixtures.kinds.kind import MIXTURES
-from clickmix.mixtures.kinds.shapeless import Shapeless
+from clickmix.mixtures.kinds.kind import MIXTURES, MixtureKind
+from clickmix.mixtures.kinds.shapeless import nonparametric
 from clickmix.registry import Family, Option
 from clickmix.types import CorrectionName, LayoutName, MixtureName, Progress
 from commands import failure, run
@@ -54,8 +54,8 @@ def plain() -> Iterator[None]:
     """One more kind of mixture."""
 
     @MIXTURES.register("plain", help="Shapeless under another name.")
-    def make(*, grades: int = 5, sharing: bool = True) -> Shapeless:
-        return Shapeless()
+    def make(*, grades: int = 5, sharing: bool = True) -> MixtureKind:
+        return nonparametric()
 
     yield
     MIXTURES.remove("plain")
@@ -84,7 +84,7 @@ def test_a_correction_from_outside_is_in_the_command(half: None, tmp_path: Path)
 
 
 def test_a_correction_without_its_options_is_refused_by_others(half: None) -> None:
-    with pytest.raises(SettingError, match=r"^strength is for always-half, and the correction is coec\.$"):
+    with pytest.raises(SettingError, match=r"^the option strength belongs to the correction always-half, not to coec"):
         cm.debias(moving_counts(queries=5), correction="coec", strength=1.0)
 
 

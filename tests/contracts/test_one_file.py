@@ -24,8 +24,8 @@ ADDED = {
     "clickmix.mixtures.kinds.kind:MIXTURES": (
         "mixtures/kinds/toy.py",
         "from clickmix.mixtures.kinds.kind import MIXTURES\n"
-        "from clickmix.mixtures.kinds.shapeless import Shapeless\n"
-        "MIXTURES.register('toymixtures', help='plays')(lambda *, grades=5, sharing=True: Shapeless())\n",
+        "from clickmix.mixtures.kinds.shapeless import nonparametric\n"
+        "MIXTURES.register('toymixtures', help='plays')(lambda *, grades=5, sharing=True: nonparametric())\n",
         "fit",
     ),
     "clickmix.lab.families:USERS": (

@@ -133,6 +133,21 @@ def test_a_name_means_one_class() -> None:
     assert [name for name, times in names.items() if times > 1 and not name.startswith("_")] == []
 
 
+def takes_counts(part: ast.stmt) -> bool:
+    """Whether this is `fit` or `label` of counts."""
+    if not isinstance(part, ast.FunctionDef) or part.name not in ("fit", "label"):
+        return False
+    return "counts" in [argument.arg for argument in part.args.args]
+
+
+@pytest.mark.parametrize("module", each_module())
+def test_what_fits_or_labels_counts_refuses_anything_else(module: Path) -> None:
+    """By its base. `Protocol` describes what others may write."""
+    made = [node for node in tree(module).body if isinstance(node, ast.ClassDef) and any(map(takes_counts, node.body))]
+    bases = {node.name: {base.id for base in node.bases if isinstance(base, ast.Name)} for node in made}
+    assert [name for name, named in bases.items() if not named & {"TakesCounts", "Protocol"}] == []
+
+
 @pytest.mark.parametrize("module", each_module())
 def test_a_module_says_what_it_is(module: Path) -> None:
     assert ast.get_docstring(tree(module))

@@ -276,3 +276,14 @@ def test_a_model_that_cannot_be_is_refused(dcm: Any, tmp_path: Path, change: dic
     assert str(caught.value) == (
         f"{tmp_path / 'm.json'}: not a model this clickmix can use: {complaint}. Make the model again."
     )
+
+
+@pytest.mark.parametrize(("queries", "clicks", "seed"), [(1500, 1500, 2), (2500, 1200, 3), (2500, 2500, 4)])
+def test_clicks_that_say_nothing_leave_labels_unsure_at_every_position(queries: int, clicks: int, seed: int) -> None:
+    """Most documents are shown once: a fit of one position could put nearly all of them in either grade."""
+    counts = cascade("dcm", queries=queries, clicks=clicks, seed=seed).counts()
+    fitted = cm.MixtureCorrection(examination="dcm").fit(counts)
+    labels = fitted.label(counts)
+    assert (labels.high - labels.low).min() > 0.9
+    assert np.ptp(labels.relevance) < 1e-9
+    assert {group.mixture.verdict for group in fitted.groups} <= {cm.Verdict.ONE_RATE, cm.Verdict.NO_CLICKS}

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,6 +90,23 @@ class TestContract:
         if "low" in labels.columns:
             assert (labels.columns["low"] <= labels.relevance).all()
             assert (labels.relevance <= labels.columns["high"]).all()
+
+    @pytest.mark.parametrize("name", FAMILY)
+    def test_a_log_that_is_not_counted_is_refused(self, name: str) -> None:
+        fit = FAMILY[name].fit(moving_counts(queries=20))
+        for made, method in ((FAMILY[name], "fit"), (fit, "label")):
+            with pytest.raises(InputError, match=rf"^{type(made).__name__}\.{method} takes counts, not 'day1\.csv'\. "):
+                getattr(made, method)("day1.csv")
+
+    @pytest.mark.parametrize(("given", "message"), [
+        (Path("day1.csv"), "not 'day1.csv'. Use clickmix.count('day1.csv')."),
+        (pd.DataFrame(), "not a DataFrame. Use clickmix.count(log)."),
+        (["day1.csv"], "not a list. Use clickmix.count(log)."),
+    ])  # fmt: skip
+    def test_what_is_not_counted_is_named(self, given: Any, message: str) -> None:
+        with pytest.raises(InputError) as error:
+            MixtureCorrection().fit(given)
+        assert str(error.value) == f"MixtureCorrection.fit takes counts, {message}"
 
     @pytest.mark.parametrize("name", FAMILY)
     def test_row_order_changes_no_byte(self, name: str, tmp_path: Path) -> None:
@@ -230,11 +248,18 @@ class TestMixture:
         ({"grades": 2.5}, "grades 2.5: expected a whole number from 2 to 7."),
         ({"grades": "3"}, "grades '3': expected a whole number from 2 to 7."),
         ({"prior": "steep"}, "prior 'steep': expected one of position, flat."),
+        ({"sharing": "foo"}, "sharing 'foo': expected True or False."),
     ])  # fmt: skip
     def test_unknown_settings_are_refused(self, settings_: dict[str, Any], message: str) -> None:
         with pytest.raises(SettingError) as error:
             MixtureCorrection(**settings_)
         assert str(error.value) == message
+
+    def test_a_position_is_not_a_place(self) -> None:
+        fit = MixtureCorrection("binomial").fit(moving_counts(queries=20))
+        with pytest.raises(SettingError) as error:
+            fit.usual_rates(1)  # type: ignore[arg-type]
+        assert str(error.value) == ("place 1: expected a Place, such as those of a fit: fit.groups[0].places[0].place.")
 
     def test_places_not_seen_in_the_fit_take_the_nearest_group(self) -> None:
         counts = simulated(eta=1, clicks=100_000, seed=0, queries=1000, positions=5).counts()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 import clickmix as cm
 from clickmix import cli
+from clickmix.corrections.correction import CORRECTIONS
 from clickmix.corrections.regression_em import Stop
 from clickmix.lab.regressions import choose_regression
 from clickmix.lab.simulate import write_columns
@@ -165,23 +167,23 @@ FAILURES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "parameters for nothing": (
         ("--parameters", "abt.json"),
-        "parameters is for affine, ips, and the correction is mixture.",
+        "the option parameters belongs to the correction affine or ips, not to mixture. Leave it out.",
     ),
     "features for nothing": (
         ("--correction", "coec", "--features", "features.parquet"),
-        "features is for mixture, regression-em, and the correction is coec.",
+        "the option features belongs to the correction mixture or regression-em, not to coec. Leave it out.",
     ),
     "a mixture for nothing": (
         ("--correction", "coec", "--mixture", "graded"),
-        "mixture is for mixture, and the correction is coec.",
+        "the option mixture belongs to the correction mixture, not to coec. Leave it out.",
     ),
     "a prior for nothing": (
         ("--correction", "none", "--prior", "flat"),
-        "prior is for mixture, and the correction is none.",
+        "the option prior belongs to the correction mixture, not to none. Leave it out.",
     ),
     "an examination for nothing": (
         ("--correction", "plain-em", "--examination", "dcm"),
-        "examination is for mixture, and the correction is plain-em.",
+        "the option examination belongs to the correction mixture, not to plain-em. Leave it out.",
     ),
     "a model of nothing": (
         ("--correction", "coec", "--model", "model.json"),
@@ -208,11 +210,35 @@ def test_failures(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch:
     "option", [{"mixture": "graded"}, {"prior": "flat"}, {"examination": "dcm"}, {"trust": False}, {"seed": 0}]
 )
 def test_options_of_others_are_refused_in_python(option: dict[str, Any]) -> None:
-    takers = {"trust": "plain-em, regression-em", "seed": "regression-em"}
+    takers = {"trust": "plain-em or regression-em", "seed": "regression-em"}
     (name,) = option
-    message = f"{name} is for {takers.get(name, 'mixture')}, and the correction is coec."
-    with pytest.raises(cm.SettingError, match=f"^{message}$"):
+    message = f"the option {name} belongs to the correction {takers.get(name, 'mixture')}, not to coec."
+    with pytest.raises(cm.SettingError, match=rf"^{message} Leave it out\.$"):
         cm.debias(moving_counts(queries=5), correction="coec", **option)
+
+
+@pytest.mark.parametrize(("use", "option", "start", "more"), [
+    (cm.debias, "foo", "foo: debias has no such option. Expected correction, format, context,", ""),
+    (cm.debias, "previous", "previous: debias has no such option. Expected ", ""),
+    (cm.debias, "contxt", "contxt: debias has no such option. Expected context, ", ", position_base, "),
+    (partial(cm.explain, query=1), "mixtur", "mixtur: debias has no such option. Expected mixture, ", ", context, "),
+    (cm.compare, "corrections_", "corrections_: compare has no such option. Expected corrections, ", ", judgments, "),
+    (cm.count, "positions_base", "positions_base: count has no such option. Expected position_base, ", ", context, "),
+])  # fmt: skip
+def test_an_unknown_option_is_told_the_known_ones(use: Any, option: str, start: str, more: str) -> None:
+    with pytest.raises(cm.SettingError) as caught:
+        use(moving_counts(queries=5), **{option: 1})
+    assert str(caught.value).startswith(start)
+    assert more in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("pbm", "It has none."), ("dcm", "It has none."), ("coec", "Expected clip.")]
+)
+def test_a_correction_is_made_with_its_own_options(name: str, expected: str) -> None:
+    with pytest.raises(cm.SettingError) as caught:
+        CORRECTIONS.make(name, foo=1)
+    assert str(caught.value) == f"foo: the correction {name} has no such option. {expected}"
 
 
 def test_a_correction_of_the_users_own_is_taken_as_it_is() -> None:

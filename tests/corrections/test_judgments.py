@@ -18,7 +18,8 @@ from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.mixture_based.judged import read_documents
 from clickmix.counts.judgments import read_grades
 from clickmix.errors import ClickmixError, FormatError
-from clickmix.report.results import fit_sentences
+from clickmix.report.judgments import judgment_sentences
+from clickmix.report.results import fit_sentences, verdict_result
 from clickmix.storage.documents import read_versions
 from commands import failure, run
 from judged_logs import first_queries, judged_log, shuffled
@@ -191,6 +192,27 @@ class TestLabels:
         errors = [np.sqrt(((labels - relevant[60:]) ** 2).mean()) for labels in (before, after)]
         assert errors[1] < 0.9 * errors[0]
 
+    def test_the_verdict_says_that_it_is_about_clicks_if_judgments_change_labels(self) -> None:
+        counts, relevant = simulated(answers=0.5)
+        fit = cm.MixtureCorrection("binomial").fit(counts)
+        used, unused = (
+            fit.with_judgments(counts, read_grades(given))
+            for given in (judged(relevant, 60), pa.table(first_queries(shuffled(judged_log(queries=150)[1]), 60)))
+        )
+        assert (calibration_of(used).used, calibration_of(unused).used) == ("meaning", "nothing")
+        told = verdict_result(cm.judge(used))
+        assert told.sentence.startswith("From clicks alone: ")
+        assert "clickmix compare LOG --judgments FILE" in told.next
+        assert "Judgments changed these labels, too." in told.evidence[0]
+        assert verdict_result(cm.judge(unused)) == verdict_result(cm.judge(fit))
+
+    def test_one_judged_query_is_said_in_the_singular(self) -> None:
+        counts, grades = judged_log(queries=150)
+        one = pa.table(first_queries(grades, 1))
+        after = cm.MixtureCorrection("binomial").fit(counts).with_judgments(counts, read_grades(one))
+        assert after.judged is not None
+        assert " documents of 1 query: too few to weigh evidence" in judgment_sentences(after.judged)[0]
+
     def test_random_judgments_leave_other_labels_alone(self) -> None:
         counts, grades = judged_log(queries=150)
         given = first_queries(shuffled(grades), 60)
@@ -361,10 +383,11 @@ class TestModelFile:
             fit.statement("counts")
 
 
+WHOLE = "judgments: only one model of the whole log can be weighed by them."
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"correction": "coec"}, "judgments is for mixture, and the correction is coec."),
-    ({"mixture": "gaussian"}, "judgments: only one model of the whole log can be weighed by them."),
-    ({"examination": "dcm"}, "judgments: only one model of the whole log can be weighed by them."),
+    ({"correction": "coec"}, "the option judgments belongs to the correction mixture, not to coec. Leave it out."),
+    ({"mixture": "gaussian"}, f"{WHOLE} Use the mixture auto, binomial or graded instead of gaussian, or leave"),
+    ({"examination": "dcm"}, f"{WHOLE} Use the examination pbm instead of dcm, or leave the judgments out."),
 ]
 
 
@@ -373,6 +396,12 @@ def test_what_judgments_do_not_go_with(settings: dict[str, Any], message: str) -
     counts, relevant = simulated(queries=20)
     with pytest.raises(cm.SettingError, match=f"^{re.escape(message)}"):
         cm.debias(counts, judgments=judged(relevant, 5), **settings)
+
+
+def test_judgments_of_positions_that_share_nothing() -> None:
+    with pytest.raises(cm.SettingError) as caught:
+        cm.MixtureCorrection(sharing=False, judgments="judged.csv")
+    assert str(caught.value) == f"{WHOLE} Use sharing=True, or leave the judgments out."
 
 
 def test_clicks_that_say_nothing_cannot_be_weighed() -> None:
@@ -436,7 +465,10 @@ class TestCommands:
         fit.write(model)
         assert "Judgments: 360 documents of 60 queries" in run("inspect", str(model)).stdout
         explained = run("explain", str(log), "--query", "3", "--doc", "2", "--model", str(model))
-        assert f"Judged: {plain[1][3, 2]:.2f} on the judges' scale. The label follows that first." in explained.stdout
+        assert (
+            f"Judged: {plain[1][3, 2]:.2f} on the judges' scale. The label mainly follows this judgment."
+            in explained.stdout
+        )
         assert "Judged:" not in run("explain", str(log), "--query", "99", "--doc", "2", "--model", str(model)).stdout
 
     @pytest.mark.parametrize(("table", "message"), BAD)

@@ -83,6 +83,22 @@ class TestBetaPrior:
         error = np.sqrt(np.diag(np.linalg.inv(information)))
         assert np.abs((found - truth) / error).max() < 5
 
+    @pytest.mark.parametrize("seed", range(40))
+    def test_it_converges_whatever_documents_are_like(self, seed: int) -> None:
+        """Where documents hardly differ, or nearly all are clicked always or never, a climb easily stops too early."""
+        rng = np.random.default_rng(seed)
+        mean, strength = 0.98 * rng.beta(0.5, 2) + 0.01, np.exp(rng.uniform(-4, 9))
+        n = rng.integers(1, rng.choice([3, 60, 3000]), 60)
+        c = rng.binomial(n, rng.beta(mean * strength, (1 - mean) * strength, 60))
+        c[:2] = 1, 0  # without any click or any skip, nothing is fitted
+        prior = fit_beta(n, c, np.ones(60))
+        assert prior.verdict is not Verdict.NOT_CONVERGED
+        cells = list(zip(n.tolist(), c.tolist(), strict=True))
+        best = beta_binomial_likelihood(cells, prior.mean, prior.strength)
+        for by, and_by in ((1.01, 1), (0.99, 1), (1, 1.05), (1, 0.95)):
+            if 0.01 <= prior.strength * and_by <= STRONGEST:
+                assert beta_binomial_likelihood(cells, min(prior.mean * by, 1), prior.strength * and_by) <= best + 1e-6
+
     @pytest.mark.parametrize(("clicks", "verdict", "mean"), [
         ([0, 0, 0], Verdict.NO_CLICKS, 0.5 / 31), ([10, 10, 10], Verdict.ALL_CLICKED, 30.5 / 31),
         ([3, 3, 3], Verdict.ONE_RATE, 0.3), ([4], Verdict.ONE_RATE, 0.4),

@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], list[str], str]] = {
         ("--clip", "twenty"),
         {"clip": "twenty"},
         ["low", "high", "estimate"],
-        r"Every document starts with [\d.]+ expected clicks of an average one\.",
+        r"Every document starts as an average one: with ([\d.]+) clicks where \1 were expected\.",
     ),
     "ctr-then-rank": ((), {}, [], ""),
     "intervention": (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
-import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -34,6 +34,7 @@ except KeyboardInterrupt:  # `main` is not running yet, and there is nothing to 
 STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 M_TOP_PAD, KEPT = -2, 64 << 20  # of malloc.h; bytes of freed memory to keep
+SELDOM = 50_000  # new objects before garbage is looked for
 ADDRESSES, ADDRESSES_PER_CORE = 1 << 30, 100 << 20  # bytes that libraries and threads map before any work
 # What Python and the system's loader say if there is no memory for a thread or a library.
 NO_MEMORY = ("can't start new thread", "failed to map segment", "annot allocate memory")
@@ -94,6 +95,7 @@ def main() -> NoReturn:
     # The matrices are small: threads for them would only slow the engine down.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _keep_freed_memory()
+    gc.set_threshold(SELDOM)  # libraries make many objects that stay, and looking through them takes time
     steady_streams()
     _check_address_space()
     with recording() as written, _stoppable(written):
@@ -120,6 +122,10 @@ def _keep_freed_memory() -> None:
 
 def _check_address_space() -> None:
     """Refuse to work with so few addresses (`ulimit -v`) that libraries would crash the process."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
     allowed, needed = resource.getrlimit(resource.RLIMIT_AS)[0], ADDRESSES + ADDRESSES_PER_CORE * (os.cpu_count() or 1)
     if allowed != resource.RLIM_INFINITY and allowed < needed:
         _fail(

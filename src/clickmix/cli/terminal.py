@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
+import importlib.util
 import io
 import os
 import shutil
@@ -242,6 +242,7 @@ def loading(*modules: str) -> Iterator[None]:
 
     def load() -> None:
         with contextlib.suppress(Exception):
+            _put_off("numpy.f2py", "numpy.testing")
             for module in modules:
                 importlib.import_module(module)
 
@@ -251,3 +252,15 @@ def loading(*modules: str) -> Iterator[None]:
         yield
     finally:
         thread.join()
+
+
+def _put_off(*modules: str) -> None:
+    """Load modules when something in them is first used: scipy imports everything of numpy, and needs none of these."""
+    for module in modules:
+        parent, name = module.split(".")
+        spec = importlib.util.find_spec(module)
+        if module not in sys.modules and spec and spec.loader:
+            spec.loader = importlib.util.LazyLoader(spec.loader)
+            sys.modules[module] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(sys.modules[module])
+            setattr(sys.modules[parent], name, sys.modules[module])

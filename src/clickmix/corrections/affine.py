@@ -13,13 +13,13 @@ from typing import Any
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title, relevance_sql
 from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.parameters import PARAMETERS, BiasParameters, check_fits, given_bias
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts, TakesCounts
 from clickmix.engines.sql import listed
 from clickmix.types import Progress
 
 
 @dataclass(frozen=True)
-class AffineCorrection:
+class AffineCorrection(TakesCounts):
     """relevance = (click-through rate - beta) / alpha, with known alpha and beta of every position.
 
     >>> from clickmix import Counts, BiasParameters
@@ -68,7 +68,6 @@ def affine_labels(counts: Counts, parameters: BiasParameters, *, clip: Clip, cor
         counts,
         f"WITH parameters(position, alpha, beta) AS (VALUES {rows}) "
         f"SELECT query_id, doc_id, {relevance_sql(clip)} AS relevance, impressions, clicks, estimate FROM ("
-        f"SELECT query_id, doc_id, CAST(sum({term}) AS DOUBLE) / sum(cells.impressions) AS estimate, "
-        "CAST(sum(cells.impressions) AS BIGINT) AS impressions, CAST(sum(cells.clicks) AS BIGINT) AS clicks "
+        f"SELECT query_id, doc_id, CAST(sum({term}) AS DOUBLE) / sum(cells.impressions) AS estimate, {SUMS} "
         f"FROM {counts.table} AS cells JOIN parameters USING (position) GROUP BY query_id, doc_id) AS documents",
     )

@@ -32,6 +32,8 @@ class Violation(enum.StrEnum):
     BETWEEN = "documents clicked at rates between the grades'"
 
 
+# What people read, where it differs from the name in model files, which was given when only grades were compared.
+SAID: Mapping[Violation, str] = {Violation.GRADES: "other grades or effects explain the clicks better"}
 ADVICE: Mapping[Violation, str] = {
     Violation.CASCADE: "Fit again with --examination dcm or --examination ubm and compare held-out clicks",
     Violation.OUTLIERS: "Leave robots and crawlers out of the log, or drop these queries",
@@ -47,7 +49,7 @@ PASSED: Mapping[Violation, str] = {
     Violation.OUTLIERS: "no queries are clicked far more than others",
     Violation.REPEATED: "impressions were written once",
     Violation.SCATTERED: "documents of the same grade do not differ in appeal",
-    Violation.GRADES: "there are enough grades",
+    Violation.GRADES: "no other grades or effects explain the clicks better",
     Violation.RISING: "rates fall down the page",
     Violation.BEYOND: "no documents are clicked more, or less, than any grade",
     Violation.BETWEEN: "no documents are clicked at rates between the grades'",
@@ -81,6 +83,11 @@ class Check:
     def found(self) -> bool:
         """Whether the violation is seen and matters for labels."""
         return self.seen and (self.moved is None or self.moved >= NOTE_BELOW)
+
+    @property
+    def said(self) -> str:
+        """The violation in words."""
+        return SAID.get(self.violation, str(self.violation))
 
     @property
     def advice(self) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts
 from clickmix.engines.engine import Engine
 from clickmix.engines.sql import aliased, aliases, listed
 from clickmix.groups.places import Place, places_of
@@ -167,8 +167,7 @@ def without_context(counts: Counts) -> Counts:
     if not counts.context:
         return counts
     table = counts.engine.keep(
-        "SELECT query_id, doc_id, position, CAST(sum(impressions) AS BIGINT) AS impressions, "
-        f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {counts.table} GROUP BY query_id, doc_id, position"
+        f"SELECT query_id, doc_id, position, {SUMS} FROM {counts.table} GROUP BY query_id, doc_id, position"
     )
     return Counts(counts.engine, table)
 

@@ -19,7 +19,7 @@ from clickmix.corrections.click_rates import PlacedCells, position_rates
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title, relevance_sql
 from clickmix.corrections.correction import CORRECTIONS, Labels, check_positions_only
 from clickmix.corrections.empirical_bayes import check_known
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts, TakesCounts
 from clickmix.engines.sql import listed
 from clickmix.errors import SettingError
 from clickmix.types import Floats, Progress
@@ -29,7 +29,7 @@ CHARGES: tuple[Charge, ...] = get_args(Charge)
 
 
 @dataclass(frozen=True)
-class ClicksOverExpected:
+class ClicksOverExpected(TakesCounts):
     """Settings of COEC: whether to charge impressions to their positions or to the document's best position.
 
     >>> from clickmix import Counts
@@ -62,7 +62,7 @@ class ClicksOverExpected:
 
 
 @dataclass(frozen=True)
-class FittedClicksOverExpected:
+class FittedClicksOverExpected(TakesCounts):
     """COEC with the click-through rate of every position of a log."""
 
     settings: ClicksOverExpected
@@ -96,15 +96,14 @@ class FittedClicksOverExpected:
     def _expected(self, counts: Counts) -> str:
         """SQL: impressions, clicks and expected clicks of every document. Decimals add up the same in any order."""
         cells = counts.table
-        sums = "CAST(sum(impressions) AS BIGINT) AS impressions, CAST(sum(clicks) AS BIGINT) AS clicks"
         if self.settings.charge == "best-position":
             return (
                 "SELECT query_id, doc_id, impressions, clicks, impressions * rate AS expected FROM ("
-                f"SELECT query_id, doc_id, min(position) AS position, {sums} FROM {cells} GROUP BY query_id, doc_id"
+                f"SELECT query_id, doc_id, min(position) AS position, {SUMS} FROM {cells} GROUP BY query_id, doc_id"
                 ") AS best JOIN rates USING (position)"
             )
         return (
-            f"SELECT query_id, doc_id, {sums}, CAST(sum(CAST(impressions * rate AS DECIMAL(38, 12))) AS DOUBLE) "
+            f"SELECT query_id, doc_id, {SUMS}, CAST(sum(CAST(impressions * rate AS DECIMAL(38, 12))) AS DOUBLE) "
             f"AS expected FROM {cells} AS cells JOIN rates USING (position) GROUP BY query_id, doc_id"
         )
 

@@ -21,7 +21,7 @@ from clickmix.corrections.clipping import CLIP, LARGEST, Clip, checked_clip, cli
 from clickmix.corrections.coec import ClicksOverExpected
 from clickmix.corrections.correction import CORRECTIONS, Labels, check_positions_only
 from clickmix.corrections.empirical_bayes import GammaPrior, check_known, expected_rates, fit_gamma, gamma_interval
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts, TakesCounts
 from clickmix.engines.sql import listed
 from clickmix.groups.places import read_histogram
 from clickmix.groups.sample import read_queries
@@ -32,7 +32,7 @@ NAME = "coec-smoothed"
 
 @CORRECTIONS.register(NAME, help="Clicks over those of the average document, pulled towards 1.", options=(CLIP,))
 @dataclass(frozen=True)
-class SmoothedClicksOverExpected:
+class SmoothedClicksOverExpected(TakesCounts):
     """Settings of smoothed COEC: how estimates become relevance."""
 
     clip: Clip = "one"
@@ -58,7 +58,7 @@ class SmoothedClicksOverExpected:
 
 
 @dataclass(frozen=True)
-class FittedSmoothedClicksOverExpected:
+class FittedSmoothedClicksOverExpected(TakesCounts):
     """The click-through rate of every position of a log, and how far documents differ."""
 
     clip: Clip
@@ -69,7 +69,8 @@ class FittedSmoothedClicksOverExpected:
     def summary(self) -> str:
         """How far documents differ, in a sentence."""
         if self.prior.verdict is None:
-            return f"Every document starts with {self.prior.shape:.3g} expected clicks of an average one."
+            clicks = f"{self.prior.shape:.3g}"
+            return f"Every document starts as an average one: with {clicks} clicks where {clicks} were expected."
         return f"Clicks cannot tell documents apart ({self.prior.verdict}): all estimates are close to 1."
 
     def label(self, counts: Counts) -> Labels:
@@ -81,8 +82,8 @@ class FittedSmoothedClicksOverExpected:
         low, high = gamma_interval(f"(clicks + {shape})", f"expected + {shape}")
         # Sums of decimals, because sums of floats depend on the order of rows.
         documents = (
-            "SELECT query_id, doc_id, CAST(sum(cells.impressions) AS BIGINT) AS impressions, CAST(sum(cells.clicks) AS "
-            "BIGINT) AS clicks, CAST(sum(CAST(cells.impressions * rate AS DECIMAL(38, 12))) AS DOUBLE) AS expected "
+            f"SELECT query_id, doc_id, {SUMS}, "
+            "CAST(sum(CAST(cells.impressions * rate AS DECIMAL(38, 12))) AS DOUBLE) AS expected "
             f"FROM {counts.table} AS cells JOIN rates USING (position) GROUP BY query_id, doc_id"
         )
         estimates = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
@@ -100,12 +101,6 @@ def check_positions_only(counts: Counts, *, correction: str) -> None:
             f"{correction} knows only positions, but the counts have context columns: {', '.join(counts.context)}. "
             "Count the log without context columns, or one context at a time."
         )
-
-
-def last_position(counts: Counts) -> int:
-    """The last position of a log."""
-    ((position,),) = counts.engine.rows(f"SELECT max(position) FROM {counts.table}")
-    return int(position)
 
 
 KEY = ("query_id", "doc_id")
@@ -209,6 +204,8 @@ class Labels(Drawn):
         query  document  label  impressions  clicks
         q      a          0.60          100      60
         """
+        if not (isinstance(most, Integral) and most >= 0):
+            raise SettingError(f"head({most!r}): expected a whole number of labels, from 0.")
         first = f"SELECT * FROM ({self.sql}) AS labels {IN_ORDER} LIMIT {int(most)}"
         return self._part(f"SELECT * FROM ({first}) AS first")
 

@@ -21,7 +21,7 @@ import numpy as np
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.correction import CORRECTIONS, Labels, check_positions_only
 from clickmix.corrections.empirical_bayes import BetaPrior, beta_interval_query, check_known, fit_beta, posterior_rates
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts, TakesCounts
 from clickmix.engines.sql import listed
 from clickmix.groups.places import join_small, read_histogram
 from clickmix.types import Floats, Progress
@@ -31,7 +31,7 @@ NAME = "ctr-smoothed"
 
 @CORRECTIONS.register(NAME, help="The click-through rate, pulled towards that of its positions.")
 @dataclass(frozen=True)
-class SmoothedRate:
+class SmoothedRate(TakesCounts):
     """The smoothed click-through rate; there is nothing to set."""
 
     title: ClassVar[str] = "smoothed click-through rate"
@@ -51,7 +51,7 @@ class SmoothedRate:
 
 
 @dataclass(frozen=True)
-class FittedSmoothedRate:
+class FittedSmoothedRate(TakesCounts):
     """The Beta of every position of a log."""
 
     priors: Mapping[int, BetaPrior]
@@ -79,8 +79,7 @@ class FittedSmoothedRate:
             for column in ("mean", "spread")
         )
         documents = (
-            f"SELECT query_id, doc_id, {mean} AS mean, 1.0 / ({spread}) AS strength, "
-            "CAST(sum(cells.impressions) AS BIGINT) AS impressions, CAST(sum(cells.clicks) AS BIGINT) AS clicks "
+            f"SELECT query_id, doc_id, {mean} AS mean, 1.0 / ({spread}) AS strength, {SUMS} "
             f"FROM {counts.table} AS cells JOIN priors USING (position) GROUP BY query_id, doc_id"
         )
         posteriors = (

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from clickmix.corrections.correction import CORRECTIONS, Labels
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts, TakesCounts
 from clickmix.types import Progress
 
 TIE = 1e-12
@@ -23,7 +23,7 @@ TIE = 1e-12
 
 @CORRECTIONS.register("ctr-then-rank", help="The click-through rate, with ties in the order of mean positions.")
 @dataclass(frozen=True)
-class RateThenRank:
+class RateThenRank(TakesCounts):
     """The click-through rate, then the mean position; there is nothing to set."""
 
     title: ClassVar[str] = "click-through rate, then position"
@@ -40,6 +40,6 @@ class RateThenRank:
             counts,
             f"SELECT query_id, doc_id, (CAST(clicks AS DOUBLE) / impressions + {TIE!r} * (impressions / depth)) / "
             f"(1.0 + {TIE!r}) AS relevance, impressions, clicks FROM ("
-            f"SELECT query_id, doc_id, {depth} AS depth, CAST(sum(impressions) AS BIGINT) AS impressions, "
-            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {counts.table} GROUP BY query_id, doc_id) AS documents",
+            f"SELECT query_id, doc_id, {depth} AS depth, {SUMS} FROM {counts.table} GROUP BY query_id, doc_id"
+            ") AS documents",
         )

@@ -20,7 +20,7 @@ from clickmix.corrections.click_models.document_labels import document_labels
 from clickmix.corrections.click_models.reading import Reading
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.correction import CORRECTIONS, Labels
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import Counts, TakesCounts
 from clickmix.types import Floats, Progress
 
 NAME = "dbn"
@@ -28,7 +28,7 @@ NAME = "dbn"
 
 @CORRECTIONS.register(NAME, help="Attraction x satisfaction in the dynamic Bayesian network; needs session_id.")
 @dataclass(frozen=True)
-class DynamicBayesianNetwork:
+class DynamicBayesianNetwork(TakesCounts):
     """Settings of the network: it has converged when a step gains at most `tolerance` of the likelihood."""
 
     needs_lists: ClassVar[Literal["clicks"]] = "clicks"
@@ -50,7 +50,7 @@ class DynamicBayesianNetwork:
 
 
 @dataclass(frozen=True, eq=False)
-class DynamicBayesianFit:
+class DynamicBayesianFit(TakesCounts):
     """`continuation`: P(people examine the next document | they are not satisfied)."""
 
     settings: DynamicBayesianNetwork

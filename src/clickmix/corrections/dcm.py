@@ -19,7 +19,7 @@ from clickmix.corrections.click_models.document_labels import document_labels
 from clickmix.corrections.click_models.reading import Reading
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.correction import CORRECTIONS, Labels
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import Counts, TakesCounts
 from clickmix.types import Floats, Progress
 
 NAME = "dcm"
@@ -27,7 +27,7 @@ NAME = "dcm"
 
 @CORRECTIONS.register(NAME, help="The attraction of documents in the dependent click model; needs session_id.")
 @dataclass(frozen=True)
-class DependentClickModel:
+class DependentClickModel(TakesCounts):
     """Settings of the model: it has converged when a step gains at most `tolerance` of the likelihood."""
 
     needs_lists: ClassVar[Literal["clicks"]] = "clicks"
@@ -52,7 +52,7 @@ class DependentClickModel:
 
 
 @dataclass(frozen=True, eq=False)
-class DependentClickFit:
+class DependentClickFit(TakesCounts):
     """`going_on`: P(people examine the next document | a click at this position), from position 1 on."""
 
     settings: DependentClickModel

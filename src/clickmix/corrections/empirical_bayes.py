@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 WEAKEST, STRONGEST = 0.01, 1e6
-FLAT = 1e-6  # slopes per document that count as 0, because rounding stops the climb there
+FIRST_STRENGTH, LARGEST_LOGIT = 10.0, 30.0
+MOST_STEPS, HALVINGS = 100, 30
+LONGEST = 2.0  # longest step of the logit of the mean, and of the logarithm of the strength
+TRIED = 1e-5  # a step to see how slopes change
+LEAST_BEND = 1e-12  # steps divide by how the likelihood bends, or by this
+LEAST_RISE = 1e-15  # of the log-likelihood per document: the climb ends when a step promises less
+FLAT = 1e-9  # the same; a climb that stops where a step promises more has not converged
+EXACT = 1e-12  # of the logarithm of a shape
 NORMAL = 1.959963984540054  # the 97.5% quantile of the normal distribution
 # Below these shapes the cube root of a Gamma variable is far from normal; shapes raised to them give wider intervals.
 LEAST_SHAPE, LEAST_LARGER_SHAPE = 0.1, 0.7
@@ -69,28 +76,47 @@ def fit_beta(impressions: Floats, clicks: Floats, documents: Floats) -> BetaPrio
 
 
 def _climbed(n: Floats, c: Floats, weight: Floats, *, mean: float) -> BetaPrior:
-    """The most likely mean and strength, starting from the mean of all impressions."""
-    from scipy.optimize import minimize
-    from scipy.special import betaln, digamma, expit, logit
+    """The most likely mean and strength, by Newton's method, starting from the mean of all impressions.
 
-    total = float(weight.sum())
+    Along a direction in which the likelihood bends upwards, a step is as long as if it bent downwards as much.
+    """
+    from scipy.special import betaln, digamma, expit, logit  # scipy.optimize takes longer to load than this to climb
 
-    def loss(point: Floats) -> tuple[float, Floats]:
+    share = weight / weight.sum()
+
+    def hill(point: Floats) -> tuple[float, Floats]:
         m, s = expit(point[0]), np.exp(point[1])
         a, b = m * s, (1 - m) * s
         value = betaln(a + c, b + n - c) - betaln(a, b)
-        both = digamma(a + b + n) - digamma(a + b)
+        both = digamma(s + n) - digamma(s)
         by_a = digamma(a + c) - digamma(a) - both
         by_b = digamma(b + n - c) - digamma(b) - both
-        slopes = np.array([weight @ (by_a - by_b) * s * m * (1 - m), weight @ (by_a * a + by_b * b)])
-        return -float(weight @ value) / total, -slopes / total
+        return float(share @ value), np.array([share @ (by_a - by_b) * s * m * (1 - m), share @ (by_a * a + by_b * b)])
 
-    bounds = [(-30, 30), (np.log(WEAKEST), np.log(STRONGEST))]
-    settings = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}
-    best = minimize(loss, [logit(mean), np.log(10)], jac=True, method="L-BFGS-B", bounds=bounds, options=settings)
-    if not best.success and np.abs(best.jac).max() > FLAT:
+    low, high = np.array([[-LARGEST_LOGIT, np.log(WEAKEST)], [LARGEST_LOGIT, np.log(STRONGEST)]])
+    point = np.array([logit(mean), np.log(FIRST_STRENGTH)])
+    value, slope = hill(point)
+    for _ in range(MOST_STEPS):
+        free = ~(((point <= low) & (slope < 0)) | ((point >= high) & (slope > 0)))
+        slope = slope * free
+        bend = np.stack([(hill(point + TRIED * way)[1] - slope) / TRIED for way in np.eye(2)]) * np.outer(free, free)
+        bends, ways = np.linalg.eigh((bend + bend.T) / 2)
+        step = ways @ (ways.T @ slope / np.maximum(np.abs(bends), LEAST_BEND))
+        rise = float(slope @ step)
+        if rise < LEAST_RISE:
+            break
+        step *= LONGEST / max(LONGEST, np.abs(step).max())
+        for halvings in range(HALVINGS):
+            there = np.clip(point + step / 2**halvings, low, high)
+            found = hill(there)
+            if found[0] > value:
+                break
+        else:  # rounding hides the rest of the way
+            break
+        point, (value, slope) = there, found
+    if rise > FLAT:
         return BetaPrior(mean, STRONGEST, Verdict.NOT_CONVERGED)
-    return BetaPrior(float(expit(best.x[0])), float(np.exp(best.x[1])))
+    return BetaPrior(float(expit(point[0])), float(np.exp(point[1])))
 
 
 def fit_gamma(clicks: Floats, expected: Floats) -> GammaPrior:
@@ -100,7 +126,6 @@ def fit_gamma(clicks: Floats, expected: Floats) -> GammaPrior:
         return GammaPrior(STRONGEST, Verdict.NO_CLICKS)
     if ((c - E) ** 2 - c).sum() <= 0:  # the slope of the log-likelihood in 1 / shape at 0, times 2
         return GammaPrior(STRONGEST, Verdict.ONE_RATE)
-    from scipy.optimize import brentq
     from scipy.special import digamma
 
     def slope(log_shape: float) -> float:
@@ -111,7 +136,12 @@ def fit_gamma(clicks: Floats, expected: Floats) -> GammaPrior:
     if slope(low) <= 0:
         return GammaPrior(WEAKEST)
     # If rounding hides the slope, documents are so near to one rate that the likelihood is as high at the end.
-    return GammaPrior(STRONGEST if slope(high) >= 0 else float(np.exp(brentq(slope, low, high, xtol=1e-12))))
+    if slope(high) >= 0:
+        return GammaPrior(STRONGEST)
+    while high - low > EXACT:  # scipy.optimize has this, but takes longer to load than the search
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) > 0 else (low, middle)
+    return GammaPrior(float(np.exp(low)))
 
 
 def gamma_interval(shape: str, rate: str) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from clickmix.corrections.affine import affine_labels
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
 from clickmix.corrections.correction import CORRECTIONS, Labels, check_positions_only
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import Counts, TakesCounts
 from clickmix.errors import InputError, SettingError
 from clickmix.registry import Option
 from clickmix.types import Floats, Progress
@@ -47,7 +47,7 @@ class Pair(NamedTuple):
 
 @CORRECTIONS.register(NAME, help="IPS with position bias from documents that moved.", options=(PAIRS, CLIP))
 @dataclass(frozen=True)
-class Intervention:
+class Intervention(TakesCounts):
     """Settings of intervention harvesting: which pairs of positions to compare."""
 
     saves_model: ClassVar[bool] = True
@@ -83,7 +83,7 @@ class Intervention:
 
 
 @dataclass(frozen=True, eq=False)
-class InterventionFit:
+class InterventionFit(TakesCounts):
     """Theta of every position (alpha of the parameters), the pairs it comes from, and whether the search converged."""
 
     parameters: BiasParameters

@@ -16,12 +16,12 @@ from clickmix.corrections.affine import affine_labels
 from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
 from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.parameters import PARAMETERS, BiasParameters, given_examination
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import Counts, TakesCounts
 from clickmix.types import Progress
 
 
 @dataclass(frozen=True)
-class InversePropensity:
+class InversePropensity(TakesCounts):
     """relevance = mean of click / theta, with known examination theta of every position.
 
     >>> from clickmix import Counts

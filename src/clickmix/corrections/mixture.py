@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from clickmix.corrections.correction import CORRECTIONS
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import Counts, TakesCounts
 from clickmix.errors import SettingError
 from clickmix.groups.places import Histogram, join_small, nearest, observations_of, read_histogram
 from clickmix.groups.sample import read_moving
@@ -59,7 +59,7 @@ OPTIONS = (
     "mixture", help="The posterior of a mixture of click rates: the paper's correction.", options=OPTIONS
 )
 @dataclass(frozen=True)
-class MixtureCorrection:
+class MixtureCorrection(TakesCounts):
     """Settings of the mixture-based correction.
 
     mixture       what to fit to click rates. auto: one model of the whole log; held-out clicks choose the number of
@@ -98,16 +98,26 @@ class MixtureCorrection:
                 raise SettingError(f"{name} {value!r}: expected one of {', '.join(get_args(among))}.")
         if not (isinstance(self.grades, Integral) and 2 <= self.grades <= GRADES[-1]):
             raise SettingError(f"grades {self.grades!r}: expected a whole number from 2 to {GRADES[-1]}.")
-        whole = isinstance(self.kind, WholeLogKind) and not self.needs_lists
+        if not isinstance(self.sharing, bool):
+            raise SettingError(f"sharing {self.sharing!r}: expected True or False.")
         for name, given, use in (
             ("judgments", self.judgments, "be weighed by them"),
             ("features", self.features, "learn from them"),
         ):
-            if given is not None and not whole:
+            if given is not None and (instead := self._instead()):
                 raise SettingError(
-                    f"{name}: only one model of the whole log can {use}. Use the mixture auto, binomial or "
-                    f"graded with sharing and the examination pbm, or leave the {name} out."
+                    f"{name}: only one model of the whole log can {use}. Use {instead}, or leave the {name} out."
                 )
+
+    def _instead(self) -> str:
+        """Settings to use instead, so that one model of the whole log is fitted; empty if it is."""
+        if self.needs_lists:
+            return f"the examination pbm instead of {self.examination}"
+        if isinstance(self.kind, WholeLogKind):
+            return ""
+        if isinstance(MIXTURES[self.mixture].make(grades=self.grades, sharing=True), WholeLogKind):
+            return "sharing=True"
+        return f"the mixture auto, binomial or graded instead of {self.mixture}"
 
     @property
     def kind(self) -> MixtureKind:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from clickmix.corrections.click_rates import PlacedCells, position_rates
 from clickmix.corrections.correction import CORRECTIONS, Labels
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts, TakesCounts
 from clickmix.types import Floats, Progress
 
 
 @CORRECTIONS.register("none", help="The plain click-through rate.")
 @dataclass(frozen=True)
-class NoCorrection:
+class NoCorrection(TakesCounts):
     """relevance = clicks / impressions over all positions, ignoring bias.
 
     >>> from clickmix import Counts
@@ -30,8 +30,7 @@ class NoCorrection:
         return Labels(
             counts,
             "SELECT query_id, doc_id, CAST(clicks AS DOUBLE) / impressions AS relevance, impressions, clicks FROM ("
-            "SELECT query_id, doc_id, CAST(sum(impressions) AS BIGINT) AS impressions, "
-            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {counts.table} GROUP BY query_id, doc_id)",
+            f"SELECT query_id, doc_id, {SUMS} FROM {counts.table} GROUP BY query_id, doc_id)",
         )
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clickmix.corrections.correction import Labels
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts, TakesCounts
 from clickmix.engines.engine import embedded
 from clickmix.errors import InputError
 from clickmix.log.source import kind_of
@@ -17,7 +17,7 @@ from clickmix.types import Columns, Progress
 
 
 @dataclass(frozen=True, eq=False)
-class Oracle:
+class Oracle(TakesCounts):
     """Labels are the true relevance, whatever was clicked: three columns of equal length, one row per document.
 
     >>> from clickmix import Counts
@@ -58,8 +58,7 @@ class Oracle:
         self._check_complete(counts, table, joined)
         return Labels(
             counts,
-            "SELECT query_id, doc_id, max(relevance) AS relevance, CAST(sum(impressions) AS BIGINT) AS impressions, "
-            f"CAST(sum(clicks) AS BIGINT) AS clicks FROM {joined} GROUP BY query_id, doc_id",
+            f"SELECT query_id, doc_id, max(relevance) AS relevance, {SUMS} FROM {joined} GROUP BY query_id, doc_id",
         )
 
     def _check_types(self, counts: Counts, table: str) -> None:

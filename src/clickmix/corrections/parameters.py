@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from clickmix.corrections.correction import check_positions_only, last_position
+from clickmix.corrections.correction import check_positions_only
 from clickmix.counts.counts import Counts
 from clickmix.errors import InputError, SettingError
 from clickmix.registry import Option
@@ -130,7 +130,7 @@ def given_examination(parameters: Any) -> Any:
 def check_fits(parameters: BiasParameters, counts: Counts, *, correction: str) -> None:
     """Refuse a log with context columns, or with more positions than there are parameters."""
     check_positions_only(counts, correction=correction)
-    last = last_position(counts)
+    ((last,),) = counts.engine.rows(f"SELECT max(position) FROM {counts.table}")
     if last > parameters.positions:
         raise InputError(
             f"The parameters cover {parameters.positions} positions, but the log goes down to position {last}. "

@@ -30,7 +30,7 @@ from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.parameters import BiasParameters, check_fits
 from clickmix.corrections.plain_em import check_linked
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import Counts, TakesCounts
 from clickmix.types import Floats, Progress
 
 NAME = "pbm"
@@ -38,7 +38,7 @@ NAME = "pbm"
 
 @CORRECTIONS.register(NAME, help="The attraction of documents in the position-based click model.")
 @dataclass(frozen=True)
-class PositionBasedModel:
+class PositionBasedModel(TakesCounts):
     """The position-based model; there is nothing to set."""
 
     saves_model: ClassVar[bool] = True
@@ -54,7 +54,7 @@ class PositionBasedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class PositionBasedFit:
+class PositionBasedFit(TakesCounts):
     """The examination of every position (alpha of the parameters), the number of steps, and whether they converged."""
 
     parameters: BiasParameters

@@ -25,8 +25,8 @@ from clickmix.corrections.clipping import CLIP, Clip, checked_clip, clip_title
 from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
 from clickmix.corrections.squarem import ascend, leap_on_log_odds
-from clickmix.counts.counts import Counts
-from clickmix.errors import InputError, SettingError
+from clickmix.counts.counts import Counts, TakesCounts
+from clickmix.errors import InputError, SettingError, check_whole
 from clickmix.types import Floats, Progress
 
 FARTHEST = 20.0  # log-odds
@@ -36,7 +36,7 @@ FARTHEST = 20.0  # log-odds
     "plain-em", help="Affine, with alpha and beta estimated by EM from documents that move.", options=(TRUST, CLIP)
 )
 @dataclass(frozen=True)
-class PlainEM:
+class PlainEM(TakesCounts):
     """Settings of plain EM: with `trust`, people also click documents that are not relevant (AC); without, never (IPS).
 
     It has converged when a step gains at most `tolerance` times the log-likelihood.
@@ -57,8 +57,7 @@ class PlainEM:
 
     def __post_init__(self) -> None:
         checked_clip(self.clip)
-        if type(self.max_steps) is not int or self.max_steps < 1:
-            raise SettingError(f"max_steps={self.max_steps!r}: expected a whole number from 1.")
+        check_whole("max_steps", self.max_steps, least=1)
         if not self.tolerance >= 0:
             raise SettingError(f"tolerance={self.tolerance!r}: expected a number from 0.")
 
@@ -85,7 +84,7 @@ class PlainEM:
 
 
 @dataclass(frozen=True, eq=False)
-class PlainEMFit:
+class PlainEMFit(TakesCounts):
     """The result of plain EM: parameters on the widest scale, and the log-likelihood of every step (it never falls).
 
     >>> from clickmix import Counts

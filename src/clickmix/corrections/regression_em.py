@@ -32,8 +32,8 @@ from clickmix.corrections.affine_em import (
 from clickmix.corrections.clipping import Clip, checked_clip, clip_title
 from clickmix.corrections.correction import Labels
 from clickmix.corrections.parameters import LEAST_ALPHA, BiasParameters
-from clickmix.counts.counts import Counts
-from clickmix.errors import SettingError
+from clickmix.counts.counts import Counts, TakesCounts
+from clickmix.errors import SettingError, check_whole
 from clickmix.types import Floats, Progress
 
 ROUNDS = 2  # rounds of E and M per regression, as in the paper's program
@@ -85,7 +85,7 @@ class Iteration:
 
 
 @dataclass(frozen=True)
-class RegressionEM:
+class RegressionEM(TakesCounts):
     """Settings of regression-based EM.
 
     regression   learns relevance from features (`clickmix.lab.regressions`)
@@ -110,8 +110,7 @@ class RegressionEM:
 
     def __post_init__(self) -> None:
         checked_clip(self.clip)
-        if type(self.iterations) is not int or self.iterations < 1:
-            raise SettingError(f"iterations={self.iterations!r}: expected a whole number from 1.")
+        check_whole("iterations", self.iterations, least=1)
         if not self.tolerance >= 0:
             raise SettingError(f"tolerance={self.tolerance!r}: expected a number from 0.")
 
@@ -183,7 +182,7 @@ class RegressionEM:
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionEMFit:
+class RegressionEMFit(TakesCounts):
     """The result of regression EM: the parameters of iteration `kept`, why it stopped, and all iterations.
 
     >>> from clickmix import RegressionEM

@@ -24,7 +24,7 @@ from clickmix.corrections.click_models.document_labels import document_labels
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.empirical_bayes import BetaPrior, fit_beta
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import Counts, TakesCounts
 from clickmix.errors import SettingError
 from clickmix.registry import Option
 from clickmix.types import Floats, Progress
@@ -67,7 +67,7 @@ class Posterior:
     NAME, help="Attraction x satisfaction from shares of clicks; needs session_id.", options=(ABANDONED,)
 )
 @dataclass(frozen=True)
-class SimplifiedDynamicBayesianNetwork:
+class SimplifiedDynamicBayesianNetwork(TakesCounts):
     """What sessions without a click say: nothing ("ignored", as published), or that everything was "examined"."""
 
     needs_lists: ClassVar[Literal["clicks"]] = "clicks"
@@ -101,7 +101,7 @@ class SimplifiedDynamicBayesianNetwork:
 
 
 @dataclass(frozen=True, eq=False)
-class SimplifiedDynamicBayesianFit:
+class SimplifiedDynamicBayesianFit(TakesCounts):
     """The Betas that attraction and satisfaction of documents come from."""
 
     settings: SimplifiedDynamicBayesianNetwork

@@ -28,7 +28,7 @@ from clickmix.corrections.click_models.document_labels import document_labels
 from clickmix.corrections.click_rates import PlacedCells
 from clickmix.corrections.correction import CORRECTIONS, Labels
 from clickmix.corrections.plain_em import check_linked
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import Counts, TakesCounts
 from clickmix.types import Floats, Ints, Progress
 
 NAME = "ubm"
@@ -36,7 +36,7 @@ NAME = "ubm"
 
 @CORRECTIONS.register(NAME, help="The attraction of documents in the user browsing model; needs session_id.")
 @dataclass(frozen=True)
-class UserBrowsingModel:
+class UserBrowsingModel(TakesCounts):
     """The user browsing model; there is nothing to set."""
 
     needs_lists: ClassVar[Literal["clicks"]] = "clicks"
@@ -51,7 +51,7 @@ class UserBrowsingModel:
 
 
 @dataclass(frozen=True, eq=False)
-class UserBrowsingFit:
+class UserBrowsingFit(TakesCounts):
     """`examination` (positions, positions): a row for each position k from 1, a column for each last click j from 0.
 
     Pairs that the log says nothing about take the mean of their position. Impossible pairs (j >= k) are NaN.

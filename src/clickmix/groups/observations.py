@@ -46,9 +46,7 @@ class Observations:
     @cached_property
     def log_choose(self) -> Floats:
         """log C(n, c) of each cell: the part of a binomial likelihood that no parameter changes."""
-        from scipy.special import (
-            betaln,
-        )  # here, because scipy is slow to load, and listing corrections does not need it
+        from scipy.special import betaln  # here, because listing corrections does not need scipy
 
         n, c = self.impressions, self.clicks
         return np.asarray(-np.log1p(n) - betaln(n - c + 1, c + 1))  # C(n, c) itself overflows beyond n = 1030

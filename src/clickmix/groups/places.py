@@ -21,11 +21,11 @@ import duckdb
 import numpy as np
 
 from clickmix.counts import MOST_CONTEXTS
-from clickmix.counts.count import LARGEST_TOTAL, checked_bound, count_contexts
+from clickmix.counts.count import LARGEST_TOTAL, count_contexts
 from clickmix.counts.counts import Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import aliased, aliases, listed, name
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import InputError, SettingError, check_whole
 from clickmix.groups.observations import Observations
 from clickmix.log.files import find_sources, unreadable
 from clickmix.log.layout import whole
@@ -51,6 +51,13 @@ class Place(NamedTuple):
         """
         parts = [f"{key} {value or '(none)'}" for key, value in zip(context_names, self.context, strict=True)]
         return ", ".join([f"position {self.position}", *parts])
+
+
+def checked_place(given: Place) -> Place:
+    """The place as given; raises on anything else, such as a position: its context matters, too."""
+    if not isinstance(given, Place):
+        raise SettingError(f"place {given!r}: expected a Place, such as those of a fit: fit.groups[0].places[0].place.")
+    return given
 
 
 def read_places(counts: Counts) -> tuple[Place, ...]:
@@ -263,7 +270,8 @@ def read_downloaded(
         raise unreadable(where, error) from None
     _check_rows(engine, table, where)
     places = aliases(["position", *context])
-    count_contexts(engine, table, dict(zip(context, places[1:], strict=True)), most=checked_bound(max_contexts))
+    check_whole("max_contexts", max_contexts, least=1)
+    count_contexts(engine, table, dict(zip(context, places[1:], strict=True)), most=max_contexts)
     keys = listed([*places, "impressions", "clicks"])
     columns = engine.fetch(
         f"SELECT {keys}, CAST(sum(documents) AS BIGINT) AS documents, CAST(sum(moving) AS BIGINT) AS moving, "

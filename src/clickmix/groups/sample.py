@@ -22,7 +22,7 @@ import duckdb
 import numpy as np
 
 from clickmix.counts.count import GOOD_KEY, count_opened
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.sql import aliased, aliases, listed, name
 from clickmix.groups.places import Histogram
@@ -171,7 +171,7 @@ class Quarters:
     share: float
     engine: DuckDB = field(repr=False)
     table: str = field(repr=False)
-    layout: RowLayout | Counted = field(repr=False)
+    layout: RowLayout = field(repr=False)
     roles: Roles = field(repr=False)
 
     @property
@@ -190,12 +190,11 @@ class Quarters:
     def cells_query(self) -> str:
         """SQL for the cells of all quarters, lists added up: `part` is the quarter, k0 the position, then contexts."""
         keys = ("position", *self.roles.context)
-        counted = "count(*), count(*) FILTER (WHERE clicked)"
-        counted = "sum(impressions), sum(clicks)" if self.dealt == "impressions" else counted
-        impressions, clicks = (f"CAST({sums} AS BIGINT)" for sums in counted.split(", "))
+        counted = "count(*) AS impressions, count(*) FILTER (WHERE clicked) AS clicks"
+        sums = SUMS if self.dealt == "impressions" else counted
         return (
-            f"SELECT {name(QUARTER)} AS part, query_id, doc_id, {aliased(keys)}, {impressions} AS impressions, "
-            f"{clicks} AS clicks FROM {self.table} GROUP BY {listed(map(str, range(1, 4 + len(keys))))}"
+            f"SELECT {name(QUARTER)} AS part, query_id, doc_id, {aliased(keys)}, {sums} "
+            f"FROM {self.table} GROUP BY {listed(map(str, range(1, 4 + len(keys))))}"
         )
 
 

@@ -74,11 +74,6 @@ class Evidence:
         return np.array([(w["square"] * r + w["slope"]) * r + w["level"] for w, r in zip(self.numbers, x, strict=True)])
 
 
-def no_evidence(family: str, *, grades: int) -> Evidence:
-    """The evidence of a group in which clicks say nothing about relevance."""
-    return Evidence(family, (NOTHING[family],) * (grades - 1))
-
-
 def binomial_evidence(rates: tuple[float, ...]) -> Evidence:
     """A click counts log(p_k/p_0), a skip log((1-p_k)/(1-p_0))."""
     p0 = rates[0]
@@ -182,7 +177,7 @@ class Mixture:
     def evidence(self, *, grades: int) -> Evidence:
         """What a click and a skip in this group say about relevance, in a log of that many grades."""
         if not self.informative:
-            return no_evidence(self.family, grades=grades)
+            return Evidence(self.family, (NOTHING[self.family],) * (grades - 1))
         if self.alike is not None:
             return beta_binomial_evidence(self.rates, self.alike)
         if self.variances is None:

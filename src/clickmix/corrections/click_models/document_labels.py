@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from clickmix.corrections.correction import Labels
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts
 from clickmix.engines.engine import embedded
 from clickmix.types import Floats
 
@@ -20,7 +20,6 @@ def document_labels(
     more = "".join(f", max({column}) AS {column}" for column in columns if column != "relevance")
     return Labels(
         counts,
-        "SELECT query_id, doc_id, max(relevance) AS relevance, CAST(sum(impressions) AS BIGINT) AS impressions, "
-        f"CAST(sum(clicks) AS BIGINT) AS clicks{more} FROM {counts.table} AS cells JOIN {table} AS computed "
-        "USING (query_id, doc_id) GROUP BY query_id, doc_id",
+        f"SELECT query_id, doc_id, max(relevance) AS relevance, {SUMS}{more} FROM {counts.table} AS cells "
+        f"JOIN {table} AS computed USING (query_id, doc_id) GROUP BY query_id, doc_id",
     )

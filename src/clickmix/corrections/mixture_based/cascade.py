@@ -38,7 +38,8 @@ def fit_cascade(counts: Counts, fit: FitGroups, *, examination: Examination) -> 
     def relevance(recent: Counts, position: int) -> str:
         here = replace(recent, table=f"(SELECT * FROM {recent.table} WHERE position = {position})")
         fitted = fit(here, found[0].grades if found else None)
-        found.append(_with_prior_of(found[-1], fitted) if found and fitted.grades != found[0].grades else fitted)
+        known = fitted.model is not None or any(group.mixture.informative for group in fitted.groups)
+        found.append(fitted if known or not found else _with_prior_of(found[-1], fitted))
         return _together(found).label(recent).sql
 
     grouped, steps = walk(counts, walked_positions(counts), rule=rule_from, relevance=relevance)

@@ -22,7 +22,7 @@ from clickmix.corrections.click_rates import (
     model_click_rates,
     model_relevance,
 )
-from clickmix.corrections.correction import IN_ORDER, Labels
+from clickmix.corrections.correction import IN_ORDER, Labels, of_query
 from clickmix.corrections.mixture import Examination, Prior
 from clickmix.corrections.mixture_based.cascade_patterns import Step
 from clickmix.corrections.mixture_based.cascade_walk import ABOVE, check_lists, walk_again
@@ -52,12 +52,12 @@ from clickmix.corrections.mixture_based.model_file import (
     ModelRecord,
     read_model,
 )
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import Counts, TakesCounts
 from clickmix.counts.judgments import Grades
 from clickmix.drawn import Drawn, Plot, report
 from clickmix.engines.sql import listed, literal, name
 from clickmix.errors import InputError, SettingError
-from clickmix.groups.places import Place, nearest, nearest_changes, read_places
+from clickmix.groups.places import Place, checked_place, nearest, nearest_changes, read_places
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Evidence, Group, PlaceCounts, Verdict
 from clickmix.storage.documents import document_text, write_document
@@ -95,7 +95,7 @@ class LabelEvidence:
 
 
 @dataclass(frozen=True)
-class MixtureFit(Drawn):
+class MixtureFit(Drawn, TakesCounts):
     """A fitted mixture correction: groups with their mixtures. It labels any counts with the same context columns.
 
     `moving` is the share of documents seen at several places. `model` is the model of the whole log, if one was
@@ -196,7 +196,7 @@ class MixtureFit(Drawn):
 
     def label(self, counts: Counts) -> Labels:
         """One relevance per query and document, computed where the counts live."""
-        cells = self._in_groups(counts)
+        cells = self.in_groups(counts)
         if self._featured is not None:
             from clickmix.corrections.mixture_based.label_featured import label_featured  # scipy loads slowly
 
@@ -248,7 +248,7 @@ class MixtureFit(Drawn):
         """What features say, if the labels use it."""
         return self.featured if self.featured is not None and self.featured.helps else None
 
-    def _in_groups(self, counts: Counts) -> Counts:
+    def in_groups(self, counts: Counts) -> Counts:
         """The counts with the model's context columns; for a cascade, found by walking down the lists."""
         if self.steps and counts.context != (ABOVE,):
             check_lists(counts, self.examination)
@@ -295,7 +295,7 @@ class MixtureFit(Drawn):
 
     def usual_rates(self, place: Place) -> tuple[float, float] | None:
         """How often people click documents of the lowest and of the highest grade there; None if clicks say nothing."""
-        if len(place.context) != len(self.context):
+        if len(checked_place(place).context) != len(self.context):
             return None  # a cascade's place depends on what is above it
         mixture = self.groups[self._standing_for(place)[0]].mixture
         return (mixture.rates[0], mixture.rates[-1]) if mixture.informative else None
@@ -307,11 +307,11 @@ class MixtureFit(Drawn):
 
     def evidence(self, counts: Counts, query_id: object, doc_id: object) -> LabelEvidence:
         """A document's label in parts: its prior and the evidence of each of its cells."""
-        counts = self._in_groups(counts)
+        counts = self.in_groups(counts)
         keys = listed(map(name, counts.keys))
         rows = counts.engine.rows(
-            f"SELECT {keys}, impressions, clicks FROM {counts.table} WHERE CAST(query_id AS VARCHAR) = "
-            f"{literal(str(query_id))} AND CAST(doc_id AS VARCHAR) = {literal(str(doc_id))} ORDER BY {keys}"
+            f"SELECT {keys}, impressions, clicks FROM {counts.table} WHERE {of_query(query_id)} "
+            f"AND CAST(doc_id AS VARCHAR) = {literal(str(doc_id))} ORDER BY {keys}"
         )
         if not rows:
             raise InputError(f"query {query_id!r}, document {doc_id!r}: not in the log. Check the ids.")
@@ -324,7 +324,7 @@ class MixtureFit(Drawn):
             verdict = self.groups[number].verdict(seen)
             cells.append(CellEvidence(place.describe(self.context), n, c, ratios, verdict))
             prior, shown = prior + n * np.array(logits), shown + n
-        query = f"(SELECT * FROM {counts.table} WHERE CAST(query_id AS VARCHAR) = {literal(str(query_id))})"
+        query = f"(SELECT * FROM {counts.table} WHERE {of_query(query_id)})"
         labels = self.label(Counts(counts.engine, query, counts.context))
         own = (labels.query_id.astype(str) == str(query_id)) & (labels.doc_id.astype(str) == str(doc_id))
         (relevance,) = labels.relevance[own]

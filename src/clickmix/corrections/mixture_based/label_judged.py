@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clickmix.corrections.correction import Labels
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts
 from clickmix.engines.sql import aliases, listed
 from clickmix.groups.places import Place, places_of
 from clickmix.groups.sample import cells_query
@@ -70,8 +70,8 @@ def number_documents(counts: Counts, judged: str | None = None) -> str:
     return counts.engine.keep(
         "SELECT query_id, doc_id, impressions, clicks, cells, row_number() OVER (ORDER BY query_id, doc_id) - 1 AS "
         f"document, dense_rank() OVER (ORDER BY query_id) - 1 AS query, CAST({step} AS INTEGER) AS step FROM "
-        "(SELECT query_id, doc_id, CAST(sum(impressions) AS BIGINT) AS impressions, CAST(sum(clicks) AS BIGINT) "
-        f"AS clicks, count(*) AS cells FROM {counts.table} GROUP BY query_id, doc_id) AS documents {join}"
+        f"(SELECT query_id, doc_id, {SUMS}, count(*) AS cells FROM {counts.table} GROUP BY query_id, doc_id) "
+        f"AS documents {join}"
     )
 
 

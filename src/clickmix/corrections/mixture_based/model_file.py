@@ -22,10 +22,11 @@ from clickmix.corrections.mixture_based.featured import Featured
 from clickmix.corrections.mixture_based.judged import Judged
 from clickmix.errors import FormatError
 from clickmix.groups.places import Place
+from clickmix.log.not_logs import using_parameters
 from clickmix.mixtures.kinds.kind import MIXTURES
 from clickmix.mixtures.log_model import LogModel
 from clickmix.mixtures.mixture import Group, Mixture, PlaceCounts, Verdict
-from clickmix.storage.documents import read_versions
+from clickmix.storage.documents import PARAMETERS_KIND, THETA_KIND, document_kind, read_versions
 from clickmix.storage.records import MismatchError, Range, decode
 
 MODEL_KIND = "clickmix model"
@@ -279,6 +280,8 @@ RECORDS: Mapping[int, type[ModelRecord]] = {
 
 def read_model(path: str | Path) -> ModelRecord:
     """Read a model file; refuse a damaged one."""
+    if (kind := document_kind(Path(path))) in (PARAMETERS_KIND, THETA_KIND):
+        raise FormatError(f"{path}: {kind}, not a {MODEL_KIND}. {using_parameters(Path(path), kind)}")
     version, payload = read_versions(path, kind=MODEL_KIND, versions=tuple(RECORDS))
     try:
         return decode(RECORDS[version], payload)

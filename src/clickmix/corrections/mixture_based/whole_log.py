@@ -15,7 +15,7 @@ from clickmix.counts.counts import Counts
 from clickmix.groups.places import Histogram, rows_of_groups
 from clickmix.groups.sample import QueryCells, read_queries
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
-from clickmix.mixtures.hierarchical.choose import fills_a_fit
+from clickmix.mixtures.hierarchical.choose import fills_a_fit, one_rate_suffices
 from clickmix.mixtures.hierarchical.climb import climb_on, expected
 from clickmix.mixtures.hierarchical.fit import with_flat_prior
 from clickmix.mixtures.hierarchical.label import Documents, grades_of
@@ -60,7 +60,8 @@ def fit_whole_log(
             cells, share = _histogram_cells(histogram, places, joined), 1.0
             # All documents tell grades apart better than a sample does, but they include those of outlier queries.
             model = climb_on(cells, model) if model.outliers else kind.fit_log(cells, alike=True)
-    if model.state not in ("fitted", "still climbing"):
+    # Positions of a cascade are fitted one by one, with a number of grades that their clicks may not show.
+    if model.state not in ("fitted", "still climbing") or (not queries and one_rate_suffices(model, cells)):
         return None
     model = with_flat_prior(model, cells) if flat else model
     if model.effects.attention or model.effects.shares:

@@ -278,7 +278,7 @@ def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None,
         return replace(first(cells), state="every impression clicked" if clicks else "no clicks")
     fitted = cells if alike else cells.sample(cells.some_queries(rng, MOST_FITTED))
     plain = fit(fitted)[0]
-    if 2 * (expected(plain, fitted)[1].value - one_rate_value(fitted)) < LEAST_GAIN * np.log(fitted.documents.sum()):
+    if one_rate_suffices(plain, fitted):
         return replace(plain, state="one rate explains the clicks")
     everyone, before = plain, fitted.queries
     if not alike:
@@ -308,6 +308,12 @@ def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None,
     model = everyone if as_plain else _fitted(fitted, plain, best.model)
     state: State = "fitted" if model.converged else "still climbing"
     return replace(model, chosen=tuple(looked), outliers=before - fitted.queries, state=state)
+
+
+def one_rate_suffices(model: Model, cells: Cells) -> bool:
+    """Whether clicks are about as likely if all documents of a place are clicked at one rate."""
+    gain = expected(model, cells)[1].value - one_rate_value(cells)
+    return bool(2 * gain < LEAST_GAIN * np.log(cells.documents.sum()))
 
 
 def _at_fewer_places(cells: Cells, plain: Model) -> tuple[Cells, Model]:

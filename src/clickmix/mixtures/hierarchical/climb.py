@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
 from scipy.special import log_expit, logit
 
 from clickmix.mixtures.hierarchical.cells import Cells
@@ -68,10 +67,7 @@ def climb(
         known = None if values[-1] - values[0] > FAR or len(values) > steps else known
         spread, free = model.places.spread, vector[: model.walk.parameters]
         known_to = inverse[: len(free), : len(free)]
-        change = spread.change(free)
-        errors = np.concatenate(
-            [((change @ known_to) * change.toarray()).sum(axis=1), np.diagonal(known_to)[2 * len(spread.knots) :]]
-        )
+        errors = np.concatenate([spread.variances(free, known_to), np.diagonal(known_to)[2 * len(spread.knots) :]])
         numbers, errors = vector[len(free) :], np.sqrt(np.maximum(errors, 0))
         model = replace(model, x=spread.full(free), numbers=numbers, errors=errors)
         trace += values
@@ -216,8 +212,12 @@ def _inverse(matrix: Floats) -> Floats | None:
     """
     n = len(matrix)
     if n <= ONE_THREAD:
-        found = np.linalg.inv(matrix) if dpotrf(matrix, lower=1)[1] == 0 else None
-        return None if found is None else (found + found.T) / 2
+        try:
+            np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            return None
+        found = np.linalg.inv(matrix)
+        return np.asarray(found + found.T) / 2
     one, two = slice(n // 2), slice(n // 2, n)
     first = _inverse(matrix[one, one])
     if first is None:

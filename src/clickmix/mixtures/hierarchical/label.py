@@ -154,6 +154,7 @@ class _Labelling:
         self.model, self.documents = model, documents
         kinds, effects = documents.kinds, model.effects
         self.family: ClickDensity = BetaBinomial(kinds) if effects.appeal else Binomial(kinds)
+        self.terms = list(zip(self.family.column.T, self.family.factor.T.astype(np.float64), strict=True))
         self.step = step_of(model.attention, appeal=effects.appeal, least=FINE_STEP)
         self.numbers = dict(zip(effects.numbers, model.numbers.tolist(), strict=True))
         self.scatter = np.array([self.numbers["d"], self.numbers["k"]]) if effects.appeal else np.zeros(0)
@@ -229,7 +230,8 @@ class _Labelling:
         total = posterior.sum(axis=0)
         posterior /= total
         total = np.log(total, out=total) + highest
-        logs = np.add.reduceat(total, np.searchsorted(of_query, np.arange(len(nodes.query))), axis=0)
+        begin = _starts(of_query)
+        logs = np.add.reduceat(total, begin, axis=0)
         u = nodes.steps * self.step
         logs += log_normal(u, self.numbers.get("log s"))[:, :, None]
         logs += log_normal(nodes.v, self.numbers.get("log t") if len(nodes.v) > 1 else None)
@@ -239,7 +241,8 @@ class _Labelling:
         mean, deviation = seen_at(u, nodes.stride * self.step, of_point) if u.shape[1] > 1 else (u[:, 0], u[:, 0])
         well = np.full(len(u), nodes.last) | self._well(u, nodes, of_point, mean, deviation)
         kept = well[of_query]
-        self.grades[:, document[kept]] = np.einsum("gdpv,dpv->gd", posterior[:, kept], weight[of_query[kept]])
+        weight = np.repeat(weight, np.diff(begin, append=len(document)), axis=0)
+        self.grades[:, document[kept]] = np.einsum("gdpv,dpv->gd", posterior, weight)[:, kept]
         return mean, deviation, well
 
     def _well(self, u: Floats, nodes: _Nodes, weight: Floats, mean: Floats, deviation: Floats) -> Ints:
@@ -269,13 +272,13 @@ class _Labelling:
         own, points, documents = np.cumsum(changed) - 1, nodes.at.shape[1], len(of_query)
         table = nodes.table[:, nodes.at[changed]].reshape(self.family.columns * (own[-1] + 1), -1)
         found = np.zeros((documents, table.shape[1]))
-        for column, factor in zip(self.family.column.T, self.family.factor.T, strict=True):
-            some = np.flatnonzero(factor[kind])
+        for column, factor in self.terms:
+            weights = factor[kind]
+            some = np.flatnonzero(weights)
             at = column[kind[some]] * (own[-1] + 1) + own[of_query[of_document[some]]]
             ends = np.cumsum(np.bincount(of_document[some], minlength=documents))
             ends = np.concatenate([[0], ends])
-            weights = factor[kind[some]].astype(np.float64)
-            found += csr_array((weights, at, ends), shape=(documents, len(table))) @ table
+            found += csr_array((weights[some], at, ends), shape=(documents, len(table))) @ table
         return found.reshape(documents, points, -1).transpose(2, 0, 1)
 
 

@@ -178,7 +178,8 @@ class Problem:
         self.evidence = self._of_keys(self._evidence_of_patterns)
         self._to_columns, self._to_keys = self.evidence.T, nodes.sums.T  # made once, as making them takes time
         self._one_node = len(nodes.u) == 1
-        self._first_keys = np.flatnonzero(np.diff(nodes.pattern, prepend=-1))
+        self._keys_of_patterns = np.bincount(nodes.pattern, minlength=self.cells.patterns)
+        self._first_keys = np.cumsum(self._keys_of_patterns) - self._keys_of_patterns
         self.__dict__.pop("_key_cells", None)
 
     def _of_patterns(self) -> csr_array:
@@ -248,7 +249,7 @@ class Problem:
         highest = chances.max(axis=0)
         chances -= highest
         np.exp(chances, out=chances)
-        chances *= prior if self._one_node else np.take(prior, self.nodes.pattern, axis=1)
+        chances *= prior if self._one_node else np.repeat(prior, self._keys_of_patterns, axis=1)
         same = len(tilt) == 1  # share v in all queries: sums over v are those at v = 0
         sums = chances.sum(axis=0)[:, None] if same else np.einsum("gk,vg->kv", chances, tilt)
         total = np.log(sums)
@@ -315,13 +316,10 @@ class Problem:
 
     def information(self, vector: Floats, expected: Expected) -> tuple[Floats, Floats]:
         """Information on rates and prior if grades were known, and how much is missing as they are not (Louis 1982)."""
-        free, _, _ = self.split(vector)
-        after = np.arange(self.first_prior, self.first_prior + self.priors)
-        prior = csr_array((np.ones(self.priors), (np.arange(self.priors), after)), shape=(self.priors, len(free)))
-        change = csr_array(vstack([self.spread.change(free), prior]))
-        return self._complete(vector, expected, change), self._missing(vector, expected, change)
+        size = len(self.split(vector)[0])
+        return self._complete(vector, expected, size), self._missing(vector, expected, size)
 
-    def _complete(self, vector: Floats, expected: Expected, change: Any) -> Floats:
+    def _complete(self, vector: Floats, expected: Expected, size: int) -> Floats:
         r, ends, _, scatter = self._rates(vector)
         key, cell = self._key_cells
         n, place, node = self.cells.impressions[cell], self.cells.place[cell], self.nodes.node[key]
@@ -334,24 +332,23 @@ class Problem:
             shown = shown / (r[g] * (1 - r[g]))
             both += [[(shown * a[g] * b[g]).sum(axis=1) for a in ends] for b in ends]
         if self.spread.all_knots:
-            known, every = np.zeros((change.shape[1], change.shape[1])), np.arange(self.places)
+            known, every = np.zeros((size, size)), np.arange(self.places)
             for i, row in enumerate(both):
                 for j, part in enumerate(row):
                     known[every + i * self.places, every + j * self.places] = part
         else:
-            here = change[: 2 * self.places]
+            here = self.spread.change(vector[:size])
             parts = block_array([[diags_array(part) for part in row] for row in both])
             known = np.asarray((here.T @ parts @ here).toarray())
         pi, m, h, hats = expected.prior, self.cells.multiplicity, self.hats.shape[1], self.hats.toarray()
-        for i in range(self.grades - 1):
-            for j in range(self.grades - 1):
+        at = [slice(self.first_prior + i * h, self.first_prior + (i + 1) * h) for i in range(self.grades - 1)]
+        for i, one in enumerate(at):
+            for j, other in enumerate(at[: i + 1]):
                 bend = m * pi[i + 1] * ((i == j) - pi[j + 1])
-                block = self._of_hats @ (bend[:, None] * hats)
-                start = self.first_prior
-                known[start + i * h : start + (i + 1) * h, start + j * h : start + (j + 1) * h] += block
+                known[one, other] = known[other, one] = self._of_hats @ (bend[:, None] * hats)
         return known
 
-    def _missing(self, vector: Floats, expected: Expected, change: Any) -> Floats:
+    def _missing(self, vector: Floats, expected: Expected, size: int) -> Floats:
         r, (by_low, by_high), _, scatter = self._rates(vector)
         slopes = self.family.slopes(r, scatter).reshape(-1, self.grades)
         keys = len(self.nodes.pattern)
@@ -368,30 +365,32 @@ class Problem:
         share = expected.graded.T[chosen] * np.where(many[chosen], 1, every)[:, None]
         total = share.sum(axis=1)
         posterior = np.divide(share, total[:, None], out=np.zeros_like(share), where=total[:, None] > 0)
-        size = 2 * self.places + self.priors
-        hats, pi = self.hats[self.nodes.pattern[chosen]], np.eye(self.grades)[:, 1:]
+        hats, is_grade, h = self.hats[self.nodes.pattern[chosen]], np.eye(self.grades), self.hats.shape[1]
         pattern_row, knot = hats.nonzero()
-        at_knot = hats.data
-        h = self.hats.shape[1]
-        missing = np.zeros((change.shape[1], change.shape[1]))
         ends = np.stack([pulls * by[:, place, node if by.shape[2] > 1 else 0].T for by in (by_low, by_high)])
-        mean_ends = (ends * posterior[row]).sum(axis=2)
+        off_ends = ends - (ends * posterior[row]).sum(axis=2, keepdims=True)
+        # Scores: key x (lowest rate of each place, highest, prior of each grade above 0); one matrix per grade.
+        above = range(1, self.grades)
+        at = np.concatenate([row, row, *(pattern_row for _ in above)])
+        column = np.concatenate([place, place + self.places, *(2 * self.places + (i - 1) * h + knot for i in above)])
+        order = np.argsort(at, kind="stable")
+        rows = np.concatenate([[0], np.cumsum(np.bincount(at, minlength=len(chosen)))])
+        at, column, width = at[order], column[order], 2 * self.places + self.priors
+        change = None if self.spread.all_knots else self._change(vector[:size])
+        missing = np.zeros((size, size))
         for g in range(self.grades):
-            data = [ends[0, :, g] - mean_ends[0], ends[1, :, g] - mean_ends[1]]
-            columns, at = [place, place + self.places], [row, row]
-            for i in range(self.grades - 1):
-                off = pi[g, i] - posterior[:, i + 1]
-                data.append(at_knot * off[pattern_row])
-                columns.append(2 * self.places + i * h + knot)
-                at.append(pattern_row)
-            scale = np.sqrt(share[:, g])
-            where = np.concatenate(at)
-            scores = csr_array(
-                (np.concatenate(data) * scale[where], (where, np.concatenate(columns))), shape=(len(chosen), size)
-            )
-            if not self.spread.all_knots:
+            of_prior = (hats.data * (is_grade[g, i] - posterior[:, i])[pattern_row] for i in above)
+            data = np.concatenate([*off_ends[:, :, g], *of_prior])[order] * np.sqrt(share[:, g])[at]
+            scores = csr_array((data, column, rows), shape=(len(chosen), width))
+            if change is not None:
                 scores = scores @ change
-            width = scores.shape[1]
-            few = width <= FEW_COLUMNS
-            missing[:width, :width] += scores.T @ scores.toarray() if few else (scores.T @ scores).toarray()
+            wide = scores.shape[1]
+            few = wide <= FEW_COLUMNS
+            missing[:wide, :wide] += scores.T @ scores.toarray() if few else (scores.T @ scores).toarray()
         return missing
+
+    def _change(self, free: Floats) -> Any:
+        """How the logits of all places, and those of the prior, change with the parameters."""
+        after = np.arange(self.first_prior, self.first_prior + self.priors)
+        prior = csr_array((np.ones(self.priors), (np.arange(self.priors), after)), shape=(self.priors, len(free)))
+        return csr_array(vstack([self.spread.change(free), prior]))

@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, eye_array, hstack
+from scipy.sparse import coo_array, csr_array, hstack
 from scipy.special import log_expit
 
 from clickmix.types import Floats, Ints
@@ -112,10 +112,11 @@ class Spread:
         return found
 
     def change(self, free: Floats) -> Any:
-        """How the logits of all places change with the parameters: sparse, place of both ends x parameter."""
+        """How the logits of all places change with the parameters: sparse, place of both ends x parameter.
+
+        It is for logs with many places: if all are knots, their logits are parameters.
+        """
         n, m, size = len(self.knots), len(self.curve), len(free)
-        if self.all_knots:
-            return csr_array(eye_array(2 * n, size))
         slow = -np.expm1(log_expit(self.logits(free)))  # how fast log rates change with logits
         fast = -np.expm1(log_expit(free[: 2 * n])).reshape(2, n)
         line = self._line
@@ -126,6 +127,13 @@ class Spread:
             parts.append((line.data * factor, line.row + end * self.places, column))
         data, row, column = map(np.concatenate, zip(*parts, strict=True))
         return csr_array((data, (row, column)), shape=(2 * self.places, size))
+
+    def variances(self, free: Floats, covariance: Floats) -> Floats:
+        """The variances of the logits of all places, from the covariance of the parameters."""
+        if self.all_knots:
+            return np.diagonal(covariance)[: 2 * self.places]
+        change = self.change(free)
+        return np.asarray(((change @ covariance) * change.toarray()).sum(axis=1))
 
     @cached_property
     def _to_knots(self) -> Any:
@@ -178,10 +186,12 @@ WEAK = 1e-3  # precision around 0 of every parameter, so that unknown ones stay 
 class Walk:
     """Edges (sparse, edge x parameter) with their kind and span; a drift and a deviation per kind.
 
-    The first `rates` parameters are logits of rates; edges hold the logarithms of these rates together.
+    The first `rates` parameters are logits of rates; edges hold the logarithms of these rates together. `pairs` has
+    every two parameters on an edge: the edge, both parameters, and the product of their weights.
     """
 
     edges: Any
+    pairs: tuple[Ints, Ints, Ints, Floats]
     kind: Ints
     span: Floats
     drifts: Ints  # which kinds have a drift: 1 or 0
@@ -238,9 +248,16 @@ class Walk:
         index = [(r, c, v) for r, (entries, _, _) in enumerate(rows) for c, v in entries]
         r, c, v = zip(*index, strict=True) if index else ((), (), ())
         edges = csr_array((np.array(v, float), (np.array(r, int), np.array(c, int))), shape=(len(rows), columns))
+        sizes = np.diff(edges.indptr)
+        edge = np.repeat(np.arange(len(rows)), sizes**2)
+        within = np.arange(len(edge)) - np.repeat(np.cumsum(sizes**2) - sizes**2, sizes**2)
+        one, other = (edges.indptr[edge] + part for part in np.divmod(within, sizes[edge]))
+        pairs = edge, edges.indices[one], edges.indices[other], edges.data[one] * edges.data[other]
         span = np.maximum(np.array([row[2] for row in rows], dtype=float), LEAST_SPAN)
         kind = np.array([row[1] for row in rows], dtype=np.int64)
-        return cls(edges, kind, span, drifts, np.zeros(len(drifts)), np.full(len(drifts), FIRST_DEVIATION), rates)
+        return cls(
+            edges, pairs, kind, span, drifts, np.zeros(len(drifts)), np.full(len(drifts), FIRST_DEVIATION), rates
+        )
 
     @property
     def parameters(self) -> int:
@@ -278,9 +295,10 @@ class Walk:
 
     def precision(self, x: Floats) -> Floats:
         """How firmly the walk holds the parameters: parameter x parameter."""
-        scaled = self.edges.multiply(self.phi(x)[1][None, :]).tocsr()
-        held = scaled.T @ scaled.multiply(self._springs[:, None]).tocsr()
-        matrix = np.asarray(held.todense() + WEAK * np.eye(len(x)))
+        edge, one, other, weight = self.pairs
+        fast, size = self.phi(x)[1], len(x)
+        held = np.bincount(one * size + other, weight * self._springs[edge] * fast[one] * fast[other], size * size)
+        matrix = held.reshape(size, size) + WEAK * np.eye(size)
         low, high = x[: self.rates].reshape(2, -1)
         i = np.arange(len(low))
         for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
@@ -308,8 +326,8 @@ class Walk:
         """The walk that fits parameters x, known up to a covariance."""
         phi, fast = self.phi(x)
         moved = self._drifted(phi)
-        scaled = self.edges.multiply(fast[None, :]).tocsr()
-        variance = np.asarray((scaled @ covariance * scaled.todense()).sum(axis=1)).ravel()
+        edge, one, other, weight = self.pairs
+        variance = np.bincount(edge, weight * fast[one] * fast[other] * covariance[one, other], len(self.kind))
         variance = np.clip(variance, 0, 1 / self._springs)
         # MacKay's rule divides by the steps that clicks determine, not by all; EM would take hundreds of rounds.
         kinds = len(self.drift)

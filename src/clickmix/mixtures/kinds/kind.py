@@ -5,7 +5,7 @@ Kinds import their fits inside functions, because `--help` loads the family.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -49,6 +49,21 @@ class MixtureKind(Protocol):
 
     def given(self, grades: int) -> MixtureKind:
         """The same kind once the number of grades is known."""
+
+
+@dataclass(frozen=True)
+class GroupByGroup:
+    """A kind without a number of grades to choose, which fits each group to its own clicks."""
+
+    fit: Callable[[Observations], Mixture]
+
+    def fit_groups(self, seen: Sequence[Observations]) -> GroupFits:
+        """Fit each group separately."""
+        return GroupFits.of(list(map(self.fit, seen)))
+
+    def given(self, grades: int) -> GroupByGroup:
+        """The same."""
+        return self
 
 
 @runtime_checkable
