@@ -158,7 +158,7 @@ def test_explain_says_what_is_wrong(
         "clickmix: query '1 99': not in the log. Did you mean '199'"
     )
     assert failure(capsys, monkeypatch, *words, "3", "--context", "device") == (
-        "clickmix: --model: the model has its own correction and context. Leave their options out.\n"
+        "clickmix: --model: the model has its own correction and context. Leave those options out.\n"
     )
 
 

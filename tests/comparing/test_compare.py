@@ -123,16 +123,20 @@ def test_a_simple_one_is_used_if_it_loses_less_than_a_standard_error() -> None:
     assert 0 < lost.value < lost.spread
     assert (answer.best, answer.use) == ("ctr-smoothed", "coec-smoothed")
     assert answer.advice.startswith(
-        "Use coec-smoothed: it is simpler than ctr-smoothed, best at held-out clicks (perplexity 1.1157), and loses "
-        "less than one standard error."
+        "Use coec-smoothed (perplexity 1.1158): ctr-smoothed is best at held-out clicks (perplexity 1.1157), but "
+        "coec-smoothed is simpler and loses less than one standard error."
     )
+    assert "coec-smoothed" in answer.as_good
+    assert answer.advice.endswith(" All others are significantly worse.")  # apart from the one to use
 
 
 def test_production_order_is_kept_where_clicks_mean_nothing(log: tuple[Counts, dict[str, Any]]) -> None:
     counts, judgments = log
     found = cm.compare(counts, judgments=pa.table(shuffled(judgments)), corrections=SIMPLE)
     assert found.results.answer.use == PRODUCTION
-    assert found.results.answer.advice.startswith("Keep production order: ")
+    advice = found.results.answer.advice
+    assert re.match(r"Keep production order: .* is best by judgments .*, but not significantly better\. ", advice)
+    assert PRODUCTION not in advice.partition(" Not significantly worse")[2]
 
 
 def test_the_queries_still_needed_are_about_right(log: tuple[Counts, dict[str, Any]]) -> None:
@@ -351,6 +355,27 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path) -> None:
     assert printed["answer"] == "yes"
     assert printed["judged_documents"] == 800
     assert set(printed["corrections"][0]["ndcg"]) == {"value", "margin"}
+
+
+@pytest.mark.parametrize(("output", "told"), [
+    ([], "a report (-o compare.html) says why."),
+    (["-o", "trec.html"], "trec.html says why."),
+    (["-o", "trec.json"], "trec.json says why."),
+])  # fmt: skip
+def test_what_is_left_out(
+    files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: list[str], told: str
+) -> None:
+    """The command says why a correction that was named is left out; a report says it for the others."""
+    monkeypatch.chdir(tmp_path)
+    few = tmp_path / "few.csv"
+    few.write_text("\n".join(files[1].read_text().splitlines()[:41]) + "\n")  # four queries
+    words = ["compare", str(files[0]), "--judgments", str(few), "--corrections", "mixture,ips", *output]
+    lines = run(*words).stdout.splitlines()
+    assert (
+        "ips is left out: ips needs theta of every position. Pass --parameters FILE (in Python parameters=...). "
+        "compare passes no such options: make the labels with debias, and compare them with --labels."
+    ) in lines
+    assert f"Left out: {CROSSED}; {told}" in lines
 
 
 def test_outputs_are_checked_before_any_work(

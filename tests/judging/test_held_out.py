@@ -316,7 +316,7 @@ def test_words_name_what_predicts_better_and_where_the_model_is_wrong(found: Hel
     said = list(held_out_sentences(replace(found, prediction=worse, moving=(move, *found.moving[1:]))))
     assert said[0].endswith(
         "Labels predict clicks significantly worse than positions alone, and smoothed click-through rate and smoothed "
-        "COEC predict them significantly better."
+        "COEC predict them significantly better than labels do."
     )
     assert said[2].endswith(
         "The largest difference: they are clicked 0.50 times as often at position 2 as at position 1 "

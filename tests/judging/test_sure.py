@@ -230,6 +230,7 @@ class TestChecks:
         """Labels of two grades, where there are five, differ from those of five as much as the check says."""
         log, fitted, few = five_grades_read_as_two()
         (check,) = [check for check in fitted.checks if check.violation is cm.Violation.GRADES]
+        assert check.evidence == "Held-out clicks prefer 5 grades; 2 were fitted"
         moved = few.relevance - labelled(log)[1].relevance
         assert check.moved == pytest.approx(np.sqrt(np.mean(moved**2)), rel=0.15)
         assert check.far == pytest.approx(np.mean(np.abs(moved) > 0.1), abs=0.05)
@@ -321,8 +322,8 @@ class TestVerdict:
             verdicts[1.0]
             .sentences[0]
             .endswith(
-                "How much more data would help is unknown: clicks do not show yet whether equally relevant documents "
-                "differ in appeal, or there are more grades."
+                "How much more data would help is unknown: clicks do not yet show whether equally relevant documents "
+                "differ in appeal, or whether there are more grades."
             )
         )
 
@@ -331,8 +332,8 @@ class TestVerdict:
         assert (str(verdict), verdict.found) == ("usable", (LOUD,))
         assert verdict.sentences == (
             "Expected label error (RMSE): 0.050 if the assumptions hold, within the target of 0.1.",
-            "Caveat: more grades than were fitted. Held-out clicks prefer 3 grades. A model that allows for this would "
-            "change labels by 0.034 (RMSE), 12% by more than 0.1. Fit again with --mixture auto.",
+            "Caveat: other grades or effects explain the clicks better. Held-out clicks prefer 3 grades. A model that "
+            "allows for this would change labels by 0.034 (RMSE), 12% by more than 0.1. Fit again with --mixture auto.",
             "Checks passed: rates fall down the page.",
         )
 
@@ -346,7 +347,9 @@ class TestVerdict:
     def test_a_violation_that_moves_labels_by_more_than_the_target_makes_them_useless(self) -> None:
         verdict = cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(LOUDEST,)))
         assert str(verdict) == "do not use"
-        assert verdict.sentences[0].startswith("Caveat: more grades than were fitted.")  # what decided comes first
+        assert verdict.sentences[0].startswith(
+            "Caveat: other grades or effects explain the clicks better."
+        )  # what decided comes first
 
     def test_clicks_that_say_nothing(self) -> None:
         group = dataclasses.replace(
@@ -449,3 +452,18 @@ class TestRemark1:
         counts, relevant, _ = toy(0.1)
         labels = cm.MixtureCorrection("binomial").fit(counts).label(counts)
         assert rmse(labels.relevance, relevant[labels.query_id]) > 0.3
+
+
+FITTED = fit_of(place_of(1, (0.05, 0.3), None), error=0.05)
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    (("model.json",), "the fit of a mixture, not 'model.json'. Use clickmix.MixtureFit.read('model.json')."),
+    ((cm.NoCorrection(),), "the fit of a mixture, not a NoCorrection. Use clickmix.MixtureCorrection().fit(counts)."),
+    ((FITTED, "day1.csv"), "counts, not 'day1.csv'. Use clickmix.count('day1.csv')."),
+    ((FITTED, Path("day1.csv")), "counts, not 'day1.csv'. Use clickmix.count('day1.csv')."),
+])  # fmt: skip
+def test_what_cannot_be_judged_is_named(given: Any, message: str) -> None:
+    with pytest.raises(cm.InputError) as caught:
+        cm.judge(*given)
+    assert str(caught.value) == f"judge takes {message}"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clickmix.errors import InputError
-from clickmix.lab.self_debiasing import SELF_DEBIASING, learn_from_clicks
+from clickmix.lab.self_debiasing import SELF_DEBIASING
 from clickmix.lab.self_debiasing.clicked import FeatureLists
 from clickmix.lab.self_debiasing.dla import DualLearner
 from clickmix.lab.self_debiasing.trees import Boosted
@@ -89,7 +89,7 @@ def test_trees_are_those_of_lightgbm_on_single_sessions() -> None:
     }
     data = lightgbm.Dataset(lists.features[row], clicked, group=sizes, position=position)
     expected = lightgbm.train(parameters, data, num_boost_round=8).predict(lists.features)
-    ranker = learn_from_clicks("lightgbm-position", lists, seed=0)
+    ranker = SELF_DEBIASING["lightgbm-position"](lists, seed=0)
     assert isinstance(ranker, Boosted)
     found = ranker.booster.predict(lists.features, num_iteration=8)
     assert found == pytest.approx(expected, abs=1e-4 * expected.std())
@@ -114,7 +114,7 @@ def test_trees_are_those_of_xgboost_on_single_sessions() -> None:
     data = xgboost.QuantileDMatrix(lists.features[row], clicked)
     data.set_group(sizes)
     expected = xgboost.train(parameters, data, num_boost_round=8).predict(xgboost.DMatrix(lists.features))
-    ranker = learn_from_clicks("xgboost-unbiased", lists, seed=0)
+    ranker = SELF_DEBIASING["xgboost-unbiased"](lists, seed=0)
     assert isinstance(ranker, Boosted)
     found = ranker.booster.predict(xgboost.DMatrix(lists.features), iteration_range=(0, 8))
     assert found == pytest.approx(expected, abs=1e-4 * expected.std())
@@ -125,18 +125,18 @@ def test_attraction_wins_over_position(name: str) -> None:
     """Clicks alone prefer what is on top; the rankers must find that the first feature is what attracts."""
     pytest.importorskip({"lightgbm-position": "lightgbm", "xgboost-unbiased": "xgboost", "dla": "torch"}[name])
     lists, _ = biased()
-    ranker = learn_from_clicks(name, lists, seed=0)
+    ranker = SELF_DEBIASING[name](lists, seed=0)
     grid = np.stack([np.linspace(0.1, 0.85, 6), np.zeros(6)], axis=1).astype(np.float32)
     scores = ranker.score(grid)
     assert scores[-1] > scores[0]
     assert np.corrcoef(scores, grid[:, 0])[0, 1] > 0.8
-    assert learn_from_clicks(name, lists, seed=0).score(grid).tolist() == scores.tolist()
+    assert SELF_DEBIASING[name](lists, seed=0).score(grid).tolist() == scores.tolist()
 
 
 def test_dual_learning_finds_how_examination_falls() -> None:
     pytest.importorskip("torch")
     lists, examination = biased(lists=600)
-    ranker = learn_from_clicks("dla", lists, seed=0)
+    ranker = SELF_DEBIASING["dla"](lists, seed=0)
     assert isinstance(ranker, DualLearner)
     assert ranker.examination == pytest.approx(examination, abs=0.15)
 
@@ -146,4 +146,4 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         InputError, match=r"^xgboost-unbiased needs XGBoost, which is not installed\. Install it with: "
     ):
-        learn_from_clicks("xgboost-unbiased", biased(lists=10)[0], seed=0)
+        SELF_DEBIASING["xgboost-unbiased"](biased(lists=10)[0], seed=0)

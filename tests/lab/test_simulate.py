@@ -169,8 +169,8 @@ MISTAKES = [
     ("-o out --seed -1", "seed=-1: expected a whole number from 0."),
     ("-o out --queries 5", "queries=5: expected at least 20, to train the production ranker."),
     ("-o out --data few --queries 50", "queries=50: few has its own queries. Leave one of the two out."),
-    ("-o out --user ubm --eta 1", "eta is for pbm, and the user is ubm."),
-    ("-o out --continuation 0.5", "continuation is for dbn, and the user is pbm."),
+    ("-o out --user ubm --eta 1", "the option eta belongs to the user pbm, not to ubm. Leave it out."),
+    ("-o out --continuation 0.5", "the option continuation belongs to the user dbn, not to pbm. Leave it out."),
     ("-o out --user dbn --continuation 2", "continuation=2: expected a probability from 0 to 1."),
     ("-o out --eta -1", "eta is -1, expected a number from 0: examination is k^-eta, at most 1."),
     ("-o out --user dcm --top 20", "The user dcm is known down to position 10, found lists of 20. Cut the lists to 10 "

@@ -242,7 +242,10 @@ FAILURES = [
         f"{WORDS} -o x --vali-labels labels.csv",
         "--vali-features and --vali-labels go together: give both or neither.",
     ),
-    (f"{WORDS} -o x --ranker dnn --weighting none", "weighting is for lambdamart, and the ranker is dnn."),
+    (
+        f"{WORDS} -o x --ranker dnn --weighting none",
+        "the option weighting belongs to the ranker lambdamart, not to dnn. Leave it out.",
+    ),
     (f"{WORDS} -o x --threads 0", "threads=0: expected a whole number from 1."),
     (f"{WORDS} -o x --threads 1000", "threads=1000: expected at most 256."),
     (

@@ -15,6 +15,8 @@ from clickmix.corrections.correction import Labels
 from clickmix.errors import InputError
 from clickmix.groups.places import Place
 from clickmix.report.rows import json_text
+from commands import run
+from logs import write
 from simulation import simulated
 
 # sku-1 was shown 402 times: 200 at 2, 150 at 3, 52 at 9; clicked 61 times.
@@ -57,7 +59,7 @@ def test_a_document_in_words_and_by_place(counts: cm.Counts) -> None:
         "Shown 402 times, mostly at positions 2 and 3; clicked 61 times.",
         # 200 x 0.3 + 150 x 0.2 = 90; 200 x 0.06 + 150 x 0.04 = 18
         "350 of these impressions, with 60 clicks, say more: a relevant document there would be clicked about 90 "
-        "times, another one about 18 times. At its other places clicks say nothing.",
+        "times, an irrelevant one about 18 times. At its other places clicks say nothing.",
     )
     assert told.cells is not None
     assert told.cells.rows == (
@@ -110,6 +112,34 @@ def test_where_a_document_was_shown(positions: dict[int, int], told: str) -> Non
     counts = cm.Counts.from_arrays(["q"] * number, ["d"] * number, [*positions], [*positions.values()], [1] * number)
     shown = cm.explain(counts, "q", "d", correction="none").sentences[1]
     assert shown == f"Shown {sum(positions.values())} times, {told}; clicked {number} time{'s' * (number > 1)}."
+
+
+@pytest.mark.parametrize("asked", ["FU\u1e9eE", " fu\u00dfe ", "Fu\u00dfe", "fu\u00dfe"])
+@pytest.mark.parametrize("kind", ["log", "counts", "labels"])
+def test_a_query_is_asked_for_in_any_spelling_that_was_joined(tmp_path: Path, kind: str, asked: str) -> None:
+    queries = ["fu\u00dfe", "fu\u00dfe", "FU\u1e9eE", "Fu\u00dfe"]
+    table = {"query_id": queries, "doc_id": ["a"] * 4, "position": [1] * 4, "clicked": [1, 0, 1, 0]}
+    log = write(tmp_path / "log.csv", table)
+    labels = tmp_path / "labels.csv"
+    cm.debias(log, correction="none", normalise="case,space").write(labels)
+    told = {
+        "log": lambda: cm.explain(log, asked, correction="none", normalise="case,space"),
+        "counts": lambda: cm.explain(cm.count(log, normalise="case,space"), asked, correction="none"),
+        "labels": lambda: cm.explain(labels, asked, normalise="case,space"),
+    }[kind]()
+    assert (told.query_id, told.impressions, told.clicks) == ("fu\u00dfe", 4, 2)
+
+
+def test_the_command_asks_in_the_same_way(tmp_path: Path) -> None:
+    table = {"query_id": ["Hats", "Hats"], "doc_id": ["a", "b"], "position": [1, 2], "clicked": [1, 0]}
+    log = str(write(tmp_path / "log.csv", table))
+    shown = run("explain", log, "--query", "HATS", "--correction", "none", "--normalise", "case").output
+    assert "Query 'Hats': 2 documents, 2 impressions, 1 click." in shown
+    labels = str(tmp_path / "labels.csv")
+    cm.debias(log, correction="none").write(labels)
+    assert "Query 'Hats': 2 documents" in run("explain", labels, "--query", "HATS", "--normalise", "case").output
+    with pytest.raises(cm.InputError, match="not in the log"):
+        cm.explain(log, "HATS", correction="none")
 
 
 @pytest.mark.parametrize(("query", "doc", "message"), [

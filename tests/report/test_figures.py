@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from clickmix.errors import SettingError
 from clickmix.report import Axis, Bars, Figure, Line, Panel, figure_svg
 from clickmix.report.scales import AxisScale, ticks
-from clickmix.report.svg import WIDTH, style_sheet
+from clickmix.report.svg import WIDTH, package_file
 from oracles_report import BLINDNESS, colours, contrast, difference, elements, svg
 
 NAN = float("nan")
-LIGHT, DARK = colours(style_sheet("figure.css"))
+LIGHT, DARK = colours(package_file("figure.css"))
 LINE_COLOURS = ("blue", "vermillion", "green", "purple", "orange", "sky", "grey")
 
 

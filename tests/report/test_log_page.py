@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import clickmix as cm
+from cascades import cascade
 from clickmix import cli
 from clickmix.engines.engine import embedded
 from clickmix.groups.places import read_histogram
@@ -22,6 +23,7 @@ from clickmix.report import SECTIONS, Figure, Line, LogReport, Section, log_page
 from clickmix.report.log_numbers import DOUBT, LEAST_MOVE, labels_at_hand, read_far_labels, read_label_bins, thinned
 from clickmix.report.mixture_figures import chosen_groups, expected_documents, group_figures, label_curve
 from clickmix.report.rows import percent
+from commands import failure
 from logs import small_log, write
 from oracles_report import bin_of, expected_slowly, text
 from simulation import simulated
@@ -274,7 +276,7 @@ def test_click_through_rates_are_drawn_once_on_an_axis_that_shows_them(counts: c
 
     assert [figure.title for figure in figures(fit)] == [
         "Click rate of relevant and other documents",
-        "How much the clicks tell",
+        "How much clicks say about relevance",
     ]
     (alone,) = figures(cm.NoCorrection())
     assert alone.title == "Click-through rate by position"
@@ -285,8 +287,20 @@ def test_click_through_rates_are_drawn_once_on_an_axis_that_shows_them(counts: c
 
 
 def test_a_minimum_of_no_sessions_is_refused(counts: cm.Counts, fit: cm.MixtureFit) -> None:
-    with pytest.raises(cm.SettingError, match=r"^report_min_sessions 0: expected a whole number of at least 1\.$"):
+    with pytest.raises(cm.SettingError, match=r"^report_min_sessions=0: expected a whole number from 1\.$"):
         log_page(counts, fit, sources=[], correction="mixture", min_sessions=0)
+
+
+def test_the_command_refuses_it_before_it_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clickmix.cli.labels.count_log", lambda *_, **__: pytest.fail("counted first"))
+    log = tmp_path / "log.csv"
+    log.write_text("query_id,doc_id,position,clicked\nq,d,1,1\n")
+    words = ["debias", str(log), "-o", str(tmp_path / "labels.csv"), "--report", str(tmp_path / "report.html")]
+    found = failure(capsys, monkeypatch, *words, "--report-min-sessions", "0")
+    assert found == "clickmix: report_min_sessions=0: expected a whole number from 1.\n"
+    assert list(tmp_path.iterdir()) == [log]
 
 
 class Toy:
@@ -439,3 +453,19 @@ def test_a_report_that_cannot_be_written_is_reported_before_any_work(
     done = run("debias", "log.csv", "-o", "labels.csv", "--report", report_name)
     assert str(done.exception) == message
     assert not Path("labels.csv").exists()
+
+
+@pytest.mark.parametrize("examination", ["dcm", "ubm"])
+def test_a_cascade_has_a_report_with_its_own_groups(examination: Any) -> None:
+    """Its groups are patterns of what is above, not places of the log; labels that change at the end empty some."""
+    counts = cascade(examination, queries=200, clicks=20_000, seed=5).counts()
+    fitted = cm.MixtureCorrection(examination=examination).fit(counts)
+    page = log_page(counts, fitted, sources=["log.csv"], correction="mixture")
+    (groups,) = (section for section in page.sections if section.title == "Position by position")
+    positions = [figure.title.split(", above ")[0] for figure in groups.figures]
+    assert positions == [f"position {k}" for k in range(1, 11)]
+    last = chosen_groups(fitted)[-1]
+    seen = fitted.groups[last].places[0]
+    gone = replace(fitted.groups[last], places=(replace(seen, place=seen.place._replace(context=("gone",))),))
+    emptied = replace(fitted, groups=(*fitted.groups[:last], gone, *fitted.groups[last + 1 :]))
+    assert len(group_figures(emptied, read_histogram(fitted.in_groups(counts)))) == 9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,13 @@ def test_labels_show_the_first_ones_once_they_are_known(counts: cm.Counts, fit: 
     assert shown[1].split()[:2] == ["0", "1"]
     assert shown[-1] == "10 of 240 labels."
     assert len(shown) == 12
+
+
+@pytest.mark.parametrize("most", [-1, "x", 2.5, None])
+def test_a_number_of_labels_that_cannot_be(counts: cm.Counts, fit: cm.MixtureFit, most: Any) -> None:
+    with pytest.raises(cm.SettingError) as caught:
+        fit.label(counts).head(most)
+    assert str(caught.value) == f"head({most!r}): expected a whole number of labels, from 0."
 
 
 def test_parts_of_labels_are_labels(counts: cm.Counts, fit: cm.MixtureFit) -> None:

@@ -59,8 +59,9 @@ def compare(
     say_sentences(sentences)
     say("")
     say_rows(table)
-    if left_out := [each.name for each in comparison.left_out]:
-        say(f"Left out: {', '.join(left_out)}; the report (-o compare.html) says why.")
+    named = words(corrections)  # the notes say why these were left out
+    if left_out := [each.name for each in comparison.left_out if each.name not in named]:
+        say(f"Left out: {', '.join(left_out)}; {output or 'a report (-o compare.html)'} says why.")
     if output is not None:
         today = datetime.date.today().isoformat()
         comparison.write(output, sources=log, command=["clickmix", *sys.argv[1:]], date=today)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def explain(
     given_options: typer.Context,
     log: Log,
-    query: Annotated[str, typer.Option(help="The query to explain, as it is in the log.")],
+    query: Annotated[
+        str, typer.Option(help="The query to explain, as it is in the log, or in any spelling that --normalise joins.")
+    ],
     doc: Annotated[str | None, typer.Option(help="One of its documents, to see why it has its label.")] = None,
     model: Annotated[Path | None, typer.Option(help="A saved model of this log, instead of a new fit.")] = None,
 ) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def explain(
     reading, options = split_reading(options)
     engine = reading.open_engine()
     if not is_log and (labels := find_labels(log, engine)):
-        return _say(explain_labels(labels, engine, query, doc))
+        return _say(explain_labels(labels, engine, query, doc, normalise=reading.normalise))
     from clickmix.corrections.correction import needs_lists
     from clickmix.corrections.mixture_based.fit import MixtureFit
     from clickmix.pipeline import choose_correction
@@ -40,7 +42,7 @@ def explain(
 
     fitted = MixtureFit.read(model) if model else None
     if fitted and (options or reading.context):
-        raise SettingError("--model: the model has its own correction and context. Leave their options out.")
+        raise SettingError("--model: the model has its own correction and context. Leave those options out.")
     correction = choose_correction(options.pop("correction", "mixture"), **options)
     lists = bool(fitted.steps) if fitted else needs_lists(correction)
     if fitted and not fitted.steps:

@@ -12,15 +12,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Literal
 
 from clickmix.comparing.comparison import FEWEST_QUERIES, PRODUCTION, Comparison
 from clickmix.comparing.contenders import ALWAYS
 from clickmix.comparing.crossed import CROSSED
 from clickmix.errors import several
 from clickmix.evaluate.resampling import Resampled
+from clickmix.report.results import Tone
 
-Tone = Literal["good", "note", "bad"]
 POWER = 0.8416212335729143  # the 80% quantile of the normal distribution
 LEVEL = 0.05
 DECIDED = 0.02  # a difference that is surely smaller than this does not matter
@@ -173,17 +172,22 @@ def _advice(
     if not ranked:
         return ""
     best = ranked[0]
-    row = comparison.row(best)
-    value = (
-        row.prediction.perplexity if measure == "bits" and row.prediction else comparison.interval(best, measure).value
-    )
     what = {"ndcg": "best by judgments", "error": "closest to the truth", "bits": "best at held-out clicks"}[measure]
-    number = {"ndcg": f"nDCG@10 {value:.3f}", "error": f"error {value:.3f}", "bits": f"perplexity {value:.4f}"}[measure]
-    others = f" Not significantly worse: {', '.join(as_good)}." if as_good else " All others are significantly worse."
-    return _use_text(best, use, f"{what} ({number})", measure) + (others if len(ranked) > 1 else "")
+    text = _use_text(best, use, f"{what} ({_figure(comparison, best, measure)})", comparison, measure)
+    also = [name for name in as_good if name != use]
+    others = f" Not significantly worse: {', '.join(also)}." if also else " All others are significantly worse."
+    return text + (others if len({*ranked} - {best, use}) else "")
 
 
-def _use_text(best: str, use: str | None, why: str, measure: str) -> str:
+def _figure(comparison: Comparison, name: str, measure: str) -> str:
+    """What was measured of a contender, as in the table."""
+    prediction = comparison.row(name).prediction
+    if measure == "bits" and prediction:
+        return f"perplexity {prediction.perplexity:.4f}"
+    return f"{'nDCG@10' if measure == 'ndcg' else 'error'} {comparison.interval(name, measure).value:.3f}"
+
+
+def _use_text(best: str, use: str | None, why: str, comparison: Comparison, measure: str) -> str:
     if measure == "bits" and best in BY_POSITION:
         return "No labels predict clicks better than the click rate of the position does."
     if use is None:
@@ -192,7 +196,10 @@ def _use_text(best: str, use: str | None, why: str, measure: str) -> str:
         return f"{'Keep' if use == PRODUCTION else 'Use'} {use}: {why}."
     if use == PRODUCTION:
         return f"Keep production order: {best} is {why}, but not significantly better."
-    return f"Use {use}: it is simpler than {best}, {why}, and loses less than one standard error."
+    return (
+        f"Use {use} ({_figure(comparison, use, measure)}): {best} is {why}, but {use} is simpler and loses less than "
+        "one standard error."
+    )
 
 
 def _widening(comparison: Comparison) -> float:

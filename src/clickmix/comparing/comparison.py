@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +21,14 @@ from clickmix.counts.counts import Counts
 from clickmix.counts.judgments import JudgedTable, read_judgments
 from clickmix.engines.duckdb import DuckDB
 from clickmix.engines.engine import choose_engine, embedded
-from clickmix.errors import ClickmixError, InputError, SettingError, printable
+from clickmix.errors import ClickmixError, InputError, SettingError
 from clickmix.evaluate.agreement import JudgedDocuments
 from clickmix.evaluate.resampling import Bootstrap, Measured, Resampled
 from clickmix.judging.changes import open_labels
 from clickmix.judging.held_out import Prediction, held_out_bits
-from clickmix.log.layout import Layout
+from clickmix.log.layout import LAYOUTS, Layout
 from clickmix.log.open import split_options
+from clickmix.registry import check_known
 from clickmix.types import CorrectionName, Floats, Frame, LayoutName, Paths, Spelling, Table
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ class Comparison:
         return str(self)
 
     def _repr_html_(self) -> str:
-        from clickmix.report.notebook import rows_html
+        from clickmix.report.notebook import paragraph, rows_html
 
-        sentences = "".join(f"<p>{escape(printable(sentence))}</p>" for sentence in self.results.sentences)
+        sentences = "".join(map(paragraph, self.results.sentences))
         return f"{rows_html(self.results.side_by_side)}\n{sentences}"
 
     @cached_property
@@ -223,9 +223,8 @@ def compare(
         raise SettingError(f"seed={seed}: expected a whole number from 0.")
     for name in corrections:
         CORRECTIONS[name]  # refuses unknown names
-    layout, rest = split_options(format, options)
-    if rest:
-        raise SettingError(f"{next(iter(rest))}: compare has no such setting.")
+    check_known(options, compare, LAYOUTS)
+    layout, _ = split_options(format, options)
     chosen = log.engine if isinstance(log, Counts) else choose_engine(log=log, memory=memory)
     engine = embedded(chosen, of="compare")
     given = [labels] if isinstance(labels, str) or not isinstance(labels, Sequence) else list(labels)
@@ -267,6 +266,7 @@ def compare(
     for name, source in opened:
         table = engine.keep(f"SELECT query_id, doc_id, CAST(relevance AS DOUBLE) AS relevance FROM {source.table()}")
         rows.append(_given(name, table, known, judged, engine, notes, truth=truth is not None))
+    notes += [f"{each.name} is left out: {each.reason}" for each in field.left_out if each.name in corrections]
     against = "judgments" if judgments is not None else "truth" if truth is not None else "clicks"
     return Comparison(tuple(rows), tuple(field.left_out), against, judged, tuple(notes), parts.dealt, parts.share, seed)
 
@@ -362,4 +362,4 @@ def _measured(row: Row, scores: Floats, relevance: Floats, judged: JudgedDocumen
         documents = (~np.isnan(relevance)).astype(np.float64)
         squares, labelled = (np.bincount(judged.query, values, judged.queries) for values in (error, documents))
         measures["error"] = Measured(squares, labelled, root=True)
-    return Row(row.name, row.help, row.kind, row.seconds, row.prediction, measures, relevance)
+    return replace(row, measures=measures, relevance=relevance)

@@ -28,6 +28,9 @@ APART = (
 )
 
 
+NO_OPTIONS = " compare passes no such options: make the labels with debias, and compare them with --labels."
+
+
 @dataclass(frozen=True)
 class NotCompared:
     """A correction that was not compared, and why."""
@@ -90,7 +93,7 @@ def allowed(chosen: Sequence[str], features: Any, left_out: list[NotCompared]) -
         try:
             yield member.name, member.help, CORRECTIONS.make(member.name, **options)
         except ClickmixError as error:
-            left_out.append(NotCompared(member.name, str(error)))
+            left_out.append(NotCompared(member.name, f"{error}{'' if needed else NO_OPTIONS}"))
 
 
 def run_all(

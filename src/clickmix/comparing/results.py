@@ -27,9 +27,7 @@ SAME_PLACE = Column(
     help="Of two documents at the same position, how often the better one has the higher label; 0.5 is chance.",
 )
 PAIRS = Column("pairs", "number", help="Pairs of a query in the right order, ties half.", rank=3)
-OVERTURNED = Column(
-    "overturned", "share", help="Pairs of a query that are in another order than production had them.", rank=4
-)
+OVERTURNED = Column("overturned", "share", help="Pairs of a query that production had in the opposite order.", rank=4)
 RIGHT = Column("right", "share", title="rightly", help="Of the overturned pairs, how many are right.", rank=5)
 ERROR = Column(
     "error",

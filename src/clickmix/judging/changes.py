@@ -17,6 +17,8 @@ from clickmix.log.source import Source, kind_of
 MOST_EXAMPLES = 20
 MOST_SENTENCES = 3
 FAR = 0.1
+SHOWN = 0.001  # what three digits can tell apart
+DIGITS = 9  # of a change: sums in another order differ beyond them
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,15 +37,25 @@ class Moved(Drawn):
 
     def sentences(self) -> list[str]:
         """The summary, and the largest changes."""
-        summary = [
+        if not self.both:
+            return [
+                f"Compared with the previous labels: no document is in both, {self.new:,} are new, {self.gone:,} are "
+                "gone. Check that both are labels of the same log."
+            ]
+        summary = (
             f"Compared with the previous labels: {several(self.both, 'document')} in both, {self.new:,} new, "
-            f"{self.gone:,} gone. Labels in both changed by {self.mean_move:.3f} on average, {self.far:,} of them by "
-            f"more than {FAR}."
-        ]
-        return summary + [
+            f"{self.gone:,} gone."
+        )
+        if not self.mean_move:
+            return [f"{summary} No label changed."]
+        mean = f"{self.mean_move:.3f}" if self.mean_move >= SHOWN / 2 else f"less than {SHOWN}"
+        moved = f"Labels in both changed by {mean} on average, {self.far:,} of them by more than {FAR}."
+        examples = [
             f"Largest change: query {query!r}, document {document!r} from {before:.3f} to {after:.3f}."
             for query, document, before, after in self.furthest[:MOST_SENTENCES]
+            if abs(after - before) >= SHOWN
         ]
+        return [f"{summary} {moved}", *examples]
 
 
 def open_labels(before: object, engine: Engine) -> Source:
@@ -114,7 +126,7 @@ def _joined(labels: Labels, old: Source) -> str:
     """SQL for every document of either side, with its relevance before and now."""
     return (
         f"SELECT coalesce(a.q, b.q) AS q, coalesce(a.d, b.d) AS d, b.r AS old_r, a.r AS new_r, "
-        f"abs(a.r - b.r) AS move FROM ({_keyed(f'({labels.sql})')}) AS a "
+        f"round(abs(a.r - b.r) * 1e{DIGITS}) / 1e{DIGITS} AS move FROM ({_keyed(f'({labels.sql})')}) AS a "
         f"FULL OUTER JOIN ({_keyed(old.table(), relevance=_number(old))}) AS b ON a.q = b.q AND a.d = b.d"
     )
 

@@ -24,7 +24,7 @@ from clickmix.errors import several
 from clickmix.groups.places import Histogram, read_histogram
 from clickmix.groups.sample import read_queries
 from clickmix.mixtures.hierarchical.cells import Cells, Places, join_places
-from clickmix.mixtures.hierarchical.choose import choose, name_of
+from clickmix.mixtures.hierarchical.choose import choose
 from clickmix.mixtures.hierarchical.climb import Look, climb, climb_again, expected
 from clickmix.mixtures.hierarchical.fit import with_effects, with_places
 from clickmix.mixtures.hierarchical.label import label, label_seen
@@ -288,9 +288,24 @@ class _Look:
             Violation.GRADES,
             2 * gain,
             float(chdtri(max(parameters, 1), RARELY)),
-            f"Held-out clicks prefer {name_of(model)}",
+            f"Held-out clicks prefer {_in_words(model)}; {given.grades} were fitted",
         )
         return _sized(check, label(model, self.cells).relevance[self.entry], self.labels)
+
+
+def _in_words(model: Model) -> str:
+    """The number of grades, and what differs."""
+    effects = model.effects
+    differ = [
+        what
+        for what, so in (
+            ("queries that differ in attention", effects.attention),
+            ("queries that differ in their share of relevant documents", effects.shares),
+            ("documents that differ in appeal", effects.appeal),
+        )
+        if so
+    ]
+    return f"{model.grades} grades" + (f" and {' and '.join(differ)}" if differ else "")
 
 
 def _fitted_apart(model: Model, cells: Cells, place: Ints, found: Ints, correlation: float) -> Floats:

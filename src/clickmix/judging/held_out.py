@@ -304,7 +304,8 @@ def _on_prediction(found: HeldOutEvidence) -> str:
     learned = "significantly better" if saved > margin else "significantly worse" if saved < -margin else "no better"
     better = [other for other in smoothed if -own.gain_over(other)[0] > own.gain_over(other)[1]]
     names = " and ".join(other.name for other in better)
-    ahead = f", and {names} {'predict' if len(better) > 1 else 'predicts'} them significantly better" if better else ""
+    predict = "predict" if len(better) > 1 else "predicts"
+    ahead = f", and {names} {predict} them significantly better than labels do" if better else ""
     return (
         f"Clicks in a quarter of the {found.dealt}{sample}, predicted from the rest (perplexity; 1 is perfect): "
         f"{own.name} {own.perplexity:.4f}, {others}. Labels predict clicks {learned} than positions alone{ahead}."

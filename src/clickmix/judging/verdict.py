@@ -13,12 +13,13 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 from clickmix.corrections.check import PASSED, Check, Judgement, Violation
 from clickmix.corrections.mixture_based.fit import MixtureFit
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import Counts, check_counts
 from clickmix.drawn import Drawn
-from clickmix.errors import SettingError
+from clickmix.errors import InputError, SettingError
 from clickmix.groups.places import SMALLEST_GROUP
 from clickmix.judging.checks import checked
 from clickmix.judging.held_out import HeldOutEvidence, held_out_evidence, held_out_sentences
@@ -29,6 +30,7 @@ from clickmix.mixtures.mixture import Verdict
 LEAST_REMOVED = 0.5  # share of the uncertainty about relevance that clicks must remove
 MOST_JOINED = 0.1  # largest share of documents at places too small to be fitted
 MOST_TIMES = 1_000.0  # a larger factor is written as "far more data"
+OF_CLICKS = "This verdict and its numbers are about clicks alone. Judgments changed these labels, too."
 NEEDS_QUERIES = (Violation.CASCADE, Violation.OUTLIERS)  # checks.py says how many
 
 
@@ -38,7 +40,8 @@ class LogVerdict(Drawn):
 
     `times` is how many times more data the labels need: None if they need none or it is unknown, infinite if no
     realistic amount would do. `found` are the violations that matter; `looked` says whether assumptions were checked.
-    `held_out` is evidence from held-out clicks, if it was asked for.
+    `held_out` is evidence from held-out clicks, if it was asked for. `of_clicks` says whether judgments change the
+    labels, which the judgement leaves out.
 
     >>> from clickmix import Counts, MixtureCorrection
     >>> counts = Counts.from_arrays(range(80), [0] * 80, [1] * 80, [50] * 80, [25] * 20 + [3] * 60)
@@ -52,6 +55,7 @@ class LogVerdict(Drawn):
     sentences: tuple[str, ...]
     looked: bool = True
     held_out: HeldOutEvidence | None = None
+    of_clicks: bool = False
 
     def __repr__(self) -> str:
         return "\n".join([f"LogVerdict: {self}", *self.sentences])
@@ -85,6 +89,9 @@ def judge(
     >>> str(judge(MixtureCorrection().fit(counts), counts))
     'trustworthy'
     """
+    _check_fit(fitted)
+    if counts is not None:
+        check_counts(counts, by="judge")
     check_target(target)
     if held_out is True:
         if counts is None:
@@ -108,8 +115,21 @@ def judge(
     on_clicks = held_out_sentences(evidence) if evidence else ()
     on_found = list(map(_on_violation, found))
     why = (*on_found, *on_error) if worst >= target else (*on_error, *on_found)  # what decided comes first
-    sentences = (*why, *_checks_made(fitted), *on_clicks)
-    return LogVerdict(judgement, times, found, sentences, looked=bool(fitted.checks), held_out=evidence)
+    judged = fitted.judged is not None and fitted.judged.calibration.used != "nothing"
+    sentences = (*([OF_CLICKS] if judged else []), *why, *_checks_made(fitted), *on_clicks)
+    return LogVerdict(
+        judgement, times, found, sentences, looked=bool(fitted.checks), held_out=evidence, of_clicks=judged
+    )
+
+
+def _check_fit(fitted: object) -> None:
+    """Refuse a path to a model, and fits that have no verdict."""
+    if not isinstance(fitted, MixtureFit):
+        path = repr(str(fitted)) if isinstance(fitted, (str, Path)) else ""
+        advice = f"MixtureFit.read({path})" if path else "MixtureCorrection().fit(counts)"
+        raise InputError(
+            f"judge takes the fit of a mixture, not {path or f'a {type(fitted).__name__}'}. Use clickmix.{advice}."
+        )
 
 
 def _on_violation(check: Check) -> str:
@@ -118,7 +138,7 @@ def _on_violation(check: Check) -> str:
     if check.moved is not None and check.far is not None:
         far = "hardly any" if check.far < 0.005 else f"{check.far:.0%}"
         does = f" A model that allows for this would change labels by {check.moved:.3f} (RMSE), {far} by more than 0.1."
-    return f"Caveat: {check.violation}. {check.evidence}.{does} {check.advice}."
+    return f"Caveat: {check.said}. {check.evidence}.{does} {check.advice}."
 
 
 def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) -> tuple[float | None, list[str]]:
@@ -182,7 +202,8 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
         return [f"{expected}, within the target of {target:g}. {rare}."]
     if times is None:
         why = (
-            ": clicks do not show yet whether equally relevant documents differ in appeal, or there are more grades"
+            ": clicks do not yet show whether equally relevant documents differ in appeal, or whether there are more "
+            "grades"
             if _appeal_undecided(fitted)
             else ""
         )
@@ -208,7 +229,7 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
 
 def _checks_made(fitted: MixtureFit) -> list[str]:
     notes = [
-        f"Note: {check.violation}, but labels would change by "
+        f"Note: {check.said}, but labels would change by "
         f"{'less than 0.001' if (check.moved or 0) < 0.0005 else f'only {check.moved:.3f}'}. {check.evidence}."
         for check in fitted.checks
         if check.seen and not check.found

@@ -22,7 +22,7 @@ from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.corrections.none import NoCorrection
 from clickmix.counts.count import count
 from clickmix.evaluate import Measure, Table, rank, score, tabulate
-from clickmix.features import Collection, Split, binarized
+from clickmix.features import Collection, Split, binarized, make_examples
 from clickmix.judging.checks import checked
 from clickmix.lab.collections import synthetic_collection, top_rows
 from clickmix.lab.simulate import write_columns
@@ -153,7 +153,6 @@ def compare_rankers(
     if importlib.util.find_spec("lightgbm") is None:
         say("No rankers: LambdaMART is LightGBM's, which is not installed. pip install 'clickmix[lightgbm]'")
         return None
-    from clickmix.features import make_examples
     from clickmix.rankers import LambdaMART
 
     test, measure = collection.test, Measure.parse("ndcg@10")

@@ -74,7 +74,7 @@ def prepare(examples: LabelledDocuments, *, normalisation: Normalisation) -> Pre
 
 def check_examples(examples: LabelledDocuments, *, name: str) -> None:
     """Raise on features that are not numbers, labels outside [0, 1] and parts that do not fit together."""
-    documents, _ = check_features(examples.features, name=name, gaps=True)
+    documents = check_features(examples.features, name=name, gaps=True)
     relevance = np.asarray(examples.relevance)
     if relevance.shape != (documents,):
         raise InputError(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.errors import SettingError
+from clickmix.errors import SettingError, check_whole
 from clickmix.features.matrix import check_features, columns_with_gaps
 from clickmix.features.normalisation import Normalisation, chunks
 from clickmix.features.split import checked_names
@@ -21,7 +21,7 @@ from clickmix.rankers.batches import LabelledDocuments, Prepared, check_examples
 from clickmix.rankers.folder import SavedRanker, read_folder, write_folder
 from clickmix.rankers.insight import DependencePoint, Importance, partial_dependence
 from clickmix.rankers.losses import LOSSES
-from clickmix.rankers.network import Network, Weights, initial_weights, shapes
+from clickmix.rankers.network import Network, Weights, shapes
 from clickmix.rankers.ranker import RANKERS
 from clickmix.rankers.weights_file import read_weights, weights_bytes
 from clickmix.types import Progress
@@ -66,9 +66,9 @@ class DNN:
         object.__setattr__(self, "layers", tuple(self.layers))
         object.__setattr__(self, "dropout", tuple(self.dropout))
         for name, least in {"batch": 1, "epochs": 1, "patience": 1}.items():
-            _check_whole(name, getattr(self, name), least=least)
+            check_whole(name, getattr(self, name), least=least)
         for size in self.layers:
-            _check_whole("layers", size, least=1)
+            check_whole("layers", size, least=1)
         for share in self.dropout:
             _check_number("dropout", share, lambda value: 0 <= value < 1, "at least 0 and below 1")
         if len(self.dropout) != len(self.layers):
@@ -87,7 +87,7 @@ class DNN:
         progress: Progress | None = None,
     ) -> FittedDNN:
         """Train on `examples`; `progress` gets the share of epochs done. The same seed gives the same weights."""
-        _check_whole("seed", seed, least=0)
+        check_whole("seed", seed, least=0)
         check_examples(examples, name="examples")
         width = np.shape(examples.features)[1]
         names = checked_names(examples.feature_names, width)
@@ -96,14 +96,10 @@ class DNN:
             check_examples(vali, name="vali")
             check_same_features(names, vali, gaps=gaps)
         normalisation = Normalisation.fit(np.asarray(examples.features))
-        start, dropping, shuffling = np.random.SeedSequence(seed).spawn(3)
-        network = Network.build(
-            initial_weights(width, self.layers, rng=np.random.default_rng(start)),
-            seed=int(dropping.generate_state(1, np.uint32)[0]),
-        )
+        network, rng = Network.drawn(width, self.layers, seed=seed)
         train = prepare(examples, normalisation=normalisation)
         held_out = None if vali is None else prepare(vali, normalisation=normalisation)
-        weights, epochs = self._epochs(network, train, held_out, np.random.default_rng(shuffling), progress)
+        weights, epochs = self._epochs(network, train, held_out, rng, progress)
         missing = tuple(name for name, gap in zip(names, gaps, strict=True) if gap)
         return FittedDNN(self, normalisation, weights, epochs, names, missing)
 
@@ -187,7 +183,7 @@ class FittedDNN:
     def score(self, features: NDArray[np.floating]) -> NDArray[np.float64]:
         """One score per document, higher is better; with the sigmoid loss 1 / (1 + e^-score) estimates relevance."""
         gaps = np.isin(self.feature_names, self.missing)
-        documents, _ = check_features(features, name="features", width=self.features, gaps=gaps)
+        documents = check_features(features, name="features", width=self.features, gaps=gaps)
         network = Network.build(self.weights)
         scores = np.empty(documents)
         for rows in chunks(documents):
@@ -256,11 +252,6 @@ def _normalisation(fields: dict[str, Any], *, features: int) -> Normalisation:
     if fields["kind"] != NORMALISATION or not len(mean) == len(deviation) == features or (deviation < 0).any():
         raise ValueError
     return Normalisation(mean, deviation)
-
-
-def _check_whole(name: str, value: object, *, least: int) -> None:
-    if type(value) is not int or value < least:
-        raise SettingError(f"{name}={value!r}: expected a whole number from {least}.")
 
 
 def _check_number(name: str, value: object, right: Callable[[float], bool], expected: str) -> None:

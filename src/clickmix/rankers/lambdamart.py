@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.errors import InputError, SettingError
+from clickmix.errors import InputError, SettingError, check_whole, optional_module
 from clickmix.features.examples import Examples
 from clickmix.features.matrix import check_features, columns_with_gaps
 from clickmix.features.split import checked_names
@@ -36,6 +36,8 @@ CUTOFF = 10  # cut-off of the nDCG that decides when to stop
 MOST_THREADS = 256  # more than most machines have: a small one can read a large one's rankers
 LARGEST_SEED = 2**31 - 1  # this limit and the next are LightGBM's
 LONGEST_LIST = 10_000  # documents of a query
+# LightGBM's settings that make no noise, and the same bytes on every run.
+REPEATABLE = {"verbosity": -1, "deterministic": True, "force_row_wise": True}
 
 
 @RANKERS.register(
@@ -75,9 +77,7 @@ class LambdaMART:
 
     def __post_init__(self) -> None:
         for name, least in (("trees", 1), ("leaves", 2), ("largest_grade", 1), ("patience", 1), ("threads", 1)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise SettingError(f"{name}={value!r}: expected a whole number from {least}.")
+            check_whole(name, getattr(self, name), least=least)
         for name, most in (("leaves", MOST_LEAVES), ("largest_grade", STEPS), ("threads", MOST_THREADS)):
             if getattr(self, name) > most:
                 raise SettingError(f"{name}={getattr(self, name)}: expected at most {most}.")
@@ -178,10 +178,7 @@ class LambdaMART:
             "metric": "ndcg",
             "eval_at": [CUTOFF],
             "seed": seed,
-            "verbosity": -1,
-            # The same bytes on every run.
-            "deterministic": True,
-            "force_row_wise": True,
+            **REPEATABLE,
             "num_threads": self.threads,
         }
 
@@ -300,10 +297,4 @@ def _check_worth(levels: Ints, *, of: str) -> None:
 
 def lightgbm_module() -> Any:
     """LightGBM, or an error that says how to install it."""
-    try:
-        import lightgbm
-    except ImportError:
-        raise InputError(
-            "LambdaMART needs LightGBM, which is not installed. Install it with: pip install 'clickmix[lightgbm]'"
-        ) from None
-    return lightgbm
+    return optional_module("lightgbm", use="LambdaMART needs LightGBM", extra="lightgbm")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.errors import InputError
+from clickmix.errors import optional_module
 from clickmix.rankers.batches import Batch
 from clickmix.rankers.losses import Loss
 
@@ -26,13 +26,7 @@ PAIRS_AT_ONCE = 1 << 22  # pairs of documents that a loss sees at once: limits i
 
 def torch_module() -> Any:
     """torch, or an error that says how to install it."""
-    try:
-        import torch
-    except ImportError:
-        raise InputError(
-            "The DNN ranker needs PyTorch, which is not installed. Install it with: pip install 'clickmix[dnn]'"
-        ) from None
-    return torch
+    return optional_module("torch", use="The DNN ranker needs PyTorch", extra="dnn")
 
 
 def shapes(features: int, layers: Sequence[int]) -> list[tuple[int, ...]]:
@@ -70,6 +64,14 @@ class Network:
         on_device = [torch.tensor(w, device=device, requires_grad=True) for w in weights]
         squares = [torch.zeros_like(w, requires_grad=False) for w in on_device]
         return cls(on_device, squares, torch.Generator(device).manual_seed(seed))
+
+    @classmethod
+    def drawn(cls, features: int, layers: Sequence[int], *, seed: int) -> tuple[Network, np.random.Generator]:
+        """A network with initial weights, and a generator to shuffle queries with."""
+        start, dropping, shuffling = np.random.SeedSequence(seed).spawn(3)
+        weights = initial_weights(features, layers, rng=np.random.default_rng(start))
+        network = cls.build(weights, seed=int(dropping.generate_state(1, np.uint32)[0]))
+        return network, np.random.default_rng(shuffling)
 
     def numpy(self) -> Weights:
         """A copy of the weights as they are now."""

@@ -21,7 +21,7 @@ from clickmix.features import Split, make_examples, open_features
 from clickmix.features.ids import Ids, checked_ids, codes, id_kind
 from clickmix.features.matrix import check_features
 from clickmix.mixtures.hierarchical.tilt import gained, slope
-from clickmix.rankers.lambdamart import LambdaMART, lightgbm_module
+from clickmix.rankers.lambdamart import REPEATABLE, LambdaMART, lightgbm_module
 from clickmix.rankers.lightgbm_text import END, OWN_OBJECTIVE, RANKS, checked_trees
 from clickmix.types import Floats, Ints
 
@@ -38,11 +38,8 @@ PARAMETERS = {
     "lambda_l2": 5.0,
     "feature_fraction": 0.5,
     "seed": 0,
-    "verbosity": -1,
+    **REPEATABLE,
     "metric": "none",
-    # The same bytes on every run.
-    "deterministic": True,
-    "force_row_wise": True,
     "num_threads": 1,
 }
 

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from clickmix.corrections.correction import Fitted, of_query
+from clickmix.counts.count import checked_normalise, spelling_of
 from clickmix.counts.counts import Counts
 from clickmix.drawn import Drawn
 from clickmix.engines.engine import Engine
@@ -123,6 +124,7 @@ class _Document:
 def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: object = None) -> Explanation:
     """Explain the labels that a fit gives to a query of its log, and to one of its documents."""
     engine, labels = counts.engine, fitted.label(counts)
+    query_id = spelling_of(query_id, counts.table, engine, counts.normalise)
     kept = engine.keep(f"SELECT * FROM ({labels.sql}) AS labels WHERE {of_query(query_id)}")
     try:
         means = (
@@ -154,10 +156,13 @@ def explain_query(counts: Counts, fitted: Fitted, query_id: object, doc_id: obje
     return Explanation(str(query_id), str(doc_id), *sums, results, _without_blanks(seen), sentences, notes)
 
 
-def explain_labels(labels: Source, engine: Engine, query_id: object, doc_id: object = None) -> Explanation:
+def explain_labels(
+    labels: Source, engine: Engine, query_id: object, doc_id: object = None, *, normalise: str | Sequence[str] = ()
+) -> Explanation:
     """Say what a file or table of labels holds about a query. Labels have no positions, so no evidence by position."""
+    ignored = checked_normalise(normalise)
     try:
-        return _explained_labels(labels, engine, query_id, doc_id)
+        return _explained_labels(labels, engine, spelling_of(query_id, labels.table(), engine, ignored), doc_id)
     except duckdb.Error as error:
         raise unreadable(str(labels), error) from None
 
@@ -269,12 +274,12 @@ def _where(cells: Sequence[SeenCell]) -> str:
 
 
 def _expected_sentences(document: _Document, cells: Sequence[SeenCell]) -> list[str]:
-    """How often a relevant document and another one would be clicked at the same places, where the fit knows."""
+    """How often a relevant and an irrelevant document would be clicked at the same places, where the fit knows."""
     telling = [cell for cell in cells if cell.usual is not None]
     expected = _expected(telling)
     if not telling or expected is None:
         return []
-    clicked = f"clicked {_about(expected[1])}, another one {_about(expected[0])}."
+    clicked = f"clicked {_about(expected[1])}, an irrelevant one {_about(expected[0])}."
     shown = sum(cell.impressions for cell in telling)
     if shown == document.impressions:
         return [f"A relevant document there would be {clicked}"]

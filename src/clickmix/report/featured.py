@@ -27,8 +27,8 @@ def feature_sentences(featured: Featured) -> list[str]:
     learned = f"{several(len(featured.names), 'feature')} of {several(featured.documents, 'document')}"
     if featured.queries < FEWEST_QUERIES:
         return [
-            f"Features are not used: only {several(featured.queries, 'query', 'queries')} of the log "
-            f"have any, and {FEWEST_QUERIES} are needed to see whether they help."
+            f"Features are not used: they cover only {several(featured.queries, 'query', 'queries')} of the log, "
+            f"and {FEWEST_QUERIES} are needed to see whether they help."
         ]
     gain = f"held-out clicks gain {featured.gained:.5f} ± {featured.gained_error:.5f} in log-likelihood per document"
     if not featured.helps:

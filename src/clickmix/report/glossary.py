@@ -7,7 +7,8 @@ from collections.abc import Mapping
 GLOSSARY: Mapping[str, str] = {
     "click-through rate": "Clicks divided by impressions.",
     "context": "Columns of the log that change what people look at, such as the device.",
-    "expected label error": "How far labels should be from true relevance, as a root mean square (RMSE). 0 is perfect.",
+    "expected label error": "How far labels are likely to be from true relevance, as a root mean square (RMSE). 0 is "
+    "perfect.",
     "gain in DCG@10": "How much better the first ten results would be if they were sorted by label: expected DCG@10 of "
     "that order, less the mean DCG@10 of the lists as people saw them. A relevant document that moves from far below "
     "to the first place gains 1.",

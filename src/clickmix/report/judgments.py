@@ -8,6 +8,7 @@ import numpy as np
 
 from clickmix.corrections.mixture_based.calibration import CLEARLY, FEWEST_QUERIES, Calibration, Gain
 from clickmix.corrections.mixture_based.judged import Judged
+from clickmix.errors import several
 from clickmix.storage.records import encode
 
 
@@ -29,14 +30,15 @@ def judged_sentence(judged: Judged | None, query_id: object, doc_id: object) -> 
     if judged is None or not said:
         return []
     return [
-        f"Judged: {judged.calibration.scale.steps[said[0]]:.2f} on the judges' scale. The label follows that first."
+        f"Judged: {judged.calibration.scale.steps[said[0]]:.2f} on the judges' scale. The label mainly follows this "
+        "judgment."
     ]
 
 
 def _in_words(calibration: Calibration) -> list[str]:
     """What was learned from judgments, and whether it is used."""
     made, scale = calibration, calibration.scale
-    judged = f"Judgments: {made.documents:,} documents of {made.queries:,} queries"
+    judged = f"Judgments: {several(made.documents, 'document')} of {several(made.queries, 'query', 'queries')}"
     means = f"grade {scale.lowest:g} means relevance 0, {scale.highest:g} means 1"
     if made.gained is None or made.related is None:
         return [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clickmix.counts.counts import Counts
-from clickmix.errors import SettingError
+from clickmix.errors import check_whole
 from clickmix.groups.places import read_histogram
 from clickmix.judging.changes import Moved
 from clickmix.judging.held_out import HeldOutEvidence
@@ -61,8 +61,7 @@ def log_page(
     >>> page.sections[0].title
     'Queries'
     """
-    if min_sessions < 1:
-        raise SettingError(f"report_min_sessions {min_sessions}: expected a whole number of at least 1.")
+    check_whole("report_min_sessions", min_sessions, least=1)
     mixture, histogram = mixture_of(fitted), read_histogram(counts)
     with (
         labels_at_hand(fitted.label(counts)) as labels,

@@ -27,8 +27,20 @@ LOWEST_RATE = 1e-5  # shown; a rate of 1e-12 would leave no room for the others
 
 
 def group_figures(fitted: MixtureFit, histogram: Histogram) -> list[Figure]:
-    """A figure for each group, or if there are many, for some groups of the largest contexts."""
-    return [_group_figure(fitted.groups[g], fitted, histogram) for g in chosen_groups(fitted)]
+    """A figure for each group, or if there are many, for some groups of the largest contexts.
+
+    A group of a cascade that the final labels leave without documents has none.
+    """
+    found = [(fitted.groups[g], _documents_of(fitted.groups[g], histogram)) for g in chosen_groups(fitted)]
+    return [_group_figure(group, fitted, seen) for group, seen in found if len(seen[0])]
+
+
+def _documents_of(group: Group, histogram: Histogram) -> tuple[Ints, Ints, Ints]:
+    """Impressions and clicks at the places of a group, and how many documents have them."""
+    places = {place: number for number, place in enumerate(histogram.places)}
+    numbers = [places[seen.place] for seen in group.places if seen.place in places]
+    member = np.isin(histogram.place, numbers)
+    return histogram.impressions[member], histogram.clicks[member], histogram.documents[member]
 
 
 def chosen_groups(fitted: MixtureFit) -> list[int]:
@@ -39,7 +51,14 @@ def chosen_groups(fitted: MixtureFit) -> list[int]:
 
 
 def by_context(fitted: MixtureFit) -> dict[tuple[str, ...], list[int]]:
-    """The groups of each of the largest contexts, by position."""
+    """The groups of each of the largest contexts, by position.
+
+    The patterns of a cascade belong to one position each, so the largest group of every position stands for it.
+    """
+    if fitted.steps:
+        sizes = [(group.places[0].place.position, group.impressions, g) for g, group in enumerate(fitted.groups)]
+        at_position = {position: g for position, _, g in sorted(sizes)}
+        return {("",): list(at_position.values())}
     contexts: dict[tuple[str, ...], list[int]] = {}
     for g, group in enumerate(fitted.groups):
         contexts.setdefault(group.places[0].place.context, []).append(g)
@@ -58,21 +77,20 @@ def described(group: Group, fitted: MixtureFit) -> str:
     return cut(first) + (f" and {others} more" if others else "")
 
 
-def _group_figure(group: Group, fitted: MixtureFit, histogram: Histogram) -> Figure:
-    member = np.isin(histogram.place, [histogram.places.index(seen.place) for seen in group.places])
-    n, c, documents = (column[member] for column in (histogram.impressions, histogram.clicks, histogram.documents))
+def _group_figure(group: Group, fitted: MixtureFit, seen: tuple[Ints, Ints, Ints]) -> Figure:
+    n, c, documents = seen
     typical = int(_median(n, documents))
     widest = _widest(c / n, documents, group.mixture)
     # Bins are no narrower than one click of a typical document: of narrower ones, many would be empty.
     edges = np.linspace(0, widest, int(np.clip(np.floor(widest * typical), 5, BINS)) + 1)
     bins = np.clip(np.searchsorted(edges, c / n + 1e-12, side="right") - 1, 0, len(edges) - 2)
-    seen = np.bincount(bins, weights=documents, minlength=len(edges) - 1)
+    heights = np.bincount(bins, weights=documents, minlength=len(edges) - 1)
     centres = (edges[1:] + edges[:-1]) / 2
     shown, weight = np.unique(n, return_inverse=True)
     expected = expected_documents(
         group.mixture, shown, np.bincount(weight, weights=documents).astype(np.float64), edges
     )
-    fewest, bars = log_start(seen), Bars("seen", edges, seen)
+    fewest, bars = log_start(heights), Bars("seen", edges, heights)
     lines = [
         Line(name, centres, np.maximum(values, fewest), colour=colour, points=False)
         for name, values, colour in _named(expected)
@@ -174,6 +192,8 @@ def _rates_figure(fitted: MixtureFit, context: Sequence[str], members: Sequence[
     lines.append(Line("all documents", positions, rates, colour="grey", points=False))
     low = max(LOWEST_RATE, min((y for line in lines for y in line.y if y > 0), default=LOWEST_RATE) / 1.5)
     where = ", ".join(f"{name} {value or '(none)'}" for name, value in zip(fitted.context, context, strict=True))
+    if fitted.steps:
+        where = "below the most common pattern at each position"
     return Figure(
         f"Click rate of relevant and other documents{': ' if where else ''}{cut(where)}",
         Axis("position", whole=True),
@@ -204,7 +224,7 @@ def separation_figure(fitted: MixtureFit) -> Figure:
         name = ", ".join(value or "(none)" for value in context) if len(by_context(fitted)) > 1 else ""
         lines.append(Line(name, positions, [group.mixture.separation for group in groups]))
     return Figure(
-        "How much the clicks tell",
+        "How much clicks say about relevance",
         Axis("position", whole=True),
         [Panel(Axis("uncertainty removed by clicks", 0, 1, percent=True), lines)],
         note="At 100% the clicks at a position settle which documents are relevant. At 0% they say nothing, and "

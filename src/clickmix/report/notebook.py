@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import singledispatch
-from html import escape
 
 from clickmix.corrections.correction import OPTIONAL, Labels
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.drawn import Plot
-from clickmix.errors import printable
 from clickmix.evaluate import Table
 from clickmix.judging.changes import Moved
 from clickmix.judging.verdict import LogVerdict
@@ -23,7 +21,7 @@ from clickmix.report.mixture_figures import rates_figures, separation_figure
 from clickmix.report.results import VerdictResult, change_results, fit_results, verdict_result
 from clickmix.report.rows import Column, LabelInterval, Rows, Value, text_lines
 from clickmix.report.sections.labels import labels_figure
-from clickmix.report.svg import figure_svg
+from clickmix.report.svg import escaped, figure_svg
 
 FIRST, MOST = 10, 20  # show all labels up to MOST, and the FIRST of more
 MOST_PLACES = 20
@@ -42,22 +40,22 @@ COLOURS = {"good": "#00684b", "note": "#8a5a00", "bad": "#a8320c"}  # readable o
 @singledispatch
 def html(result: object) -> str:
     """A result as HTML."""
-    return f"<pre>{escape(printable(repr(result)))}</pre>"
+    return f"<pre>{escaped(repr(result))}</pre>"
 
 
 @html.register
 def _(result: Explanation) -> str:
     cells = [rows_html(result.cells)] if result.cells else []
-    texts = map(_paragraph, result.sentences)
-    notes = map(_paragraph, result.notes)
-    listed = [rows_html(result.results), *map(_paragraph, result.results.notes)]
-    return "\n".join([_paragraph(result.summary), *listed, *texts, *cells, *notes])
+    texts = map(paragraph, result.sentences)
+    notes = map(paragraph, result.notes)
+    listed = [rows_html(result.results), *map(paragraph, result.results.notes)]
+    return "\n".join([paragraph(result.summary), *listed, *texts, *cells, *notes])
 
 
 @html.register
 def _(result: Labels) -> str:
     rows = label_rows(result)
-    return "\n".join([rows_html(rows), *map(_paragraph, rows.notes)])
+    return "\n".join([rows_html(rows), *map(paragraph, rows.notes)])
 
 
 @html.register
@@ -65,9 +63,9 @@ def _(result: MixtureFit) -> str:
     results = fit_results(result)
     places = results.places.first(MOST_PLACES)
     more = len(results.places.rows) - len(places.rows)
-    left = [_paragraph(f"{more:,} more places.")] if more else []
-    notes = map(_paragraph, results.notes)
-    return "\n".join([_verdict(results.verdict), *notes, rows_html(places), *left, *map(_paragraph, places.notes)])
+    left = [paragraph(f"{more:,} more places.")] if more else []
+    notes = map(paragraph, results.notes)
+    return "\n".join([_verdict(results.verdict), *notes, rows_html(places), *left, *map(paragraph, places.notes)])
 
 
 @html.register
@@ -77,14 +75,14 @@ def _(result: LogVerdict) -> str:
 
 @html.register
 def _(result: Moved) -> str:
-    return "\n".join([_paragraph(result.sentences()[0]), rows_html(change_results(result).furthest)])
+    return "\n".join([paragraph(result.sentences()[0]), rows_html(change_results(result).furthest)])
 
 
 @html.register
 def _(result: Table) -> str:
     head, *rows = result.strings()
     columns = tuple(Column(text, "sentence") for text in head)
-    return "\n".join([rows_html(Rows(columns, tuple(map(tuple, rows)))), *map(_paragraph, result.notes)])
+    return "\n".join([rows_html(Rows(columns, tuple(map(tuple, rows)))), *map(paragraph, result.notes)])
 
 
 def text(result: Labels) -> str:
@@ -132,7 +130,7 @@ def plotted(figures: Sequence[Figure]) -> Plot:
 def rows_html(rows: Rows) -> str:
     """A table with its own styles, for pages without clickmix's style sheet."""
     head = "".join(
-        f'<th style="text-align:{_side(column)}" title="{_shown(column.help)}">{_shown(column.heading)}</th>'
+        f'<th style="text-align:{_side(column)}" title="{escaped(column.help)}">{escaped(column.heading)}</th>'
         for column in rows.columns
     )
     body = "".join(
@@ -145,7 +143,7 @@ def rows_html(rows: Rows) -> str:
 def _cell(column: Column, value: Value) -> str:
     if isinstance(value, LabelInterval):
         return f"<td>{_bar(value)}</td>"
-    return f'<td style="text-align:{_side(column)}">{_shown(column.text(value))}</td>'
+    return f'<td style="text-align:{_side(column)}">{escaped(column.text(value))}</td>'
 
 
 def _bar(interval: LabelInterval) -> str:
@@ -163,18 +161,15 @@ def _bar(interval: LabelInterval) -> str:
 
 
 def _verdict(verdict: VerdictResult) -> str:
-    items = "".join(f"<li>{_shown(point)}</li>" for point in (*verdict.evidence, f"Next: {verdict.next}"))
+    items = "".join(f"<li>{escaped(point)}</li>" for point in (*verdict.evidence, f"Next: {verdict.next}"))
     style = f"border-left:6px solid {COLOURS[verdict.tone]};padding-left:8px"
-    return f'<p style="{style}"><b>{_shown(verdict.sentence)}</b></p><ul>{items}</ul>'
+    return f'<p style="{style}"><b>{escaped(verdict.sentence)}</b></p><ul>{items}</ul>'
 
 
-def _paragraph(text: str) -> str:
-    return f"<p>{_shown(text)}</p>"
+def paragraph(text: str) -> str:
+    """A text as a paragraph of HTML."""
+    return f"<p>{escaped(text)}</p>"
 
 
 def _side(column: Column) -> str:
     return "right" if column.numeric else "left"
-
-
-def _shown(text: str) -> str:
-    return escape(printable(text))

@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 
 import clickmix
@@ -21,7 +20,7 @@ from clickmix.report.figures import Figure
 from clickmix.report.query_list import QueryList, json_line
 from clickmix.report.results import Tone
 from clickmix.report.rows import Column, Rows
-from clickmix.report.svg import figure_svg, style_sheet
+from clickmix.report.svg import escaped, figure_svg, package_file
 from clickmix.storage.atomic import write_atomically
 
 PRINTED_RANK = 6  # columns of a higher rank are left out on paper
@@ -136,13 +135,13 @@ def page_html(page: Page) -> str:
         "embedded": lambda queries: safe(json_line(queries.json())),
         "anchor": _anchor,
     }
-    template = environment.from_string(_file("page.html"))
-    script = _file("page.js")
+    template = environment.from_string(package_file("page.html"))
+    script = package_file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     html: str = template.render(
         page=page,
         unseen=lambda: {word.lower(): meaning for word, meaning in page.glossary.items()},
-        style=safe(style_sheet("figure.css") + style_sheet("page.css")),
+        style=safe(package_file("figure.css") + package_file("page.css")),
         script=safe(script),
         digest=digest,
         version=clickmix.__version__,
@@ -184,7 +183,7 @@ def _head(column: Column) -> tuple[str, str, str]:
 
 def _explained(text: str, terms: dict[str, str]) -> str:
     """A text as HTML. Links the first mention of each term and takes it out of `terms`; marks commands as code."""
-    html = escape(printable(text))
+    html = escaped(text)
     if not terms:
         return html
 
@@ -203,7 +202,3 @@ def _explained(text: str, terms: dict[str, str]) -> str:
 
 def _anchor(word: str) -> str:
     return "term-" + re.sub(r"\W+", "-", word.lower())
-
-
-def _file(name: str) -> str:
-    return (files("clickmix.report") / name).read_text(encoding="utf-8")

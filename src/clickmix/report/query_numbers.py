@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clickmix.counts.counts import Counts
+from clickmix.counts.counts import SUMS, Counts
 from clickmix.engines.engine import Engine
 from clickmix.engines.sql import literal
 from clickmix.report.log_numbers import LabelTable
@@ -161,8 +161,7 @@ def _numbers_query(counts: Counts, labels: LabelTable) -> str:
     dcg = _exact_sum(f"cells.impressions * relevance * {_discount('position')}")
     gain = "by_label - coalesce(dcg, 0) / greatest(most_at_position, most_of_document)"
     return (
-        "WITH sums AS (SELECT query_id, count(*) AS documents, CAST(sum(impressions) AS BIGINT) AS impressions, "
-        "CAST(sum(clicks) AS BIGINT) AS clicks, max(impressions) AS most_of_document, "
+        f"WITH sums AS (SELECT query_id, count(*) AS documents, {SUMS}, max(impressions) AS most_of_document, "
         f"{longest} AS longest, {unsure} AS unsure FROM {labels.name} GROUP BY query_id), "
         "sorted AS (SELECT query_id, relevance, row_number() OVER (PARTITION BY query_id ORDER BY relevance DESC) "
         f"AS place FROM {labels.name}), "

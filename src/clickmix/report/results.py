@@ -51,6 +51,10 @@ NEXT: Mapping[str, tuple[Tone, str]] = {
         "queries, and run clickmix compare to see which labels agree with them.",
     ),
 }
+NEXT_IF_JUDGED = (
+    "Measure these labels before you train on them: clickmix compare LOG --judgments FILE labels every judged query "
+    "with the judgments of others."
+)
 ABOVE = (
     "above: the labels of the documents above, from the top, in quarters (0 to 4). rare: patterns too rare to fit "
     "alone, joined with others of about the same click rate."
@@ -76,7 +80,7 @@ CHECKS = (
     Column("violation", "text", title="looked for"),
     Column("moved", "number", title="labels change by", help="Root mean square, if it were modelled.", rank=1),
     Column("far", "share", title="by more than 0.1", help="Share of labels that would change that much.", rank=2),
-    Column("statistic", "tenths", help="How strong the sign is.", rank=4),
+    Column("statistic", "tenths", help="How strong the evidence is.", rank=4),
     Column("limit", "tenths", help="Logs that meet the assumptions stay below it.", rank=5),
     Column("evidence", "sentence", title="what was seen", rank=3),
 )
@@ -195,6 +199,8 @@ def verdict_result(judged: LogVerdict) -> VerdictResult:
     tone, todo = NEXT.get(str(judged.judgement), ("note", "Read the checks before you use these labels."))
     sentences = {Judgement.NEEDS_MORE: f"This log {judged}.", Judgement.DO_NOT_USE: "Do not use these labels."}
     sentence = sentences.get(judged.judgement, f"These labels are {judged}.")
+    if judged.of_clicks:
+        sentence, todo = f"From clicks alone: {sentence[0].lower()}{sentence[1:]}", NEXT_IF_JUDGED
     return VerdictResult(judged.judgement.machine_name, sentence, tone, todo, judged.times, tuple(judged.sentences))
 
 
@@ -239,7 +245,7 @@ def _needed(mixture: Mixture) -> float | None:
 
 def _check_row(check: Check) -> tuple[Value, ...]:
     outcome = "fail" if check.found else "note" if check.seen else "pass"
-    return outcome, str(check.violation), check.moved, check.far, check.statistic, check.limit, check.evidence
+    return outcome, check.said, check.moved, check.far, check.statistic, check.limit, check.evidence
 
 
 def _not_checked(fitted: MixtureFit) -> list[Violation]:

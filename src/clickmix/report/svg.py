@@ -43,16 +43,16 @@ def figure_svg(figure: Figure, *, standalone: bool = False) -> str:
         top += LINE_HEIGHT + 12 + panel.height
     bottom = _x_labels(figure.x, x, top)
     height = top + 2 * LINE_HEIGHT
-    style = f"<style>{style_sheet('figure.css')}</style>" if standalone else ""
+    style = f"<style>{package_file('figure.css')}</style>" if standalone else ""
     paper = f'<rect class="paper" width="{WIDTH}" height="{_n(height)}"/>' if standalone else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="figure" viewBox="0 0 {WIDTH} {_n(height)}" role="img" '
-        f'aria-label="{_text(figure.title)}">{style}{paper}{"".join(legend)}{"".join(drawn)}{bottom}</svg>'
+        f'aria-label="{escaped(figure.title)}">{style}{paper}{"".join(legend)}{"".join(drawn)}{bottom}</svg>'
     )
 
 
-def style_sheet(name: str) -> str:
-    """A style sheet of this package."""
+def package_file(name: str) -> str:
+    """A style sheet, template or script of this package."""
     return (files("clickmix.report") / name).read_text(encoding="utf-8")
 
 
@@ -92,7 +92,7 @@ def _legend_row(names: list[str], keys: dict[str, tuple[Colour, str]], top: floa
             parts.append(f'<rect class="bar {colour}" x="{_n(left)}" y="{_n(middle - 5)}" width="18" height="10"/>')
         else:
             parts.append(_stroke([(left, middle), (left + 20, middle)], colour, dash))
-        parts.append(f'<text x="{_n(left + 24)}" y="{_n(middle + 4)}">{_text(_fitting(name))}</text>')
+        parts.append(f'<text x="{_n(left + 24)}" y="{_n(middle + 4)}">{escaped(_fitting(name))}</text>')
         left += KEY + _width(_fitting(name))
     return "".join(parts)
 
@@ -101,7 +101,7 @@ def _panel(panel: Panel, x_axis: Axis, x: AxisScale, keys: dict[str, tuple[Colou
     start = top + LINE_HEIGHT + 6
     heights = [value for mark in panel.marks for value in _heights(mark)]
     y = AxisScale(*spans(panel.y, heights), start + panel.height, start, panel.y.log)
-    yield f'<text class="axis-name" x="4" y="{_n(top + 13)}">{_text(_fitting(panel.y.label))}</text>'
+    yield f'<text class="axis-name" x="4" y="{_n(top + 13)}">{escaped(_fitting(panel.y.label))}</text>'
     for value in ticks(y.low, y.high, log=panel.y.log, whole=panel.y.whole, about=max(2, panel.height // 35)):
         at, text = y.place(value), tick_text(value, percent=panel.y.percent)
         yield f'<path class="grid" d="M{LEFT} {_n(at)}H{WIDTH - RIGHT}"/>'
@@ -122,7 +122,7 @@ def _x_labels(axis: Axis, x: AxisScale, top: float) -> str:
         labels.append(f'<text class="tick middle" x="{_n(x.place(value))}" y="{_n(top + 8)}">{text}</text>')
     middle = _n((LEFT + WIDTH - RIGHT) / 2)
     labels.append(
-        f'<text class="axis-name middle" x="{middle}" y="{_n(top + 28)}">{_text(_fitting(axis.label))}</text>'
+        f'<text class="axis-name middle" x="{middle}" y="{_n(top + 28)}">{escaped(_fitting(axis.label))}</text>'
     )
     return "".join(labels)
 
@@ -133,7 +133,7 @@ def _bars(mark: Bars, x: AxisScale, y: AxisScale, colour: Colour, axes: tuple[Ax
         if height <= 0 or b <= a:
             continue
         span = f"{shown(left, percent=axes[0].percent)} to {shown(right, percent=axes[0].percent)}"
-        hint = _text(f"{span}: {shown(height, percent=axes[1].percent)}")
+        hint = escaped(f"{span}: {shown(height, percent=axes[1].percent)}")
         box = f'x="{_n(a)}" y="{_n(top)}" width="{_n(max(b - a - 0.6, 0.4))}" height="{_n(y.start - top)}"'
         yield f'<rect class="bar {colour}" {box}><title>{hint}</title></rect>'
 
@@ -151,7 +151,7 @@ def _line(mark: Line, x: AxisScale, y: AxisScale, colour: Colour, dash: str, axe
     for i, place in enumerate(places if mark.points else ()):
         if place:
             at, height = (shown(v, percent=a.percent) for v, a in zip((mark.x[i], mark.y[i]), axes, strict=True))
-            hint = _text(f"{mark.name}, {axes[0].label} {at}: {height}".strip(", "))
+            hint = escaped(f"{mark.name}, {axes[0].label} {at}: {height}".strip(", "))
             centre = f'cx="{_n(place[0])}" cy="{_n(place[1])}"'
             yield f'<circle class="dot {colour}" {centre} r="3"><title>{hint}</title></circle>'
 
@@ -197,5 +197,6 @@ def _n(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text for HTML and SVG, without control characters."""
     return escape(printable(text))

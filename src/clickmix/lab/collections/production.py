@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clickmix.errors import SettingError
 from clickmix.features.split import Split
-from clickmix.rankers.lambdamart import lightgbm_module
+from clickmix.rankers.lambdamart import REPEATABLE, lightgbm_module
 
 TREES = 300
 QUERIES = 20  # queries whose grades it learns from
@@ -19,11 +19,8 @@ PARAMETERS = {
     "objective": "lambdarank",
     "num_leaves": 31,
     "learning_rate": 0.05,
-    "verbosity": -1,
-    # The same bytes on every run; twenty queries need only one thread.
-    "deterministic": True,
-    "force_row_wise": True,
-    "num_threads": 1,
+    **REPEATABLE,
+    "num_threads": 1,  # twenty queries need only one
 }
 
 

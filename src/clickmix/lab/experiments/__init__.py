@@ -20,8 +20,8 @@ Workers start with `spawn`: a program that calls `reproduce` needs the usual `if
 """
 
 from clickmix.lab.experiments.paper import EXPERIMENTS
-from clickmix.lab.experiments.reproduce import Reproduced, reproduce
+from clickmix.lab.experiments.reproduce import reproduce
 from clickmix.lab.experiments.request import Request
-from clickmix.lab.experiments.task import Scenario, Task
+from clickmix.lab.experiments.task import Task
 
-__all__ = ["EXPERIMENTS", "Reproduced", "Request", "Scenario", "Task", "reproduce"]
+__all__ = ["EXPERIMENTS", "Request", "Task", "reproduce"]

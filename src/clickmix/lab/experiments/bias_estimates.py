@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from clickmix.corrections.mixture import MixtureCorrection
 from clickmix.corrections.regression_em import RegressionEM
-from clickmix.lab.experiments.labels import mixture_correction
+from clickmix.lab.experiments.labels import MIXTURES
 from clickmix.lab.experiments.simulator import Log
 from clickmix.lab.experiments.task import Result, Task
 from clickmix.lab.regressions import choose_regression
@@ -38,7 +39,7 @@ def at_iteration(found: Result, iteration: int) -> Result | None:
 def time_correction(task: Task, log: Log) -> Result:
     """Seconds to label a log by a mixture, or by AC with TIMED_ITERATIONS of regression EM."""
     counts = log.train.counts
-    mixture = mixture_correction("mbc" if task.regression else task.labels)
+    mixture = MixtureCorrection(**MIXTURES["mbc" if task.regression else task.labels])
     mixture.fit(counts).label(counts).columns  # noqa: B018  (loads modules before the clock starts)
     begun = time.perf_counter()
     if not task.regression:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from clickmix.lab.experiments.labels import TITLES, label
 from clickmix.lab.experiments.ranking_tables import REGRESSION
 from clickmix.lab.experiments.request import Request
 from clickmix.lab.experiments.simulator import Log
-from clickmix.lab.experiments.task import Result, Results, Scenario, Task
+from clickmix.lab.experiments.task import Experiment, Result, Results, Scenario, Task
 from clickmix.report import Axis, Bars, Figure, Line, Page, Panel, Section
 from clickmix.types import Floats
 
@@ -57,18 +56,12 @@ def _summary(bins: NDArray[np.intp], values: Floats) -> dict[str, list[float | N
 
 
 @dataclass(frozen=True)
-class Pictures:
+class Pictures(Experiment):
     """Labels of the documents at some positions, in one run."""
 
-    name: str
-    title: str
     scenario: Scenario
     positions: tuple[int, ...]
     labels: tuple[str, ...]
-
-    by_ranker: ClassVar[bool] = False
-    measures_rankings: ClassVar[bool] = False
-    timed: ClassVar[bool] = False
 
     def tasks(self, request: Request) -> list[Task]:
         """One task per position."""
@@ -92,8 +85,9 @@ class Pictures:
 def _figure(task: Task, found: Result, pictures: Pictures) -> Figure:
     edges = found["edges"]
     middles = tuple((a + b) / 2 for a, b in itertools.pairwise(edges))
+    # Bins without documents have None, which becomes NaN.
     lines = [
-        Line(TITLES[name], middles, _numbers(of["mean"]), low=_numbers(of["low"]), high=_numbers(of["high"]))
+        Line(TITLES[name], middles, of["mean"], low=of["low"], high=of["high"])
         for name, of in ((name, found[name]) for name in pictures.labels)
     ]
     bars = [Bars("not relevant", edges, found["not relevant"]), Bars("relevant", edges, found["relevant"], "sky")]
@@ -103,7 +97,3 @@ def _figure(task: Task, found: Result, pictures: Pictures) -> Figure:
         (Panel(Axis("label"), tuple(lines), height=180), Panel(Axis("documents"), tuple(bars))),
         "Means of documents with about the same rate; thin bars cover nine in ten of them.",
     )
-
-
-def _numbers(values: list[float | None]) -> tuple[float, ...]:
-    return tuple(np.nan if value is None else value for value in values)

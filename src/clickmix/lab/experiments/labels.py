@@ -87,7 +87,7 @@ MIXTURES: dict[str, dict[str, Any]] = {
 
 def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
     if name in MIXTURES:
-        return mixture_correction(name)
+        return MixtureCorrection(**MIXTURES[name])
     if name == "matching" and log.user.examination_of_mixtures is not None:
         return MixtureCorrection(examination=log.user.examination_of_mixtures)
     if name == "none":
@@ -102,11 +102,6 @@ def _correction(name: str, log: Log, estimate: Result | None) -> Correction:
         f"labels {name!r}: expected one of {', '.join(TITLES)}; ac needs the estimate of regression EM, and matching "
         "needs users whose examination a mixture knows."
     )
-
-
-def mixture_correction(name: str) -> MixtureCorrection:
-    """The mixture-based correction of this name."""
-    return MixtureCorrection(**MIXTURES[name])
 
 
 def _posterior_mean(log: Log, shown: Shown) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from clickmix.evaluate import Table
 from clickmix.evaluate.tables import escape_markdown, folded_lines
 from clickmix.report import Figure, Listing, Page, figure_svg, write_page
+from clickmix.report.rows import json_text
 from clickmix.storage.atomic import write_atomically
 
 
@@ -17,8 +17,7 @@ def write_outputs(page: Page, folder: Path, name: str, results: dict[str, Any]) 
     """Write NAME.json, NAME.md, NAME.html, NAME.tex for tables and NAME.svg for figures, always with the same bytes."""
     figures = [figure for section in page.sections for figure in section.figures]
     pictures = {f"{name}-{i}.svg" if i > 1 else f"{name}.svg": figure for i, figure in enumerate(figures, start=1)}
-    data = json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    texts = {f"{name}.json": data, f"{name}.md": markdown(page, pictures)}
+    texts = {f"{name}.json": json_text(results), f"{name}.md": markdown(page, pictures)}
     if any(isinstance(table, Table) for section in page.sections for table in section.tables):
         texts[f"{name}.tex"] = latex(page)
     texts |= {file: figure_svg(figure, standalone=True) for file, figure in pictures.items()}

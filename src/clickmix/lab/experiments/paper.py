@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, get_args
+from typing import get_args
 
 from clickmix.errors import SettingError
-from clickmix.features import Collection
 from clickmix.lab.experiments.bias_estimates import SHOWN_ITERATIONS
 from clickmix.lab.experiments.figure1 import Pictures
 from clickmix.lab.experiments.ranking_tables import ClickCurves, RankingTable
 from clickmix.lab.experiments.regression_figures import Iterations, Timings
-from clickmix.lab.experiments.request import Request
-from clickmix.lab.experiments.task import Results, Scenario, Task
+from clickmix.lab.experiments.task import Experiment, Scenario
 from clickmix.lab.regressions import REGRESSIONS
 from clickmix.lab.simulate import Relevance
-from clickmix.report import Page
-
-
-class Experiment(Protocol):
-    """A table or figure: its tasks, and the page of its results."""
-
-    by_ranker: ClassVar[bool]  # made ranker by ranker, so that one alone can be chosen
-    measures_rankings: ClassVar[bool]  # on test queries, of which there must be enough
-    timed: ClassVar[bool]  # measures seconds, so that no other worker may run at the same time
-
-    @property
-    def name(self) -> str:
-        """Its name in the command."""
-
-    def tasks(self, request: Request) -> list[Task]:
-        """All tasks, run by run."""
-
-    def page(self, request: Request, collection: Collection, results: Results) -> Page:
-        """The page of its results."""
 
 
 def _both_relevances(*users: str) -> tuple[Scenario, ...]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import ClassVar
+from statistics import mean
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from clickmix.features import Collection
 from clickmix.lab.experiments.labels import ORACLES
 from clickmix.lab.experiments.labels import TITLES as LABEL_TITLES
 from clickmix.lab.experiments.request import RANKERS, Request
-from clickmix.lab.experiments.task import LABEL_ERROR, MEASURE, Results, Scenario, Task
+from clickmix.lab.experiments.task import LABEL_ERROR, MEASURE, Experiment, Results, Scenario, Task
 from clickmix.lab.self_debiasing import SELF_DEBIASING
 from clickmix.lab.self_debiasing import TITLES as RANKER_TITLES
 from clickmix.lab.users import preset_title
@@ -31,18 +31,15 @@ OWN_NAMES = "AC: affine correction; MBC: the paper's mixture-based correction."
 
 
 @dataclass(frozen=True)
-class RankingTable:
+class RankingTable(Experiment):
     """Rankers trained on each kind of label for each kind of user, in several runs: tables, and curves over clicks."""
 
-    name: str
-    title: str
     scenarios: tuple[Scenario, ...]
     labels: tuple[str, ...]
     rankers: tuple[str, ...] = ("lambdamart", "dnn")
 
-    by_ranker: ClassVar[bool] = True
-    measures_rankings: ClassVar[bool] = True
-    timed: ClassVar[bool] = False
+    by_ranker = True
+    measures_rankings = True
 
     def tasks(self, request: Request) -> list[Task]:
         """All tasks, run by run, so that results of the first run come first."""
@@ -97,14 +94,10 @@ class ClickCurves(RankingTable):
         values = values_of(self, request, results, self.rankers[0], clicks)
         section = ranker_section(RANKERS[self.rankers[0]], values)
         across = [scenario.clicks_on(collection.train) for scenario in self.scenarios]
-        lines = []
-        for name, columns in values.items():
-            intervals = [bootstrap_interval(sample, rng=np.random.default_rng(0)) for sample in columns.values()]
-            means = [float(np.mean(sample)) for sample in columns.values()]
-            low, high = [interval.low for interval in intervals], [interval.high for interval in intervals]
-            lines.append(
-                Line(TITLES[name], tuple(across), tuple(means), tuple(low), tuple(high), points=name != "truth")
-            )
+        lines = [
+            line_of_means(TITLES[name], across, list(columns.values()), points=name != "truth")
+            for name, columns in values.items()
+        ]
         figure = Figure(
             f"nDCG@10 by number of clicks on {collection.train.queries:,} training queries",
             Axis("clicks", log=True),
@@ -113,6 +106,19 @@ class ClickCurves(RankingTable):
         )
         curves = Section("Curves", figures=[figure])
         return Page(self.title, prose=_prose(self), sections=[curves, section])
+
+
+def line_of_means(name: str, across: Sequence[int], samples: Sequence[Sequence[float]], *, points: bool = True) -> Line:
+    """The means of samples with their intervals; the line breaks where a sample is empty."""
+    intervals = [bootstrap_interval(sample, rng=np.random.default_rng(0)) if sample else None for sample in samples]
+    return Line(
+        name,
+        across,
+        [mean(sample) if sample else np.nan for sample in samples],
+        [interval.low if interval else np.nan for interval in intervals],
+        [interval.high if interval else np.nan for interval in intervals],
+        points=points,
+    )
 
 
 def column_name(scenario: Scenario) -> str:
@@ -149,7 +155,7 @@ def values_of(
     }
 
 
-def ranker_section(title: str, values: Values, *, prose: Sequence[str] = ()) -> Section:
+def ranker_section(title: str, values: Values) -> Section:
     """The means with the paper's marks, their intervals, and how much of the gap to true relevance is closed."""
     runs = len(next(iter(next(iter(values.values())).values())))
     tables: list[Table | Listing] = [compared(values)]
@@ -157,7 +163,7 @@ def ranker_section(title: str, values: Values, *, prose: Sequence[str] = ()) -> 
         tables.append(_intervals(values))
     if {"none", "truth"} <= set(values):
         tables.append(_way_closed(values))
-    return Section(f"{title}, {runs} run{'s' * (runs > 1)}", prose=prose, tables=tables)
+    return Section(f"{title}, {runs} run{'s' * (runs > 1)}", tables=tables)
 
 
 def compared(values: Values) -> Table:

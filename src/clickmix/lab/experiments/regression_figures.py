@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import ClassVar
 
-import numpy as np
-
-from clickmix.evaluate import bootstrap_interval
 from clickmix.features import Collection
 from clickmix.lab.experiments.bias_estimates import TIMED_ITERATIONS
 from clickmix.lab.experiments.labels import TITLES
+from clickmix.lab.experiments.ranking_tables import line_of_means
 from clickmix.lab.experiments.request import Request
-from clickmix.lab.experiments.task import MEASURE, Results, Scenario, Task
+from clickmix.lab.experiments.task import MEASURE, Experiment, Results, Scenario, Task
 from clickmix.report import Axis, Figure, Line, Listing, Page, Panel, Section
 
 
 @dataclass(frozen=True)
-class Iterations:
+class Iterations(Experiment):
     """LambdaMART on the labels of AC after each of some iterations of regression EM, for each regression."""
 
-    name: str
-    title: str
     scenario: Scenario
     regressions: tuple[str, ...]
     iterations: tuple[int, ...]
     beside: tuple[str, ...]  # labels to compare with
 
-    by_ranker: ClassVar[bool] = False
-    measures_rankings: ClassVar[bool] = True
-    timed: ClassVar[bool] = False
+    measures_rankings = True
 
     def tasks(self, request: Request) -> list[Task]:
         """Run by run: the labels to compare with, then every regression."""
@@ -73,7 +65,7 @@ def _curve(experiment: Iterations, request: Request, results: Results, regressio
     for iteration in experiment.iterations:
         found = [results[experiment.task(run, regression, iteration).key][MEASURE] for run in range(request.runs)]
         samples.append([value for value in found if value is not None])
-    return _line(regression, experiment.iterations, samples)
+    return line_of_means(regression, experiment.iterations, samples)
 
 
 def _level(experiment: Iterations, request: Request, results: Results, labels: str) -> Line:
@@ -82,17 +74,6 @@ def _level(experiment: Iterations, request: Request, results: Results, labels: s
     level = mean(results[key][MEASURE] for key in keys)
     ends = (experiment.iterations[0], experiment.iterations[-1])
     return Line(TITLES[labels], ends, (level, level), points=False)
-
-
-def _line(name: str, across: Sequence[int], samples: Sequence[Sequence[float]]) -> Line:
-    intervals = [bootstrap_interval(sample, rng=np.random.default_rng(0)) if sample else None for sample in samples]
-    return Line(
-        name,
-        tuple(across),
-        tuple(mean(sample) if sample else np.nan for sample in samples),
-        tuple(interval.low if interval else np.nan for interval in intervals),
-        tuple(interval.high if interval else np.nan for interval in intervals),
-    )
 
 
 def _endings(experiment: Iterations, request: Request, results: Results) -> Listing:
@@ -106,18 +87,14 @@ def _endings(experiment: Iterations, request: Request, results: Results) -> List
 
 
 @dataclass(frozen=True)
-class Timings:
+class Timings(Experiment):
     """The time of corrections: mixtures, MBC first, and AC with each regression."""
 
-    name: str
-    title: str
     scenario: Scenario
     labels: tuple[str, ...]
     regressions: tuple[str, ...]
 
-    by_ranker: ClassVar[bool] = False
-    measures_rankings: ClassVar[bool] = False
-    timed: ClassVar[bool] = True
+    timed = True
 
     def tasks(self, request: Request) -> list[Task]:
         """One task per run and correction."""

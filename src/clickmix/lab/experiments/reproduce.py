@@ -18,10 +18,10 @@ from clickmix.features import Collection
 from clickmix.lab.experiments.bias_estimates import ITERATIONS
 from clickmix.lab.experiments.labels import MIXTURES
 from clickmix.lab.experiments.page_files import text, write_outputs
-from clickmix.lab.experiments.paper import Experiment, experiment
+from clickmix.lab.experiments.paper import experiment
 from clickmix.lab.experiments.request import RANKERS, Request, describe
 from clickmix.lab.experiments.runner import Kept, run_tasks
-from clickmix.lab.experiments.task import Scenario, Task
+from clickmix.lab.experiments.task import Experiment, Scenario, Task
 from clickmix.lab.users import preset
 from clickmix.report import Page, Section
 from clickmix.storage.atomic import make_folder

@@ -104,8 +104,7 @@ def _parsed(path: Path, number: int, line: str) -> Line:
         found = json.loads(line)
     except ValueError:
         found = None
-    whole = isinstance(found, dict) and ("task" not in found or {"result", "seconds"} <= set(found))
-    if not isinstance(found, dict) or not whole:
+    if not isinstance(found, dict) or ("task" in found and not {"result", "seconds"} <= set(found)):
         raise FormatError(f"{path}, line {number}: damaged. Remove the line, and its task is done again.")
     return found
 

@@ -1,12 +1,14 @@
-"""Task: the smallest piece of work whose result is kept, and its scenario.   Request -> tasks -> results"""
+"""Task: the smallest piece of work whose result is kept; its scenario, its experiment.   Request -> tasks -> results"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from clickmix.features import Split
+from clickmix.features import Collection, Split
+from clickmix.lab.experiments.request import Request
 from clickmix.lab.simulate import Relevance
+from clickmix.report import Page
 
 Kind = Literal["lists", "estimate", "ranking", "picture", "timing"]
 Result = dict[str, Any]  # values that JSON can hold
@@ -82,3 +84,23 @@ class Task:
         if self.kind in ("ranking", "picture") and self.regression:
             return lists, Task("estimate", self.run, self.scenario, regression=self.regression)
         return (lists,)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure: its name in the command, its title, its tasks, and the page of its results."""
+
+    name: str
+    title: str
+
+    by_ranker: ClassVar[bool] = False  # made ranker by ranker, so that one alone can be chosen
+    measures_rankings: ClassVar[bool] = False  # on test queries, of which there must be enough
+    timed: ClassVar[bool] = False  # measures seconds, so that no other worker may run at the same time
+
+    def tasks(self, request: Request) -> list[Task]:
+        """All tasks, run by run."""
+        raise NotImplementedError
+
+    def page(self, request: Request, collection: Collection, results: Results) -> Page:
+        """The page of its results."""
+        raise NotImplementedError

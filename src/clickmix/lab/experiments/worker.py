@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import numpy as np
 
 from clickmix.evaluate import evaluate
@@ -15,8 +12,9 @@ from clickmix.lab.experiments.labels import Labelled, label, label_error
 from clickmix.lab.experiments.request import lambdamart
 from clickmix.lab.experiments.simulator import Log, Shown, Simulator
 from clickmix.lab.experiments.task import LABEL_ERROR, MEASURE, Result, Results, Task
-from clickmix.lab.self_debiasing import SELF_DEBIASING, learn_from_clicks
+from clickmix.lab.self_debiasing import SELF_DEBIASING
 from clickmix.rankers import Ranker
+from clickmix.rankers.dnn import DNN
 from clickmix.rankers.lambdamart import STEPS
 from clickmix.types import Floats
 
@@ -40,7 +38,7 @@ def _ranking(collection: Collection, log: Log, task: Task, found: Results) -> Re
     test = collection.test
     if task.labels in SELF_DEBIASING:
         _one_thread("dnn" if task.labels == "dla" else "")
-        ranker = learn_from_clicks(task.labels, log.train.clicked, seed=task.run)
+        ranker = SELF_DEBIASING[task.labels](log.train.clicked, seed=task.run)
         return {MEASURE: measure(ranker.score(test.features), test)}
     estimated = _estimated(task, found)
     if task.iteration and estimated is None:
@@ -64,10 +62,8 @@ def train(name: str, labelled: Labelled, log: Log, collection: Collection, *, se
     if name == "lambdamart":
         return lambdamart(collection).fit(examples, seed=seed)
     _one_thread(name)
-    settings: Any = importlib.import_module("clickmix.rankers.dnn").DNN()
     vali = _examples(log.vali, labelled.vali) if teaches(labelled.vali) else None
-    ranker: Ranker = settings.fit(examples, vali=vali, seed=seed)
-    return ranker
+    return DNN().fit(examples, vali=vali, seed=seed)
 
 
 def measure(scores: Floats, test: Split) -> float:

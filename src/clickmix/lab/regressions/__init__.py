@@ -20,7 +20,7 @@ from clickmix.lab.regressions.trees import TreeRegression
 
 REGRESSIONS: tuple[RegressionName, ...] = get_args(RegressionName)
 
-__all__ = ["REGRESSIONS", "NetworkRegression", "RegressionName", "TreeRegression", "choose_regression"]
+__all__ = ["REGRESSIONS", "NetworkRegression", "TreeRegression", "choose_regression"]
 
 
 def choose_regression(name: RegressionName, features: Any, *, seed: int = 0) -> Regression:

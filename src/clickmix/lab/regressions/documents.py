@@ -26,11 +26,10 @@ class DocumentFeatures:
     offsets: Ints
 
 
-def checked_probability(probability: Probability) -> Probability:
-    """`probability`, if it is one of the choices."""
+def check_probability(probability: Probability) -> None:
+    """Refuse what is not one of the choices."""
     if probability not in get_args(Probability):
         raise SettingError(f"probability {probability!r}: expected one of {', '.join(get_args(Probability))}.")
-    return probability
 
 
 def find_features(features: Any, query_id: NDArray[Any], doc_id: NDArray[Any]) -> DocumentFeatures:

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickmix.features.normalisation import Normalisation, chunks
-from clickmix.lab.regressions.documents import Probability, checked_probability, find_features
+from clickmix.lab.regressions.documents import Probability, check_probability, find_features
 from clickmix.lab.regressions.soft_min_max import LEAST_SPREAD, MARGIN, soft_min_max
 from clickmix.rankers.batches import Prepared
 from clickmix.rankers.dnn import DNN
-from clickmix.rankers.network import Network, Tensor, initial_weights, padded, torch_module
+from clickmix.rankers.network import Network, Tensor, padded, torch_module
 from clickmix.types import Floats, Ints
 
 
@@ -35,20 +35,14 @@ class NetworkRegression:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        checked_probability(self.probability)
+        check_probability(self.probability)
 
     def start(self, query_id: NDArray[Any], doc_id: NDArray[Any]) -> _Learning:
         """Find and normalise the features of these documents, and draw the first weights."""
         documents = find_features(self.features, query_id, doc_id)
         normalisation = Normalisation.fit(documents.features)
-        start, dropping, shuffling = np.random.SeedSequence(self.seed).spawn(3)
-        width = documents.features.shape[1]
-        network = Network.build(
-            initial_weights(width, self.settings.layers, rng=np.random.default_rng(start)),
-            seed=int(dropping.generate_state(1, np.uint32)[0]),
-        )
-        features = normalisation.apply(documents.features)
-        return _Learning(self, network, features, documents.offsets, np.random.default_rng(shuffling))
+        network, rng = Network.drawn(documents.features.shape[1], self.settings.layers, seed=self.seed)
+        return _Learning(self, network, normalisation.apply(documents.features), documents.offsets, rng)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickmix.errors import SettingError
-from clickmix.lab.regressions.documents import DocumentFeatures, Probability, checked_probability, find_features
+from clickmix.errors import SettingError, check_whole
+from clickmix.lab.regressions.documents import DocumentFeatures, Probability, check_probability, find_features
 from clickmix.lab.regressions.soft_min_max import cross_entropy_slope, soft_min_max
-from clickmix.rankers.lambdamart import lightgbm_module
+from clickmix.rankers.lambdamart import REPEATABLE, lightgbm_module
 from clickmix.types import Floats
 
 
@@ -33,11 +33,9 @@ class TreeRegression:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        checked_probability(self.probability)
+        check_probability(self.probability)
         for name, least in (("trees", 1), ("leaves", 2), ("threads", 1)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise SettingError(f"{name}={value!r}: expected a whole number from {least}.")
+            check_whole(name, getattr(self, name), least=least)
         if not 0 < self.rate <= 1:
             raise SettingError(f"rate={self.rate!r}: expected a number above 0, up to 1.")
 
@@ -76,9 +74,6 @@ class _Trees:
             "num_leaves": self.settings.leaves,
             "learning_rate": self.settings.rate,
             "seed": self.settings.seed,
-            "verbosity": -1,
-            # The same bytes on every run.
-            "deterministic": True,
-            "force_row_wise": True,
+            **REPEATABLE,
             "num_threads": self.settings.threads,
         }

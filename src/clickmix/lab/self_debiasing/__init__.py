@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from clickmix.lab.self_debiasing.clicked import FeatureLists
 from clickmix.lab.self_debiasing.dla import dual_learning
 from clickmix.lab.self_debiasing.trees import lightgbm_position, xgboost_unbiased
 from clickmix.types import Floats
@@ -28,13 +27,9 @@ TITLES = {
     "dla": "DLA, on our DNN",
 }
 
+# By name, what trains the ranker on clicks, given a seed.
 SELF_DEBIASING: dict[str, Learn] = {
     "lightgbm-position": lightgbm_position,
     "xgboost-unbiased": xgboost_unbiased,
     "dla": dual_learning,
 }
-
-
-def learn_from_clicks(name: str, train: FeatureLists, *, seed: int) -> Scorer:
-    """The ranker of this name, trained on clicks."""
-    return SELF_DEBIASING[name](train, seed=seed)

@@ -21,12 +21,10 @@ from clickmix.features.normalisation import Normalisation
 from clickmix.lab.self_debiasing.clicked import FeatureLists
 from clickmix.rankers.batches import Batch, Prepared
 from clickmix.rankers.dnn import DNN
-from clickmix.rankers.network import Network, Weights, initial_weights, padded, torch_module
+from clickmix.rankers.network import Network, Tensor, Weights, padded, torch_module
 from clickmix.types import Floats
 
 POSITION_RATE = 0.05  # learning rate, as in the authors' library; the network has its own
-
-Tensor = Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +65,10 @@ def dual_learning(train: FeatureLists, *, seed: int) -> DualLearner:
     """Train both for a fixed number of epochs."""
     torch, settings = torch_module(), DNN()
     normalisation = Normalisation.fit(train.features)
-    start, dropping, shuffling = np.random.SeedSequence(seed).spawn(3)
-    weights = initial_weights(train.features.shape[1], settings.layers, rng=np.random.default_rng(start))
-    network = Network.build(weights, seed=int(dropping.generate_state(1, np.uint32)[0]))
+    network, rng = Network.drawn(train.features.shape[1], settings.layers, seed=seed)
     numbers = torch.zeros(train.rows.shape[1], device=network.weights[0].device, requires_grad=True)
     positions = Positions(numbers, torch.zeros_like(numbers, requires_grad=False))
-    learned, rng = _prepared(train, normalisation), np.random.default_rng(shuffling)
+    learned = _prepared(train, normalisation)
     for _ in range(settings.epochs):  # held-out clicks cannot say when to stop, because their weights keep changing
         for batch in learned.batches(queries=settings.batch, rng=rng):
             for loss in _losses(network, positions, batch, dropout=settings.dropout):

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from clickmix.errors import InputError
+from clickmix.errors import optional_module
 from clickmix.lab.self_debiasing.clicked import FeatureLists
 from clickmix.lab.self_debiasing.pairs import Pairs
-from clickmix.rankers.lambdamart import LambdaMART, lightgbm_module
+from clickmix.rankers.lambdamart import REPEATABLE, LambdaMART, lightgbm_module
 from clickmix.types import Floats, Ints
 
 LEAST_HESSIAN = 0.001  # lower bound in LightGBM's step for a position's bias
@@ -50,9 +50,7 @@ def lightgbm_position(train: FeatureLists, *, seed: int) -> Boosted:
         "min_data_in_leaf": 0,  # a document represents many rows
         "min_data_in_bin": 1,
         "seed": seed,
-        "verbosity": -1,
-        "deterministic": True,
-        "force_row_wise": True,
+        **REPEATABLE,
         "num_threads": settings.threads,
     }
     data = lightgbm.Dataset(train.features[shown])
@@ -77,7 +75,8 @@ def _position_gradients(pairs: Pairs, *, rate: float) -> Gradients:
 
 def xgboost_unbiased(train: FeatureLists, *, seed: int) -> Boosted:
     """rank:ndcg of XGBoost with unbiased LambdaMART, on the same sessions."""
-    xgboost, settings = xgboost_module(), LambdaMART()
+    xgboost = optional_module("xgboost", use="xgboost-unbiased needs XGBoost", extra="xgboost")
+    settings = LambdaMART()
     pairs = Pairs(train, train.sessions(rng=np.random.default_rng(seed)))
     shown, code = _shown(train)
     parameters = {
@@ -137,14 +136,3 @@ def _of_rows(gradients: Gradients, pairs: Pairs, code: Ints) -> Callable[[Floats
         return g, h
 
     return objective
-
-
-def xgboost_module() -> Any:
-    """XGBoost, or an error that says how to install it."""
-    try:
-        import xgboost
-    except ImportError:
-        raise InputError(
-            "xgboost-unbiased needs XGBoost, which is not installed. Install it with: pip install 'clickmix[xgboost]'"
-        ) from None
-    return xgboost

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from clickmix.lab.families import USERS
-from clickmix.lab.users.fitting import UserFit, check_clicked
-from clickmix.lab.users.sessions import Booleans, Sessions, last_click_above, totals
+from clickmix.lab.users.fitting import UserFit
+from clickmix.lab.users.sessions import Booleans, Sessions, check_clicked, last_click_above, totals
 from clickmix.lab.users.trust import Trust
 from clickmix.lab.users.user import TOP, User
 from clickmix.types import Floats, Ints

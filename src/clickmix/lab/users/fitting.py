@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from clickmix.errors import InputError
-from clickmix.lab.users.sessions import NO_CLICK, Sessions
+from clickmix.lab.users.sessions import Sessions
 from clickmix.lab.users.user import User
 from clickmix.types import Floats, Ints
 
@@ -133,9 +132,3 @@ def shrunk(estimates: Floats, observations: Floats) -> Floats:
     """(estimate * observations + mean) / (observations + 1): each estimate with one more observation, at the mean."""
     moved: Floats = (np.nan_to_num(estimates * observations) + mean(estimates, observations)) / (observations + 1)
     return moved
-
-
-def check_clicked(clicks: int) -> None:
-    """Refuse a log without clicks, which says nothing about people."""
-    if clicks == 0:
-        raise InputError(NO_CLICK)

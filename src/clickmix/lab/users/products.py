@@ -15,8 +15,7 @@ from scipy.special import xlog1py, xlogy
 from clickmix.corrections.click_models.em import Point, Step, run_em
 from clickmix.corrections.squarem import Ascent
 from clickmix.errors import InputError
-from clickmix.lab.users.fitting import check_clicked
-from clickmix.lab.users.sessions import Booleans, totals
+from clickmix.lab.users.sessions import Booleans, check_clicked, totals
 from clickmix.types import Floats, Ints
 
 DENSE = 4  # with up to this many pairs of document and cell per row, a table of all pairs is quicker than sorting

@@ -16,7 +16,6 @@ from clickmix.types import Floats, Ints
 Booleans = npt.NDArray[np.bool_]
 
 PAST_THE_END = -1
-NO_CLICK = "There is no click in these sessions, so no user model can be fitted to them."
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +77,7 @@ class Sessions:
         """
         K, L = self.positions, len(self.lists)
         clicks = self.counts().clicks
-        if not clicks.any():
-            raise InputError(NO_CLICK)
+        check_clicked(int(clicks.sum()))
         last_click = (self.clicks * np.arange(1, K + 1)).max(axis=1)
         last = np.bincount(last_click * L + self.seen, minlength=(K + 1) * L).reshape(K + 1, L)
         return ReadingCounts(
@@ -139,6 +137,12 @@ def concatenate(parts: Iterable[Sessions]) -> Sessions:
 def totals(index: Ints, weights: npt.NDArray[Any], *, size: int) -> Floats:
     """Sum of the weights with each index 0 ... size-1."""
     return np.bincount(index, weights=weights, minlength=size).astype(np.float64)
+
+
+def check_clicked(clicks: int) -> None:
+    """Refuse a log without clicks, which says nothing about people."""
+    if clicks == 0:
+        raise InputError("There is no click in these sessions, so no user model can be fitted to them.")
 
 
 def last_click_above(clicks: Booleans) -> Ints:

@@ -10,7 +10,7 @@ from clickmix.errors import SettingError
 from clickmix.lab.families import USERS
 from clickmix.lab.users.fitting import UserFit, shrunk
 from clickmix.lab.users.pbm import NORMALISATION
-from clickmix.lab.users.products import CellCounts, Factors, fit_factors, linked_cells
+from clickmix.lab.users.products import CellCounts, fit_factors, linked_cells
 from clickmix.lab.users.sessions import Booleans, Sessions, last_click_above
 from clickmix.lab.users.trust import Trust
 from clickmix.lab.users.user import TOP, User, check_known
@@ -69,11 +69,28 @@ class UserBrowsing(User):
 
     @classmethod
     def fit(cls, sessions: Sessions, *, tolerance: float = 1e-10, max_steps: int = 2000) -> UserFit:
-        """Examination by position and last click, and attraction by document, that make these sessions most likely."""
+        """Examination by position and last click, and attraction by document, that make these sessions most likely.
+
+        Cells that the log says nothing about take their position's mean.
+        """
+        K = sessions.positions
         counts = _cell_counts(sessions)
-        linked = linked_cells(counts, positions=sessions.positions)
+        linked = linked_cells(counts, positions=K)
         factors = fit_factors(counts, tolerance=tolerance, max_steps=max_steps)
-        return _fit(cls, factors, linked)
+        examination = np.where(linked, factors.examination.reshape(K, K), np.nan)
+        attracted = np.where(linked, factors.attracted.reshape(K, K), 0.0)
+        careful = np.array([shrunk(row, n) for row, n in zip(examination, attracted, strict=True)])
+        named = [(k + 1, j) for k, j in np.argwhere(~linked) if j <= k]
+        return UserFit(
+            user=cls(examination=np.where(linked, examination, careful), trust=Trust.perfect(K)),
+            attraction=factors.attraction,
+            examined=factors.examined,
+            log_likelihoods=factors.ascent.log_likelihoods,
+            converged=factors.ascent.converged,
+            normalisation=NORMALISATION,
+            unidentified=tuple(f"examination at position {k} after a last click at {j}" for k, j in named),
+            predictor=cls(examination=careful, trust=Trust.perfect(K)),
+        )
 
     def _marginal(self, traits: Floats) -> Floats:
         """Sum over j of P(last click above k is at j) examination[k, j] a_k."""
@@ -125,23 +142,4 @@ def _cell_counts(sessions: Sessions) -> CellCounts:
     clicks = sessions.clicks[shown].astype(np.int64)
     return CellCounts.of(
         documents[shown], cell, np.ones_like(clicks), clicks, documents=int(sessions.lists.max()) + 1, cells=K * K
-    )
-
-
-def _fit(cls: type[UserBrowsing], factors: Factors, linked: Booleans) -> UserFit:
-    """The fit; cells that the log says nothing about take their position's mean."""
-    K = len(linked)
-    examination = np.where(linked, factors.examination.reshape(K, K), np.nan)
-    attracted = np.where(linked, factors.attracted.reshape(K, K), 0.0)
-    careful = np.array([shrunk(row, n) for row, n in zip(examination, attracted, strict=True)])
-    named = [(k + 1, j) for k, j in np.argwhere(~linked) if j <= k]
-    return UserFit(
-        user=cls(examination=np.where(linked, examination, careful), trust=Trust.perfect(K)),
-        attraction=factors.attraction,
-        examined=factors.examined,
-        log_likelihoods=factors.ascent.log_likelihoods,
-        converged=factors.ascent.converged,
-        normalisation=NORMALISATION,
-        unidentified=tuple(f"examination at position {k} after a last click at {j}" for k, j in named),
-        predictor=cls(examination=careful, trust=Trust.perfect(K)),
     )

@@ -28,12 +28,14 @@ class Changes:
         rows = tuple(row for row in furthest if str(row[0]) in shown)[:MOST_ROWS]
         table = replace(changes.furthest, rows=rows)
         far = percent(changes.far / changes.both) if changes.far else "none"
-        prose = (
-            f"{several(changes.both, 'document')} had a label before and have one now. On average these labels changed "
-            f"by {number_text(changes.mean_move)}, {far} of them by more than 0.1."
-            if changes.both
-            else "No document has a label in both files."
-        )
+        both = f"{several(changes.both, 'document')} had a label before and have one now."
+        if not changes.both:
+            prose = "No document has a label in both files. Check that both are labels of the same log."
+        elif not changes.mean_move:
+            prose = f"{both} No label changed."
+        else:
+            mean = number_text(changes.mean_move)
+            prose = f"{both} On average these labels changed by {mean}, {far} of them by more than 0.1."
         facts = [
             ("moved by more than 0.1", f"{changes.far:,}"),
             ("new documents", f"{changes.new:,}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clickmix.groups.places import read_histogram
 from clickmix.report.mixture_figures import chosen_groups, group_figures
 from clickmix.report.pages import Section
 from clickmix.report.section import SECTIONS, LogReport
@@ -38,4 +39,6 @@ class Groups:
             "with that rate. If the humps are apart, the label jumps between them; if they overlap, it rises slowly, "
             f"and many labels are unsure.{alike}{some}"
         )
-        return Section("Position by position", [prose], figures=group_figures(fit, report.histogram), folded=True)
+        # The groups of a cascade are not the log's places: what is above a document decides.
+        histogram = read_histogram(fit.in_groups(report.counts)) if fit.steps else report.histogram
+        return Section("Position by position", [prose], figures=group_figures(fit, histogram), folded=True)
