@@ -8,7 +8,7 @@ import os
 import random
 import subprocess
 import sys
-import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -280,10 +280,10 @@ def test_too_many_open_files_are_told_as_that(folder: Path) -> None:
 
 
 def test_an_engine_without_room_for_a_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(thread: threading.Thread) -> None:
+    def full(work: Callable[[], None], arguments: tuple[()]) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", full)
+    monkeypatch.setattr("clickmix.engines.duckdb._thread.start_new_thread", full)
     with pytest.raises(MemoryError, match=r"^no room for another thread$"):
         DuckDB().rows("SELECT 1")
 
