@@ -6,6 +6,7 @@ contexts first. A query in several spellings becomes one query, under its most f
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -162,11 +163,26 @@ def _counted(log: OpenedLog, engine: Engine, *, skip: bool, progress: Progress |
 
 
 def _kept(log: OpenedLog, engine: DuckDB, *, progress: Progress | None) -> str:
-    """Count all parts with positions of 16 bits, which is fast, or with wider ones if a position does not fit."""
-    try:
-        return engine.keep(_scan(log, narrow=True), progress=progress)
-    except duckdb.ConversionException:
-        return engine.keep(_scan(log), progress=progress)
+    """Count all parts quickly; if a position is too wide for that, or rows were left out, count them again."""
+    with contextlib.suppress(duckdb.ConversionException):
+        table = engine.keep(_scan(log, quick=True), progress=progress)
+        counted = f"SELECT coalesce(sum(impressions), 0) FROM {table}"
+        if not _leaves_out(log) or engine.rows(counted) == engine.rows(_rows_query(log)):
+            return table
+        engine.forget(table)
+    return engine.keep(_scan(log), progress=progress)
+
+
+def _leaves_out(log: OpenedLog) -> bool:
+    """Whether a quick scan leaves out bad rows: only where their number is known without reading them."""
+    known = all(part.source.knows_rows and part.layout.row_is_impression for part in log.parts)
+    return known and not log.roles.lists
+
+
+def _rows_query(log: OpenedLog) -> str:
+    """SQL for the number of rows, good and bad."""
+    every = " UNION ALL ".join(f"SELECT count(*) AS n FROM {part.source.table()}" for part in log.parts)
+    return f"SELECT sum(n) FROM ({every})"
 
 
 def _unscannable(log: OpenedLog, engine: Engine, error: duckdb.Error) -> InputError:
@@ -216,15 +232,16 @@ def _cleaned(log: OpenedLog, engine: Engine, table: str, seen: _Seen) -> str:
     return cleaned
 
 
-def _scan(log: OpenedLog, *, narrow: bool = False) -> str:
+def _scan(log: OpenedLog, *, quick: bool = False) -> str:
     """The query that counts all parts together; ids become text if the parts' types disagree."""
+    good_only = quick and _leaves_out(log)
     text_ids = {
         role: disagree({part.source.types[part.column(role)] for part in log.parts}) for role in ("query_id", "doc_id")
     }
     if log.roles.lists:
         queries = [list_counting_query(part, text_ids=text_ids) for part in log.parts]
     else:
-        queries = [counting_query(part, text_ids=text_ids, narrow=narrow) for part in log.parts]
+        queries = [counting_query(part, text_ids=text_ids, narrow=quick, good_only=good_only) for part in log.parts]
     more = ["list"] if log.roles.lists else [name(column) for column in log.roles.context]
     keys = listed(["query_id", "doc_id", "position", *more])
     sums = listed(f"sum({column}) AS {column}" for column in ("impressions", "clicks"))

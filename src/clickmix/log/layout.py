@@ -117,6 +117,7 @@ def counting_query(
     *,
     text_ids: Mapping[str, bool],
     narrow: bool = False,
+    good_only: bool = False,
     lists: Mapping[str, str] | None = None,
     table: str | None = None,
 ) -> str:
@@ -124,7 +125,8 @@ def counting_query(
 
     `lists` are further keys with their SQL; `table` replaces the source's. A row that cannot be counted gets no
     position, so bad rows become separate cells, and finding them takes no further aggregate. With `narrow`, positions
-    of Parquet are grouped in 16 bits, which is faster; the scan fails if one is larger.
+    of Parquet are grouped in 16 bits, which is faster; the scan fails if one is larger. With `good_only`, such rows are
+    left out, which is faster, too; the impressions are then fewer than the rows.
     """
     lists = lists or {}
     source = part.source
@@ -134,13 +136,14 @@ def counting_query(
     if narrow and source.narrow and source.kind(part.column("position")) == "integer":
         position = f"CAST({position} AS SMALLINT)"
     unbroken = "".join(f" AND NOT ({problem.bad})" for problem in source.line_problems({}) if source.foreign)
-    position = f"CASE WHEN {measures.good}{unbroken} THEN {position} END"
+    good = f"{measures.good}{unbroken}"
+    position = position if good_only else f"CASE WHEN {good} THEN {position} END"
     keys = [query, document, position, *(context_value(column) for column in part.roles.context), *lists.values()]
     # The inner query calls the keys k0, k1, ..., because a context column may be called n or c.
     selected = listed(f"{value} AS k{i}" for i, value in enumerate(keys))
     renamed = listed(f"k{i} AS {alias}" for i, alias in enumerate(names))
     ordinals = listed(str(i + 1) for i in range(len(keys)))
-    rows = f"SELECT {selected}{measures.values} FROM {table or source.table()}"
+    rows = f"SELECT {selected}{measures.values} FROM {table or source.table()}{f' WHERE {good}' if good_only else ''}"
     return f"SELECT {renamed}, {measures.aggregates} FROM ({rows}) GROUP BY {ordinals}"
 
 

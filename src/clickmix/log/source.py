@@ -35,6 +35,8 @@ class Source:
     foreign: ClassVar[bool] = False
     # Whether integers are stored in a narrow type that a scan can group faster.
     narrow: ClassVar[bool] = False
+    # Whether it says how many rows it has without reading them.
+    knows_rows: ClassVar[bool] = False
     # Whether the fast reader stops at some bad lines and accepts anything as an id; `line_by_line` finds them all.
     lenient: ClassVar[bool] = False
     files: tuple[str, ...] = ()
@@ -161,6 +163,7 @@ class Parquet(Source):
     """Parquet files with the same columns."""
 
     narrow: ClassVar[bool] = True
+    knows_rows: ClassVar[bool] = True
     # Columns with other names than in the files: name in the file -> name here.
     renamed: Mapping[str, str] = field(default_factory=dict)
 
