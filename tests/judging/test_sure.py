@@ -341,7 +341,9 @@ class TestVerdict:
         verdict = cm.judge(fit_of(place_of(1, (0.05, 0.3), None), error=0.05, checks=(SLIGHT,)))
         assert (str(verdict), verdict.found) == ("trustworthy", ())
         assert verdict.sentences[-1] == (
-            "Note: clicks depend on the documents above, but labels would change by only 0.019. Seen."
+            "Note: clicks depend on the documents above. Seen. A model that allows for this would change labels by "
+            "only 0.019 (RMSE), hardly any by more than 0.1. Fit again with --examination dcm or --examination ubm: "
+            "clickmix compare shows which of the two click models predicts clicks better."
         )
 
     def test_a_violation_that_moves_labels_by_more_than_the_target_makes_them_useless(self) -> None:

@@ -138,6 +138,21 @@ def test_robots_in_some_queries_choose_no_model_for_the_others() -> None:
     assert model.grades == 2
 
 
+def test_a_model_says_which_share_of_the_queries_it_was_fitted_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, _ = drawn(7, queries=400, positions=8)
+    assert choose(cells, rng=np.random.default_rng(0)).share == 1
+    fitted: list[int] = []
+    sample = Cells.sample
+
+    def recorded(cells: Cells, queries: np.ndarray) -> Cells:
+        fitted.append(len(queries))
+        return sample(cells, queries)
+
+    monkeypatch.setattr(Cells, "sample", recorded)
+    monkeypatch.setattr(importlib.import_module("clickmix.mixtures.hierarchical.choose"), "MOST_FITTED", cells.work / 4)
+    assert choose(cells, rng=np.random.default_rng(0)).share == fitted[0] / 400 < 0.5
+
+
 def test_the_number_of_threads_changes_nothing() -> None:
     code = (
         "import hashlib, numpy as np, test_hierarchical_recovery as t;"

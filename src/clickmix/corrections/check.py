@@ -35,7 +35,8 @@ class Violation(enum.StrEnum):
 # What people read, where it differs from the name in model files, which was given when only grades were compared.
 SAID: Mapping[Violation, str] = {Violation.GRADES: "other grades or effects explain the clicks better"}
 ADVICE: Mapping[Violation, str] = {
-    Violation.CASCADE: "Fit again with --examination dcm or --examination ubm and compare held-out clicks",
+    Violation.CASCADE: "Fit again with --examination dcm or --examination ubm: clickmix compare shows which of the two "
+    "click models predicts clicks better",
     Violation.OUTLIERS: "Leave robots and crawlers out of the log, or drop these queries",
     Violation.REPEATED: "Remove the duplicates from the log",
     Violation.SCATTERED: "Find out what is shown only there, such as pictures or prices, and name it with --context",

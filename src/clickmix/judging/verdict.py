@@ -137,8 +137,9 @@ def _on_violation(check: Check) -> str:
     does = ""
     if check.moved is not None and check.far is not None:
         far = "hardly any" if check.far < 0.005 else f"{check.far:.0%}"
-        does = f" A model that allows for this would change labels by {check.moved:.3f} (RMSE), {far} by more than 0.1."
-    return f"Caveat: {check.said}. {check.evidence}.{does} {check.advice}."
+        moved = "less than 0.001" if check.moved < 0.0005 else f"{'' if check.found else 'only '}{check.moved:.3f}"
+        does = f" A model that allows for this would change labels by {moved} (RMSE), {far} by more than 0.1."
+    return f"{'Caveat' if check.found else 'Note'}: {check.said}. {check.evidence}.{does} {check.advice}."
 
 
 def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) -> tuple[float | None, list[str]]:
@@ -228,12 +229,7 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
 
 
 def _checks_made(fitted: MixtureFit) -> list[str]:
-    notes = [
-        f"Note: {check.said}, but labels would change by "
-        f"{'less than 0.001' if (check.moved or 0) < 0.0005 else f'only {check.moved:.3f}'}. {check.evidence}."
-        for check in fitted.checks
-        if check.seen and not check.found
-    ]
+    notes = [_on_violation(check) for check in fitted.checks if check.seen and not check.found]
     passed = [PASSED[check.violation] for check in fitted.checks if not check.seen]
     if fitted.examination != "pbm":
         return ["The assumptions are not checked when documents are grouped by what is above them."]

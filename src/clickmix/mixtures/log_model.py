@@ -47,7 +47,7 @@ class LogModel:
 
     `prior` has a row per grade above 0: its logits at the knots `where` of log position, then what the knots `often` of
     log impressions add, from the second knot. `curves` are common to all contexts. `numbers` are the parameters of the
-    effects. A `share` of the log's queries was fitted, and `looked` are the models that were compared.
+    effects. They were fitted to this `share` of the log's queries, and `looked` are the models that were compared.
     """
 
     positions: tuple[Annotated[float, Range(1)], ...]

@@ -30,7 +30,7 @@ from clickmix.report.rows import Column, Estimate, Rows, Value, json_value, perc
 Tone = Literal["good", "note", "bad"]
 MEANING: Mapping[Verdict, str] = {
     Verdict.SEPARATED: "clicks tell relevant documents from others",
-    Verdict.OVERLAPPING: "many labels stay unsure",
+    Verdict.OVERLAPPING: "clicks there leave labels unsure, as their intervals show",
     Verdict.ONE_RATE: "one click rate explains everything; clicks say nothing, labels are the neighbours' prior",
     Verdict.NO_CLICKS: "nobody clicked; labels are the neighbours' prior",
     Verdict.ALL_CLICKED: "everything was clicked; labels are the neighbours' prior",
@@ -55,6 +55,7 @@ NEXT_IF_JUDGED = (
     "Measure these labels before you train on them: clickmix compare LOG --judgments FILE labels every judged query "
     "with the judgments of others."
 )
+OF_THE_LOG = "The verdict on the log is about all labels together, each from all places of its document."
 ABOVE = (
     "above: the labels of the documents above, from the top, in quarters (0 to 4). rare: patterns too rare to fit "
     "alone, joined with others of about the same click rate."
@@ -83,6 +84,7 @@ CHECKS = (
     Column("statistic", "tenths", help="How strong the evidence is.", rank=4),
     Column("limit", "tenths", help="Logs that meet the assumptions stay below it.", rank=5),
     Column("evidence", "sentence", title="what was seen", rank=3),
+    Column("advice", "sentence", title="what to do", rank=6),
 )
 FURTHEST = (
     Column("query_id", "text", title="query"),
@@ -245,7 +247,8 @@ def _needed(mixture: Mixture) -> float | None:
 
 def _check_row(check: Check) -> tuple[Value, ...]:
     outcome = "fail" if check.found else "note" if check.seen else "pass"
-    return outcome, check.said, check.moved, check.far, check.statistic, check.limit, check.evidence
+    advice = check.advice if check.seen else None
+    return outcome, check.said, check.moved, check.far, check.statistic, check.limit, check.evidence, advice
 
 
 def _not_checked(fitted: MixtureFit) -> list[Violation]:
@@ -272,10 +275,11 @@ def fit_sentences(fitted: MixtureFit) -> list[str]:
 def _place_verdicts(fitted: MixtureFit) -> tuple[str, ...]:
     """What the verdicts on places mean."""
     verdicts = Counter(group.verdict(seen) for group in fitted.groups for seen in group.places)
-    return tuple(
+    meanings = (
         f"{verdict}: {places:,} of {verdicts.total():,} places; {MEANING[verdict]}."
         for verdict, places in verdicts.items()
     )
+    return (*meanings, *([OF_THE_LOG] if Verdict.OVERLAPPING in verdicts else []))
 
 
 def _how_fitted(fitted: MixtureFit) -> str:

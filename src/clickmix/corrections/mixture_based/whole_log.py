@@ -55,7 +55,7 @@ def fit_whole_log(
         if rows.share < 1 and stay and differ and not fills_a_fit(cells):
             cells, rows = _query_cells(counts, histogram, places, joined, queries=queries)
             model = kind.fit_log(cells, alike=not queries)
-        share = rows.share
+        share = rows.share * model.share
         if share < 1 and stay and not differ:
             cells, share = _histogram_cells(histogram, places, joined), 1.0
             # All documents tell grades apart better than a sample does, but they include those of outlier queries.

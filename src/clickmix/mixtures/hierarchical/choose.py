@@ -267,7 +267,7 @@ def name_of(model: Model) -> str:
 
 
 def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None, alike: bool = False) -> Model:
-    """The model that predicts held-out clicks best, chosen on a sample of queries and fitted to all.
+    """The model that predicts held-out clicks best, chosen on a sample of queries and fitted to a larger one, or all.
 
     Queries that are clicked far more than the others are left out. If clicks say nothing about grades, the model's
     `state` says why. If the number of `grades` is given, only effects are chosen. If queries are `alike`, they are
@@ -307,7 +307,8 @@ def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None,
     # If all but a few queries are alike, the clicks of these few count, too.
     model = everyone if as_plain else _fitted(fitted, plain, best.model)
     state: State = "fitted" if model.converged else "still climbing"
-    return replace(model, chosen=tuple(looked), outliers=before - fitted.queries, state=state)
+    share = before / cells.queries
+    return replace(model, chosen=tuple(looked), outliers=before - fitted.queries, share=share, state=state)
 
 
 def one_rate_suffices(model: Model, cells: Cells) -> bool:

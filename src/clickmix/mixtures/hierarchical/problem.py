@@ -67,6 +67,7 @@ class Model:
     converged: bool = False
     chosen: tuple[Any, ...] = ()
     outliers: int = 0  # queries that were left out
+    share: float = 1.0  # of the queries, that were fitted
     state: State = "fitted"  # any other: labels say little or nothing
 
     def number(self, name: str) -> float:
