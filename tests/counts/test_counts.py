@@ -186,6 +186,27 @@ def test_one_bad_row_is_found_whatever_the_statistics_of_a_file_tell(
     assert [(refused.rows, refused.examples[0].row) for refused in counts.refused] == [(1, 451)]
 
 
+@pytest.mark.parametrize(("bad", "scans"), [(None, 1), ("clicked", 2), ("position", 1)])
+def test_a_log_is_scanned_again_only_if_rows_were_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: str | None, scans: int
+) -> None:
+    """A row without position becomes a cell of its own; one that is neither clicked nor not is left out."""
+    log = dict(LOG)
+    if bad:
+        log[bad] = [*log[bad][:7], None, *log[bad][8:]]
+    file = write(tmp_path / "log.parquet", log)
+    keep, made = DuckDB.keep, []
+
+    def recorded(self: DuckDB, query: str, **options: Any) -> str:
+        made.append(query)
+        return keep(self, query, **options)
+
+    monkeypatch.setattr(DuckDB, "keep", recorded)
+    counts = cm.count(file, bad_rows="skip")
+    assert sum("log.parquet" in query for query in made) == scans
+    assert sum(refused.rows for refused in counts.refused) == (bad is not None)
+
+
 def log_of_contexts(number: int) -> dict[str, list[Any]]:
     """A log in which every session is one row, and every other one is on a phone."""
     return {
