@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.special import expit, logit
 
 import clickmix as cm
 from clickmix.corrections.mixture_based import whole_log
@@ -143,6 +144,62 @@ def test_every_engine_gives_the_same_labels_where_queries_differ(load: Load, tmp
     expected = differing.label(cm.count(tmp_path / "log.parquet"))
     name, engine = load(LOGS["moving, text ids"])
     assert_same_labels(differing.label(cm.count(name, engine=engine)), expected)
+
+
+def differing_log(
+    *,
+    moving: float,
+    attention: float = 0.0,
+    relevant: tuple[float, ...] = (0.3,),
+    appeal: float = 0.0,
+    text: bool = True,
+) -> Table:
+    """Counts of 40 queries with six documents each.
+
+    `moving` is the share of documents that are at two positions, and `attention` the deviation of the queries' log
+    odds of a click. The queries take turns in their share of `relevant` documents. `appeal` is the correlation of
+    clicks on documents of the same grade.
+    """
+    rng = np.random.default_rng(0)
+    query, document = np.indices((40, 6)).reshape(2, -1)
+    rates = np.where(rng.random(240) < np.resize(relevant, 40)[query], 0.7, 0.15)
+    cell = np.append(np.arange(240), np.flatnonzero(rng.random(240) < moving))
+    query, document, again = query[cell], document[cell], np.arange(len(cell)) >= 240
+    position = 1 + (document + again) % 6
+    rate = expit(logit(rates[cell] / np.sqrt(position)) + attention * rng.standard_normal(40)[query])
+    if appeal:
+        alike = 1 / appeal - 1
+        rate = rng.beta(alike * rate, alike * (1 - rate))
+    impressions = rng.integers(10, 60, len(cell))
+    return {
+        "query_id": [f"{'aAéz-'[q % 5]}{q}" for q in query] if text else query.tolist(),
+        "doc_id": document.tolist(),
+        "position": position.tolist(),
+        "impressions": impressions.tolist(),
+        "clicks": rng.binomial(impressions, rate).tolist(),
+    }
+
+
+DIFFERING = {
+    "attention": differing_log(moving=0.7, attention=0.8),
+    "shares": differing_log(moving=0.0, relevant=(0.02, 0.9), text=False),
+    "appeal": differing_log(moving=0.7, appeal=0.1),
+    "appeal, staying": differing_log(moving=0.0, appeal=0.1),
+}
+
+
+@pytest.mark.parametrize("log", DIFFERING)
+def test_every_engine_gives_the_same_fit_and_labels_where_queries_or_documents_differ(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    """A fit is the same to the last digit: it has the same cells in the same order."""
+    monkeypatch.setattr(groups, "SAMPLE_CELLS", 300)  # of about 400 where documents move
+    name, engine = load(DIFFERING[log])
+    counts = cm.count(write(tmp_path / "log.parquet", DIFFERING[log])), cm.count(name, engine=engine)
+    expected, found = (cm.MixtureCorrection().fit(each) for each in counts)
+    assert getattr(expected.model, log.split(",")[0])
+    assert found.to_json() == expected.to_json()
+    assert_same_labels(found.label(counts[1]), expected.label(counts[0]))
 
 
 def test_every_engine_gives_the_same_labels_with_judgments(load: Load, tmp_path: Path) -> None:

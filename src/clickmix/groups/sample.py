@@ -82,7 +82,8 @@ def read_moving(counts: Counts, histogram: Histogram) -> float:
     share = min(1.0, LOOK_CELLS / int(histogram.documents.sum()))
     sampled = "" if share == 1.0 else f"WHERE {_chosen(counts, share, 'query_id', 'doc_id')}"
     ((moving,),) = counts.engine.rows(
-        "SELECT avg(CASE WHEN cells > 1 THEN 1.0 ELSE 0.0 END) FROM (SELECT count(*) AS cells "
+        # Of doubles, because Spark rounds a mean of decimals to a few digits.
+        "SELECT avg(CAST(CASE WHEN cells > 1 THEN 1 ELSE 0 END AS DOUBLE)) FROM (SELECT count(*) AS cells "
         f"FROM {counts.table} {sampled} GROUP BY query_id, doc_id)"
     )
     return float(moving)
