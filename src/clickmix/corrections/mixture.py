@@ -136,7 +136,7 @@ class MixtureCorrection(TakesCounts):
         if self.needs_lists:
             from clickmix.corrections.mixture_based.cascade import fit_cascade
 
-            return fit_cascade(counts, partial(_fit_walked, self), examination=self.examination)
+            return fit_cascade(counts, partial(fit_walked, self), examination=self.examination)[0]
         # Complain before the fit.
         grades = None if self.judgments is None else read_grades(self.judgments)
         file = None
@@ -163,7 +163,7 @@ class MixtureCorrection(TakesCounts):
         return _fit_log(self, self.kind, histogram, moving)
 
 
-def _fit_walked(settings: MixtureCorrection, counts: Counts, grades: int | None) -> MixtureFit:
+def fit_walked(settings: MixtureCorrection, counts: Counts, grades: int | None) -> MixtureFit:
     """Fit cells that a walk down the lists has grouped; the first position decides the number of grades."""
     histogram = read_histogram(counts)
     moving = read_moving(counts, histogram)

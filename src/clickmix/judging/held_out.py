@@ -2,7 +2,8 @@
 
 It is evidence about clicks. Only judgments can say whether clicks mean relevance: see `clickmix compare`. The choices
 that were made on the whole log stay (how many grades, what differs between queries and documents). The parameters are
-fitted to each part again, starting from those of the whole log.
+fitted to each part again, starting from those of the whole log. The groups of a cascade depend on clicks, so every part
+finds its own.
 
     perplexity = 2^(-mean over held-out impressions of log2 P(what happened))
 1 is perfect, 2 is tossing a coin. Margins are half 95% intervals over queries: those of a sum over independent,
@@ -19,15 +20,17 @@ import numpy as np
 
 from clickmix.corrections.click_rates import PlacedCells, position_rates, quarter_cells
 from clickmix.corrections.empirical_bayes import BetaPrior, expected_rates, fit_beta, fit_gamma, posterior_rates
+from clickmix.corrections.mixture_based.cascade_again import CascadeAgain
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.errors import several
 from clickmix.groups.places import Place, join_small, rows_of_groups
-from clickmix.groups.sample import Dealt, deal
+from clickmix.groups.sample import Dealt, Quarters, deal
 from clickmix.types import Floats, Ints
 
 HELD_OUT = 3  # the quarter whose clicks are predicted from the other three
 TRAINING = tuple(quarter for quarter in range(4) if quarter != HELD_OUT)
+HALVES = (0, 1), (2, 3)
 OWN = "this model"
 MOST_CELLS = 60_000  # cells of the sampled queries
 MOST_IMPRESSIONS = 400_000  # impressions of these queries to read again, to deal out sessions
@@ -78,9 +81,11 @@ def held_out_evidence(
 ) -> HeldOutEvidence | None:
     """The evidence on a fit, from its log or a sample of the log's queries.
 
-    None if the fit has no model of clicks at places: another correction, a cascade, or groups fitted separately.
+    None if the fit has no model of clicks: another correction, or groups fitted separately at their positions.
     """
-    if not isinstance(fitted, MixtureFit) or fitted.model is None or fitted.examination != "pbm":
+    if isinstance(fitted, MixtureFit) and fitted.steps:
+        return _cascade_evidence(fitted, counts, most_cells=most_cells, most_impressions=most_impressions)
+    if not isinstance(fitted, MixtureFit) or fitted.model is None:
         return None
     return evidence(counts, fitted.fitted_again, most_cells=most_cells, most_impressions=most_impressions)
 
@@ -98,25 +103,63 @@ def evidence(
     None if a part is empty, or nothing predicts clicks.
     """
     quarters = deal(counts, most_cells=most_cells, most_impressions=most_impressions, most_read=MOST_READ, seed=seed)
-    parts = quarter_cells(quarters)
-    first, second = parts[0].added_up(parts[1]), parts[2].added_up(parts[3])
-    seen, asked = first.added_up(parts[2]), parts[HELD_OUT]
-    if not (len(first.place) and len(second.place) and len(asked.place)):
+    split = _Split.of(quarters)
+    if split is None:
         return None
-    learned, hidden = learn(seen), asked.hidden()
-    rates = learned.click_rates(seen, hidden)
+    learned = learn(split.seen)
+    rates = learned.click_rates(split.seen, split.asked.hidden())
     if rates is None:
         return None
-    one, other = (learn(half).relevance(half) for half in (first, second))
-    cells = first.added_up(second)
-    return HeldOutEvidence(
-        quarters.dealt,
-        quarters.share,
-        held_out_bits(OWN, rates, asked),
-        tuple(held_out_bits(name, simple, asked) for name, simple in baseline_rates(seen, hidden)),
-        agreement(one, other, first, second),
-        moves(cells, learned.usual_click_rates(cells)),
-    )
+    one, other = (learn(half).relevance(half) for half in (split.first, split.second))
+    cells = split.first.added_up(split.second)
+    moving = moves(cells, learned.usual_click_rates(cells))
+    return split.evidence(held_out_bits(OWN, rates, split.asked), one, other, moving)
+
+
+def _cascade_evidence(
+    fitted: MixtureFit, counts: Counts, *, most_cells: int, most_impressions: int
+) -> HeldOutEvidence | None:
+    """The same for a cascade, which is learned from lists. A move says nothing there: what is above changes, too."""
+    quarters = deal(counts, most_cells=most_cells, most_impressions=most_impressions, most_read=MOST_READ)
+    split = _Split.of(quarters)
+    if split is None:
+        return None
+    asked, rates = CascadeAgain.of(fitted, quarters.counts(*TRAINING)).click_rates(quarters.counts(HELD_OUT))
+    halves = (CascadeAgain.of(fitted, quarters.counts(*half)) for half in HALVES)
+    one, other = (half.relevance(quarters.table) for half in halves)
+    return split.evidence(held_out_bits(OWN, rates, asked), one, other, ())
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The cells of a log in quarters: two halves, the quarters to learn from, and the one to predict."""
+
+    quarters: Quarters
+    first: PlacedCells
+    second: PlacedCells
+    seen: PlacedCells
+    asked: PlacedCells
+
+    @classmethod
+    def of(cls, quarters: Quarters) -> _Split | None:
+        """Add up the quarters; None if a half, or the quarter to predict, is empty."""
+        parts = quarter_cells(quarters)
+        first, second = (parts[one].added_up(parts[other]) for one, other in HALVES)
+        found = cls(quarters, first, second, first.added_up(parts[2]), parts[HELD_OUT])
+        return found if len(first.place) and len(second.place) and len(found.asked.place) else None
+
+    def evidence(self, own: Prediction, one: Floats, other: Floats, moving: tuple[Move, ...]) -> HeldOutEvidence:
+        """The evidence, given the fit's prediction and the labels of both halves."""
+        return HeldOutEvidence(
+            self.quarters.dealt,
+            self.quarters.share,
+            own,
+            tuple(
+                held_out_bits(name, rates, self.asked) for name, rates in baseline_rates(self.seen, self.asked.hidden())
+            ),
+            agreement(one, other, self.first, self.second),
+            moving,
+        )
 
 
 @dataclass(frozen=True, eq=False)

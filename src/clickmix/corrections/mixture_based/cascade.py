@@ -27,10 +27,11 @@ class FitGroups(Protocol):
     def __call__(self, counts: Counts, grades: int | None) -> MixtureFit: ...
 
 
-def fit_cascade(counts: Counts, fit: FitGroups, *, examination: Examination) -> MixtureFit:
+def fit_cascade(counts: Counts, fit: FitGroups, *, examination: Examination) -> tuple[MixtureFit, Counts]:
     """Walk down and fit each position, given the fits above it; then fit all positions together again.
 
     The first position decides the number of grades: nothing is above it, so people examine all its documents alike.
+    Also returns the counts in the groups that were found.
     """
     check_lists(counts, examination)
     found: list[MixtureFit] = []
@@ -49,7 +50,7 @@ def fit_cascade(counts: Counts, fit: FitGroups, *, examination: Examination) -> 
         fitted = _with_mean_prior(fitted)
     if moving >= MOVING_FROM and len(fitted.groups) <= MOST_TOGETHER:
         fitted = fit(grouped, found[0].grades)
-    return replace(fitted, examination=examination, steps=tuple(steps))
+    return replace(fitted, examination=examination, steps=tuple(steps)), grouped
 
 
 def _together(found: Sequence[MixtureFit]) -> MixtureFit:

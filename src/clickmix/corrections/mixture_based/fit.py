@@ -151,8 +151,7 @@ class MixtureFit(Drawn, TakesCounts):
     def error(self) -> float:
         """The expected root mean squared error of labels.
 
-        For documents that stay, the mean over groups, weighted by documents; for those that move, from all their
-        places.
+        For documents that stay, the mean over groups, weighted by documents; for others, from all their places.
         """
         if self.joint_error is not None:
             return self.joint_error
@@ -264,8 +263,10 @@ class MixtureFit(Drawn, TakesCounts):
 
     def click_rates(self, seen: PlacedCells, asked: PlacedCells) -> Floats | None:
         """The probability of a click in each asked cell; None for a cascade, whose places are not the cells'."""
-        if self.steps:
-            return None
+        return None if self.steps else self.rates_in_groups(seen, asked)
+
+    def rates_in_groups(self, seen: PlacedCells, asked: PlacedCells) -> Floats:
+        """The same for cells at the fit's own places, also those of a cascade."""
         numbers = self._place_numbers(seen)
         if self.model is not None:
             return model_click_rates(self.model, numbers, seen, asked)
