@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import gzip
 import os
@@ -283,7 +284,7 @@ def test_an_engine_without_room_for_a_thread_says_so(monkeypatch: pytest.MonkeyP
     def full(work: Callable[[], None], arguments: tuple[()]) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("clickmix.engines.duckdb._thread.start_new_thread", full)
+    monkeypatch.setattr(_thread, "start_new_thread", full)
     with pytest.raises(MemoryError, match=r"^no room for another thread$"):
         DuckDB().rows("SELECT 1")
 

@@ -20,7 +20,6 @@ import numpy as np
 
 from clickmix.corrections.click_rates import PlacedCells, position_rates, quarter_cells
 from clickmix.corrections.empirical_bayes import BetaPrior, expected_rates, fit_beta, fit_gamma, posterior_rates
-from clickmix.corrections.mixture_based.cascade_again import CascadeAgain
 from clickmix.corrections.mixture_based.fit import MixtureFit
 from clickmix.counts.counts import Counts
 from clickmix.errors import several
@@ -120,6 +119,8 @@ def _cascade_evidence(
     fitted: MixtureFit, counts: Counts, *, most_cells: int, most_impressions: int
 ) -> HeldOutEvidence | None:
     """The same for a cascade, which is learned from lists. A move says nothing there: what is above changes, too."""
+    from clickmix.corrections.mixture_based.cascade_again import CascadeAgain  # here, because most fits are no cascades
+
     quarters = deal(counts, most_cells=most_cells, most_impressions=most_impressions, most_read=MOST_READ)
     split = _Split.of(quarters)
     if split is None:
