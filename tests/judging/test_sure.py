@@ -18,7 +18,6 @@ import clickmix as cm
 from clickmix.groups.places import Place
 from clickmix.judging.checks import check_rising, checked
 from clickmix.lab.users import PositionBased
-from clickmix.mixtures.log_model import Looked
 from clickmix.mixtures.mixture import PlaceCounts
 from clickmix.report.results import fit_sentences
 from oracles_sure import expected_squared_error
@@ -302,29 +301,6 @@ class TestVerdict:
         assert cm.judge(fitted).sentences[0] == (
             "Expected label error (RMSE): 0.135, above the target of 0.1. It takes 1.4 times as many impressions of "
             "each document to bring it down to 0.1."
-        )
-
-    def test_appeal_decides_only_if_it_predicts_clicks_much_better_than_more_grades(self) -> None:
-        fitted = appealing(10)
-        assert fitted.model is not None
-        last = fitted.model.looked[-1].queries
-        score = max(each.score for each in fitted.model.looked if each.queries == last)
-        verdicts = {}
-        for behind in (1.0, 100.0):
-            looked = [*fitted.model.looked, Looked("5 grades", score - behind, last)]
-            verdicts[behind] = cm.judge(
-                dataclasses.replace(fitted, model=dataclasses.replace(fitted.model, looked=tuple(looked)))
-            )
-        assert str(verdicts[100.0]) == "do not use"
-        assert "no realistic number of impressions" in verdicts[100.0].sentences[0]
-        assert str(verdicts[1.0]) == "needs more data"
-        assert (
-            verdicts[1.0]
-            .sentences[0]
-            .endswith(
-                "How much more data would help is unknown: clicks do not yet show whether equally relevant documents "
-                "differ in appeal, or whether there are more grades."
-            )
         )
 
     def test_a_violation_that_moves_labels_is_a_caveat_and_says_what_to_do(self) -> None:

@@ -152,13 +152,7 @@ def _needed(fitted: MixtureFit, target: float, *, enough: bool, in_doubt: bool) 
         return queries, [_on_joined(_joined(fitted), queries)]
     goal = _goal(fitted, target)
     times = None if enough else times_more_data(fitted.groups, today=fitted.error**2, goal=goal)
-    if times == math.inf and _appeal_undecided(fitted):
-        times = None  # more data may choose a model that needs less
     return times, _on_error(fitted, times, target, in_doubt=in_doubt)
-
-
-def _appeal_undecided(fitted: MixtureFit) -> bool:
-    return fitted.model is not None and fitted.model.appeal_undecided
 
 
 def _joined(fitted: MixtureFit) -> float:
@@ -202,13 +196,7 @@ def _on_error(fitted: MixtureFit, times: float | None, target: float, *, in_doub
         rare = f"But few documents are relevant, and clicks remove only {removed:.0%} of the uncertainty{more}"
         return [f"{expected}, within the target of {target:g}. {rare}."]
     if times is None:
-        why = (
-            ": clicks do not yet show whether equally relevant documents differ in appeal, or whether there are more "
-            "grades"
-            if _appeal_undecided(fitted)
-            else ""
-        )
-        return [f"{expected}, above the target of {target:g}. How much more data would help is unknown{why}."]
+        return [f"{expected}, above the target of {target:g}. How much more data would help is unknown."]
     goal = f"{math.sqrt(_goal(fitted, target)):.2g}"
     if times == math.inf:
         appeal = fitted.model is not None and fitted.model.appeal

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Logit = Annotated[float, Range(-60, 60)]
 Log = Annotated[float, Range(-100, 100)]  # of positions, impressions and rates
 ROUNDING = 1e-6
-UNDECIDED = 12.0  # log-likelihood of held-out clicks; twice what an effect must gain to be chosen
 MOST_ALIKE = 14.0  # log of the impressions that a rate counts for; with more, documents are alike
 
 
@@ -34,11 +33,6 @@ class Looked:
     name: str
     score: float
     queries: int
-
-    @property
-    def parts(self) -> list[str]:
-        """What its name says: `2 grades + odds + appeal` has three parts."""
-        return self.name.split(" + ")
 
 
 @dataclass(frozen=True)
@@ -131,15 +125,6 @@ class LogModel:
         errors = np.zeros(len(x))
         errors[: 2 * len(places)] = np.concatenate([self.low_errors, self.high_errors])
         return Model(places, knots, self.grades, self.effects, x, np.array(self.numbers), walk, errors, converged=True)
-
-    @property
-    def appeal_undecided(self) -> bool:
-        """Whether the model has appeal, but more grades predict held-out clicks nearly as well."""
-        most = max((each.queries for each in self.looked), default=0)
-        last = [each for each in self.looked if each.queries == most]
-        with_appeal = [each.score for each in last if "appeal" in each.parts]
-        graded = [each.score for each in last if not {"appeal", "2 grades"} & {*each.parts}]
-        return self.appeal and bool(graded and with_appeal) and max(with_appeal) - max(graded) < UNDECIDED
 
     @property
     def grades(self) -> int:

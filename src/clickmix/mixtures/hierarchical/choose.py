@@ -34,6 +34,9 @@ LARGE = 1.0  # a difference in log-likelihood per query that can be extreme
 LITTLE = {"log s": float(np.log(0.1)), "log t": float(np.log(0.2))}  # if queries differ a little
 EXTREME = 0.08  # share of queries at either end of a difference between two models; they count for half of it at most
 SURE = 2.0  # standard errors; a larger difference between two models settles the choice
+# Appeal must gain this much more than grades: where clicks hardly tell them apart, taking appeal for grades makes
+# labels half as wrong again, or more, and taking grades for appeal a fifth.
+APPEAL_MORE = 12.0
 COMPARED = 1.0  # log-likelihood that a round must gain, for models that are only compared
 # Numbers of grades to compare, from the scales on which people judge. Clicks cannot tell four from five, and labels on
 # the wrong scale are off by more than clicks show; more than five stand for documents that differ in appeal.
@@ -86,9 +89,9 @@ class _Search:
     def price(self, model: Model) -> float:
         """What a model must gain over one rate per place, beyond what two grades do.
 
-        If grades and appeal cannot be told apart, few grades are preferred: labels lose less that way. Appeal that
-        hardly matters does not change labels. Queries that hardly differ count as alike: such a fit gains only because
-        it moves rates that clicks leave open.
+        If grades and appeal cannot be told apart, grades are preferred, and few of them: labels lose less that way.
+        Appeal that hardly matters does not change labels. Queries that hardly differ count as alike: such a fit gains
+        only because it moves rates that clicks leave open.
         """
         effects = model.effects
         if _without_vanished(model) != effects:
@@ -96,7 +99,7 @@ class _Search:
         price = CLEAR * ((effects.attention is not None) + effects.shares) + self.worth * (model.grades > 2)
         price += CLEAR / 2 * (model.grades > SCALES[1])  # five can be three with empty ones between
         if effects.appeal:
-            price += self.worth + CLEAR / 2 if np.exp(-model.number("d")) > SLIGHT else CLEAR
+            price += self.worth + CLEAR / 2 + APPEAL_MORE if np.exp(-model.number("d")) > SLIGHT else CLEAR
         return price
 
     def most(self, one: _Candidate, other: _Candidate) -> Floats:
@@ -171,12 +174,22 @@ class _Search:
         while hopeful := [more for more in hopeful if self._may_gain(before, more)]:
             on = before.model.effects
             found = {more: self.compare(_both(on, more)) for more in hopeful}
+            self._examination_again(on)
             hopeful = [more for more in hopeful if self.lead(found[more], before) > 0]
             before, on = self.best, self.best.model.effects
             hopeful = [more for more in hopeful if _both(on, more) != on and not (on.attention and more.attention)]
         on = self.best.model.effects
         if on.appeal and on.attention:  # attention of the other kind may have looked like appeal
             self.compare(_other(on))
+
+    def _examination_again(self, on: Effects) -> None:
+        """If odds predict clicks better, fit examination again from there: its own climb may have stopped too low."""
+        examination, odds = (self.found.get((2, replace(on, attention=link))) for link in LINKS)
+        if examination and odds and odds.score > examination.score:
+            effects = examination.model.effects
+            again = self._add(*fit(self.held.cells, effects=effects, start=odds.model, look=odds.look, gain=COMPARED))
+            self.found[2, effects] = max(again, examination, key=lambda each: each.score)
+            self.best = self.top([self.best, self.found[2, effects]])
 
     def _may_gain(self, before: _Candidate, more: Effects) -> bool:
         """Whether clicks are likelier if queries differ a little in this way and nothing else changes.
