@@ -6,7 +6,8 @@
 
 Documents move within blocks of neighbouring positions. People examine position k with probability 1/k. With attention,
 they look more in some queries than in others. Times are from call to return in a Python that has loaded what it needs,
-the fastest of alternating runs, and beside them processor time, with Python's start; growth is that of the command.
+the fastest of alternating runs, and beside them processor time, with Python's start. The command, which also checks the
+log and predicts held-out clicks, is compared with a script, both with Python's start; growth is that of the command.
 """
 
 from __future__ import annotations
@@ -112,11 +113,21 @@ def measure(*, small: bool = False, repeats: int = 2) -> dict[str, Any]:
 
 
 def _against_bare(log: Log, repeats: int) -> dict[str, Any]:
-    """`debias` and the bare GROUP BY, one after the other."""
+    """`debias` and the bare GROUP BY, one after the other; then the command and a script."""
     path, out = log.made(), SCRATCH / "moving-out.parquet"
     bare = BARE.format(log=path, out=out, keys="query_id, doc_id, position", memory=MEMORY)
     ours = OURS.format(log=path, out=out, context="", memory=MEMORY)
-    return {"rows": log.rows, "documents": log.queries * log.top, **_alternating("debias", ours, "bare", bare, repeats)}
+    called = _alternating("debias", ours, "bare", bare, repeats)
+    words = clickmix("debias", str(path), "-o", str(out), "--memory", MEMORY)
+    runs = [(run(words)[0], run([sys.executable, "-c", bare])[0]) for _ in range(repeats)]
+    command, script = (min(seconds) for seconds in zip(*runs, strict=True))
+    whole = {"command_seconds": command, "bare_script_seconds": script, "command_ratio": command / script}
+    return {
+        "rows": log.rows,
+        "documents": log.queries * log.top,
+        **called,
+        **{key: round(value, 2) for key, value in whole.items()},
+    }
 
 
 def _against_none(log: Log, repeats: int) -> dict[str, Any]:

@@ -77,14 +77,17 @@ def truth_rows(*, only: tuple[tuple[int, str], ...] = ()) -> list[str]:
     return rows
 
 
+UNSEEN = "agreement of queries not looked at"  # while the model was made
+
+
 def real_rows() -> list[str]:
     """How labels of real logs agree with human grades; the best of a log in bold."""
     rows = []
     for name, log in figures("real-logs").items():
-        if "agreement" not in log:
+        if UNSEEN not in log:
             continue
         ways = ("production order", "none", "ctr-then-rank", "coec-smoothed", "mixture")
-        values = [log["agreement"][way]["ndcg@10"] for way in ways]
+        values = [log[UNSEEN][way]["ndcg@10"] for way in ways]
         texts = [error_text(value) for value in values]
         shown = [f"**{text}**" if text == error_text(max(values)) else text for text in texts]
         rows.append(f"| {name} | {log['clicks']:,} | {' | '.join(shown)} |")
@@ -116,8 +119,8 @@ def before_rows() -> list[str]:
     """Agreement with human grades of the first release and of this one."""
     rows = []
     for name, log in figures("real-logs").items():
-        for measure in ("ndcg@10", "same position AUC") if "agreement" in log else ():
-            before, now = (log["agreement"][release] for release in ("before", "mixture"))
+        for measure in ("ndcg@10", "same position AUC") if UNSEEN in log else ():
+            before, now = (log[UNSEEN][release] for release in ("before", "mixture"))
             change, low, high = before[f"{measure}, mixture less before"]
             texts = (error_text(before[measure]), error_text(now[measure]))
             title = {"ndcg@10": "nDCG@10"}.get(measure, measure)
@@ -261,6 +264,86 @@ def ranker_rows() -> list[str]:
     return rows
 
 
+MOVING_HEAD = "| log | `debias` | GROUP BY | ratio | command | script | ratio |"
+MOVING_LOGS = {
+    "a few positions": "20M rows, 3M documents at a few positions each",
+    "seven positions": "20M rows, 1M documents at seven positions each",
+    "a few positions, attention": "the first, queries differ in attention",
+    "seven positions, attention": "the second, queries differ in attention",
+}
+
+
+def moving_rows() -> list[str]:
+    """Seconds of labels where documents move, beside a bare GROUP BY."""
+    rows = []
+    for name, title in MOVING_LOGS.items():
+        found = figures("moving")[name]
+        called = f"{found['debias_seconds']:.1f} | {found['bare_seconds']:.1f} | {found['ratio']:.2f}"
+        whole = f"{found['command_seconds']:.1f} | {found['bare_script_seconds']:.1f} | {found['command_ratio']:.2f}"
+        rows.append(f"| {title} | {called} | {whole} |")
+    return rows
+
+
+TIME_HEAD = "| log | `debias` | `--examination dcm` | `--examination ubm` | GROUP BY |"
+
+
+def time_rows() -> list[str]:
+    """Seconds of the command on real logs, and of a script with a bare GROUP BY."""
+    ways = ("debias", "debias --examination dcm", "debias --examination ubm", "GROUP BY")
+    found = figures("real_logs_time")
+    return [f"| {name} | {' | '.join(f'{took[way]:.1f}' for way in ways)} |" for name, took in found.items()]
+
+
+GROWTH_HEAD = "| rows | contexts | positions | seconds | peak memory |"
+GROWN = {
+    "rows": {
+        "1000000": "1M",
+        "10000000": "10M",
+        "100000000": "100M, 15M documents",
+        "1000000000": "1,000M, 435M cells",
+    },
+    "contexts": {"1": "1", "5": "5", "20": "20", "50": "50", "200": "200"},
+    "positions": {"10": "10", "100": "100", "1000": "1,000"},
+}
+
+
+def growth_rows() -> list[str]:
+    """Seconds and memory of the command as rows, contexts and positions grow."""
+    rows = []
+    for what, sizes in GROWN.items():
+        for size, title in sizes.items():
+            found = figures("growth")[what][size]
+            shape = {"rows": "4M", "contexts": "", "positions": ""} | {what: title}
+            cells = *shape.values(), f"{found['seconds']:.1f}", f"{found['peak_megabytes'] / 1000:.2f} GB"
+            rows.append(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in cells)}|")
+    return rows
+
+
+CASCADE_HEAD = (
+    "| user | relevance | AC under PBM, true parameters | mixture, by position | the same, number of grades given | "
+    "**mixture, by what is above** | limit |"
+)
+CASCADE_WAYS = (
+    "AC under PBM, told",
+    "mixture, by position",
+    "mixture told how many grades, by position",
+    "mixture, by what stands above",
+    "limit, all above known",
+)
+BETTER_HEAD = "| user | relevance | than by position | than by position, number of grades given | than AC |"
+BETTER_WAYS = ("better than by position", "better than by position, told", "better than AC")
+
+
+def cascade_rows(ways: tuple[str, ...], *, bold: str = "") -> list[str]:
+    """Errors of labels of users who go down a list, mean and half a 95% interval."""
+    rows = []
+    for row in figures("cascade")["rmse"]:
+        texts = {way: " ± ".join(f"{value:.4f}".lstrip("0") for value in row[way]) for way in ways}
+        shown = " | ".join(f"**{text}**" if way == bold else text for way, text in texts.items())
+        rows.append(f"| {row['user'].upper()} | {row['relevance']} | {shown} |")
+    return rows
+
+
 # The tables that show figures on file: the page, the head of the table, its rows.
 TABLES = [
     ("README.md", TRUTH_HEAD, truth_rows(only=((1, "binarized"), (2, "graded")))),
@@ -271,6 +354,11 @@ TABLES = [
     ("docs/evidence.md", BEFORE_HEAD, before_rows()),
     ("docs/evidence.md", FIRST_HEAD, first_rows()),
     ("docs/evidence.md", GRADES_HEAD, grades_rows()),
+    ("docs/cascades.md", CASCADE_HEAD, cascade_rows(CASCADE_WAYS, bold="mixture, by what stands above")),
+    ("docs/cascades.md", BETTER_HEAD, cascade_rows(BETTER_WAYS)),
+    ("docs/large-logs.md", MOVING_HEAD, moving_rows()),
+    ("docs/large-logs.md", GROWTH_HEAD, growth_rows()),
+    ("docs/evidence.md", TIME_HEAD, time_rows()),
     ("docs/peers.md", peer_head(PEER_LOGS), peer_rows(PEER_LOGS)),
     ("docs/peers.md", peer_head(PEER_WORLDS), peer_rows(PEER_WORLDS)),
     ("docs/peers.md", CLAX_HEAD, clax_rows()),

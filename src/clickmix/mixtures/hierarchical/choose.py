@@ -18,9 +18,9 @@ from clickmix.mixtures.hierarchical.cells import Cells
 from clickmix.mixtures.hierarchical.climb import Look, climb_on, expected
 from clickmix.mixtures.hierarchical.fit import first, fit, with_effects, with_places
 from clickmix.mixtures.hierarchical.problem import Effects, Link, Model, State
-from clickmix.mixtures.hierarchical.queries import Halved, Held, Whole, one_rate_value, without_outliers
+from clickmix.mixtures.hierarchical.queries import Halved, Held, Whole, known_queries, one_rate_value, without_outliers
 from clickmix.mixtures.log_model import Looked
-from clickmix.types import Floats, Ints
+from clickmix.types import Floats
 
 LINKS: tuple[Link, Link] = ("examination", "odds")
 CLEAR = 6.0  # log-likelihood of both halves that an effect, or more grades, must gain
@@ -41,7 +41,6 @@ COMPARED = 1.0  # log-likelihood that a round must gain, for models that are onl
 # Numbers of grades to compare, from the scales on which people judge. Clicks cannot tell four from five, and labels on
 # the wrong scale are off by more than clicks show; more than five stand for documents that differ in appeal.
 SCALES = 2, 3, 5
-FEWEST_SESSIONS = 5  # sessions that must have seen a query before models are compared on it
 # About how many distinct patterns: to compare models; to compare again what that did not settle, if queries differ and
 # if they are alike; and to fit the chosen model.
 MOST_COMPARED, MOST_SETTLED, MOST_ALIKE, MOST_FITTED = 3_000, 8_000, 16_000, 60_000
@@ -183,9 +182,9 @@ class _Search:
             self.compare(_other(on))
 
     def _examination_again(self, on: Effects) -> None:
-        """If odds predict clicks better, fit examination again from there: its own climb may have stopped too low."""
+        """If odds clearly win, fit examination again from there: its own climb may have stopped too low."""
         examination, odds = (self.found.get((2, replace(on, attention=link))) for link in LINKS)
-        if examination and odds and odds.score > examination.score:
+        if examination and odds and odds.score > examination.score + 2 * CLEAR:
             effects = examination.model.effects
             again = self._add(*fit(self.held.cells, effects=effects, start=odds.model, look=odds.look, gain=COMPARED))
             self.found[2, effects] = max(again, examination, key=lambda each: each.score)
@@ -296,7 +295,7 @@ def choose(cells: Cells, *, rng: np.random.Generator, grades: int | None = None,
     everyone, before = plain, fitted.queries
     if not alike:
         fitted, plain = without_outliers(fitted, plain)
-    known = fitted if alike else fitted.sample(_known_queries(fitted))
+    known = fitted if alike else fitted.sample(known_queries(fitted))
     seen, begin = _at_fewer_places(known, plain)
     search = _Search(_held(seen, rng, MOST_ALIKE if alike else MOST_COMPARED, alike=alike), begin, alike=alike)
     search.add_effects()
@@ -350,17 +349,6 @@ def _fitted(cells: Cells, plain: Model, chosen: Model) -> Model:
         return climb_on(cells, chosen)
     start = replace(with_effects(plain, chosen.effects), numbers=chosen.numbers)
     return fit(cells, grades=chosen.grades, start=start)[0]
-
-
-def _known_queries(cells: Cells) -> Ints:
-    """Pick the queries with enough sessions, as their documents' impressions show. If there are none, pick all.
-
-    The halves share sessions. With few of them, differences between people would look like those between queries.
-    """
-    sessions = np.zeros(cells.queries)
-    np.maximum.at(sessions, cells.query, cells.per_pattern(cells.impressions)[cells.entry])
-    known = np.flatnonzero(sessions >= FEWEST_SESSIONS)
-    return known if len(known) else np.arange(cells.queries)
 
 
 def _held(cells: Cells, rng: np.random.Generator, most: float, *, alike: bool) -> Held | Whole:

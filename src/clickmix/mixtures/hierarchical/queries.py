@@ -141,6 +141,20 @@ def _of_documents(problem: Problem, seen: Expected, entries: Ints) -> Floats:
     return np.where((entries >= 0)[:, None, None], found, 0.0)
 
 
+FEWEST_SESSIONS = 5  # sessions that must have seen a query before models are compared on it
+
+
+def known_queries(cells: Cells) -> Ints:
+    """Pick the queries with enough sessions, as their documents' impressions show. If there are none, pick all.
+
+    The halves share sessions. With few of them, differences between people would look like those between queries.
+    """
+    sessions = np.zeros(cells.queries)
+    np.maximum.at(sessions, cells.query, cells.per_pattern(cells.impressions)[cells.entry])
+    known = np.flatnonzero(sessions >= FEWEST_SESSIONS)
+    return known if len(known) else np.arange(cells.queries)
+
+
 FEWEST_QUERIES = 30  # queries needed to say that one is far from the others
 RARELY = 0.002  # share of clean logs in which a query may be taken for an outlier
 MOST_CELLS = 12_000  # cells to fit attention to
