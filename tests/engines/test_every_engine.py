@@ -184,7 +184,7 @@ DIFFERING = {
     "attention": differing_log(moving=0.7, attention=0.8),
     "shares": differing_log(moving=0.0, relevant=(0.02, 0.9), text=False),
     "appeal": differing_log(moving=0.7, appeal=0.1),
-    "appeal, staying": differing_log(moving=0.0, appeal=0.1),
+    "appeal, staying": differing_log(moving=0.0, appeal=0.3),
 }
 
 
