@@ -136,7 +136,7 @@ class DuckDB:
         self.run(f"DROP TABLE {table}")
 
     def fetch(self, query: str) -> Columns:
-        """Fetch a result as numpy columns, in memory. Missing texts are None; missing numbers are masked."""
+        """Fetch a result as numpy columns, with None for a missing text and a mask for missing numbers."""
         return self._watched(lambda: dict(self._connection.execute(query).fetchnumpy()))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
@@ -262,8 +262,8 @@ class DuckDB:
         """Work in another thread, so that this one can report progress and react to Ctrl-C at once."""
         results: list[Result] = []
         failures: list[BaseException] = []
-        # A signal may raise an exception between any two steps of this thread, also inside threading.Thread and Event,
-        # which then wait forever. A bare thread, a bare lock and an append are one step each.
+        # A signal can raise an exception between any two steps of this thread. Within threading.Thread or Event, that
+        # can make it wait forever. Starting a bare thread, taking a bare lock and appending are one step each.
         begun: list[bool] = []
         stopped: list[bool] = []
         ended: list[bool] = []

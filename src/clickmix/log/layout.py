@@ -125,8 +125,8 @@ def counting_query(
 
     `lists` are further keys with their SQL; `table` replaces the source's. A row that cannot be counted gets no
     position, so bad rows become separate cells, and finding them takes no further aggregate. With `narrow`, positions
-    of Parquet are grouped in 16 bits, which is faster; the scan fails if one is larger. With `good_only`, such rows are
-    left out, which is faster, too; the impressions are then fewer than the rows.
+    of Parquet are grouped in 16 bits, which is faster; the scan fails if one is larger. With `good_only`, bad rows
+    are left out, which is also faster; the counts then have fewer impressions than the source has rows.
     """
     lists = lists or {}
     source = part.source

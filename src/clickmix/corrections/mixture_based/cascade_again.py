@@ -30,7 +30,7 @@ class CascadeAgain:
 
     @classmethod
     def of(cls, fitted: MixtureFit, part: Counts) -> CascadeAgain:
-        """Fit with the settings and the number of grades of another fit; patterns and groups are found anew."""
+        """Fit a part with the settings and number of grades of a fit; the part finds its own patterns and groups."""
         # If clicks at the first position say nothing, nothing was shared there, whatever the settings.
         sharing = fitted.shared or not fitted.groups[0].mixture.informative
         grades = min(fitted.grades, GRADES[-1])  # a nonparametric mixture can have more, and chooses them again
@@ -60,7 +60,7 @@ class CascadeAgain:
         )
 
     def relevance(self, documents: str) -> Floats:
-        """The label of every document of a table, by query and document; 0 for those that the part does not show."""
+        """The label of every document of a table, by query and document; 0 if the part does not show it."""
         columns = self.grouped.engine.fetch(
             f"SELECT coalesce(relevance, 0) AS relevance FROM (SELECT DISTINCT query_id, doc_id FROM {documents}) "
             f"LEFT JOIN {self.labels} USING (query_id, doc_id) ORDER BY query_id, doc_id"

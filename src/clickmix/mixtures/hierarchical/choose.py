@@ -34,8 +34,8 @@ LARGE = 1.0  # a difference in log-likelihood per query that can be extreme
 LITTLE = {"log s": float(np.log(0.1)), "log t": float(np.log(0.2))}  # if queries differ a little
 EXTREME = 0.08  # share of queries at either end of a difference between two models; they count for half of it at most
 SURE = 2.0  # standard errors; a larger difference between two models settles the choice
-# Appeal must gain this much more than grades: where clicks hardly tell them apart, taking appeal for grades makes
-# labels half as wrong again, or more, and taking grades for appeal a fifth.
+# Appeal must gain this much more than grades. Where clicks hardly tell them apart, choosing appeal by mistake costs 40
+# to 80% of error, and choosing grades by mistake 10 to 30%.
 APPEAL_MORE = 12.0
 COMPARED = 1.0  # log-likelihood that a round must gain, for models that are only compared
 # Numbers of grades to compare, from the scales on which people judge. Clicks cannot tell four from five, and labels on

@@ -145,7 +145,7 @@ FEWEST_SESSIONS = 5  # sessions that must have seen a query before models are co
 
 
 def known_queries(cells: Cells) -> Ints:
-    """Pick the queries with enough sessions, as their documents' impressions show. If there are none, pick all.
+    """The queries that enough sessions have seen, judging by their documents' impressions; all if there are none.
 
     The halves share sessions. With few of them, differences between people would look like those between queries.
     """
